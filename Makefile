@@ -1,0 +1,34 @@
+# Every target sets up what it needs: a fresh clone needs only Python >= 3.11.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.venv/ready: pyproject.toml
+	@echo "setting up .venv (once; about a minute)" >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fnop needs Python 3.11 or newer; run: make PYTHON=python3.11 ...")'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: .venv/ready ## run examples/01-minimal in the simulated cluster
+	$(BIN)/fnop run examples/01-minimal/example.py --simulate examples/01-minimal/object.yaml
+
+test: .venv/ready ## run all tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
+	$(BIN)/python -m pytest
+
+lint: .venv/ready ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready ## mypy --strict
+	$(BIN)/mypy
+
+bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BIN)/python -m bench
+
+.PHONY: help demo test lint types bench

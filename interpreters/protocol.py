@@ -1,0 +1,113 @@
+"""What an interpreter asks of a Kubernetes API: send a request, follow a watch.
+
+Two things speak this protocol: the client of a real cluster
+(`fnop.adapters.kubernetes`) and the simulated cluster behind any of its
+doors.  It is deliberately small: paths and JSON, no kinds, no models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = [
+    "Api",
+    "ApiRequest",
+    "ApiResponse",
+    "StreamRefused",
+    "StreamSilent",
+    "StreamUndecodable",
+    "Unreachable",
+    "WatchLine",
+]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One HTTP request to the API server, as data.
+
+    `path` is the absolute path without the server, `query` ordered pairs,
+    `body` a parsed JSON value that nobody changes afterwards (or None).
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: Any = None
+    content_type: str = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """The answer: HTTP status, parsed JSON body, Retry-After in seconds."""
+
+    status: int
+    body: Any
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLine:
+    """One line of a watch: its type, the parsed object, and the object's bytes.
+
+    `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR (the object is then a
+    Status).  `raw` is the exact JSON text of the object where the transport has
+    it: what is kept for long is kept as bytes (a fifth of the parsed size).
+    """
+
+    type: str
+    object: dict[str, Any]
+    raw: bytes | None = None
+
+
+class Unreachable(Exception):
+    """No answer came.  `sent` tells whether the server may have acted on it."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class StreamRefused(Exception):
+    """The watch was answered by an HTTP error before its first line."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class StreamSilent(Exception):
+    """No byte came for longer than the caller is ready to wait."""
+
+
+class StreamUndecodable(Exception):
+    """A line of the watch was not JSON, or not a watch event."""
+
+
+class Api(Protocol):
+    """A Kubernetes API, real or simulated."""
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer one request.  Raises `Unreachable` when no answer came."""
+        ...
+
+    def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncIterator[WatchLine]:
+        """Follow one watch until the server ends it.
+
+        Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or
+        `Unreachable` when the connection cannot be made or breaks.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release connections and files."""
+        ...
