@@ -1,0 +1,141 @@
+"""What `step` asks the world to do: the other half of the seam.
+
+A command is a value.  An interpreter performs it and, where the command has an
+`id`, answers with exactly one input that carries the same id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fnop.core.resources import Resource
+from fnop.effects import Effect
+
+__all__ = [
+    "Alarm",
+    "CloseStream",
+    "Command",
+    "Exit",
+    "Fetch",
+    "ListPage",
+    "Perform",
+    "Ready",
+    "Say",
+    "Subject",
+    "Watch",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that a command is about, for logs and recordings."""
+
+    resource: str  # plural.version.group
+    namespace: str | None
+    name: str
+    uid: str | None = None
+    kind: str = ""
+    api_version: str = ""
+
+    @property
+    def label(self) -> str:
+        """`namespace/name`, as log lines prefix it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Execute one effect; its `Answered` input carries the outcome.
+
+    `resource`, `namespace` and `name` are the resolved address for effects that
+    speak to the API server, and absent for `Call` and `Random`.
+    """
+
+    id: int
+    effect: Effect
+    resource: Resource | None = None
+    namespace: str | None = None
+    name: str | None = None
+    subject: Subject | None = None
+    handler: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """GET a path of the API server outside of any resource (discovery)."""
+
+    id: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Get one page of a collection: `ListItem` for each object, then `ListDone`."""
+
+    stream: int
+    resource: Resource
+    namespace: str | None
+    limit: int
+    continue_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Follow a collection from a version until the stream ends or is closed."""
+
+    stream: int
+    resource: Resource
+    namespace: str | None
+    version: str
+    timeout_seconds: int
+    silence_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStream:
+    """Stop listing or watching; no input of this stream is wanted any more."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Ring at this monotonic time (seconds); replaces the alarm before it."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """One line for the log.  `level` is debug, info, warning or error.
+
+    `error` is the text of a failure; `exception` the live exception behind it,
+    for a traceback: it is no part of the value and never recorded.
+    """
+
+    level: str
+    message: str
+    subject: Subject | None = None
+    handler: str | None = None
+    fields: tuple[tuple[str, Any], ...] = ()
+    error: str | None = None
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Every served kind has been listed once: the operator is in service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The operator has ended; `status` is the exit status of the process."""
+
+    status: int
+    reason: str
+
+
+Command = (
+    Perform | Fetch | ListPage | Watch | CloseStream | Alarm | Say | Ready | Exit
+)
