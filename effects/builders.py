@@ -1,0 +1,241 @@
+"""The words in which operators are written: `fnop.patch(...)`, `fnop.get(...)`.
+
+Each builds one effect value and does nothing.  Return it (alone or in a list),
+yield it, or await it for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fnop.effects.effects import (
+    Adopt,
+    Again,
+    Apply,
+    Call,
+    Create,
+    Delete,
+    Event,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Patch,
+    Random,
+    Remember,
+    Resume,
+    Return,
+    Sleep,
+    Target,
+)
+
+__all__ = [
+    "adopt",
+    "again",
+    "apply",
+    "call",
+    "create",
+    "delete",
+    "event",
+    "freeze",
+    "get",
+    "list",
+    "log",
+    "patch",
+    "random",
+    "remember",
+    "result",
+    "resume",
+    "sleep",
+    "target",
+    "warn",
+]
+
+_Any = Any
+_Targeted = Target | Mapping[str, Any]
+
+
+def target(
+    kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
+) -> Target:
+    """The address of an object, for effects on objects other than the handled one."""
+    return Target(kind, name, namespace, uid)
+
+
+def _target_of(where: _Targeted) -> Target:
+    """A target from a target, or from an object or manifest that names one."""
+    if isinstance(where, Target):
+        return where
+    try:
+        group, _, version = where["apiVersion"].rpartition("/")
+        metadata = where["metadata"]
+        return Target(
+            f"{where['kind']}.{version}.{group}",
+            metadata["name"],
+            metadata.get("namespace"),
+            metadata.get("uid"),
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise TypeError(
+            "the target must be an object with apiVersion, kind and metadata.name, "
+            "or fnop.target(kind, name=..., namespace=...)"
+        ) from None
+
+
+def patch(
+    where: _Targeted | None = None,
+    /,
+    *,
+    labels: Mapping[str, str | None] | None = None,
+    annotations: Mapping[str, str | None] | None = None,
+    json: Iterable[Mapping[str, Any]] = (),
+    subresource: str | None = None,
+    **fields: _Any,
+) -> Patch:
+    """Change fields of the handled object, or of the one given.
+
+    `fields` are top-level stanzas as a JSON merge patch: None removes a key.
+
+    >>> patch(status={"phase": "Ready"}).merge
+    {'status': {'phase': 'Ready'}}
+    """
+    merge: dict[str, Any] = dict(fields)
+    for name, values in (("labels", labels), ("annotations", annotations)):
+        if values is not None:
+            merge["metadata"] = {**merge.get("metadata", {}), name: dict(values)}
+    return Patch(
+        None if where is None else _target_of(where),
+        merge or None,
+        tuple(json),
+        subresource,
+    )
+
+
+def apply(manifest: Mapping[str, Any], *, force: bool = False) -> Apply:
+    """Server-side apply under this operator's field manager."""
+    return Apply(dict(manifest), force)
+
+
+def create(manifest: Mapping[str, Any]) -> Create:
+    """Create an object; give it a name that is the same at every run."""
+    return Create(dict(manifest))
+
+
+def delete(
+    where: _Targeted | str,
+    *,
+    name: str | None = None,
+    namespace: str | None = None,
+    uid: str | None = None,
+    resource_version: str | None = None,
+    propagation: str | None = None,
+) -> Delete:
+    """Delete an object given as such, or as a kind with `name=`."""
+    if isinstance(where, str):
+        where = Target(where, name or "", namespace)
+    found = _target_of(where)
+    return Delete(found, uid or found.uid, resource_version, propagation)
+
+
+def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
+    """Read an object live; awaiting it answers the object, or None."""
+    return Get(Target(kind, name, namespace))
+
+
+def list(
+    kind: str,
+    *,
+    namespace: str | None = None,
+    labels: Mapping[str, str] | str | None = None,
+    fields: Mapping[str, str] | str | None = None,
+) -> List:
+    """Read a collection live; `namespace="*"` reads all namespaces."""
+    return List(kind, namespace, _selector(labels), _selector(fields))
+
+
+def _selector(terms: Mapping[str, str] | str | None) -> str | None:
+    if terms is None or isinstance(terms, str):
+        return terms
+    return ",".join(f"{key}={value}" for key, value in sorted(terms.items()))
+
+
+def adopt(child: Mapping[str, Any], *, role: str | None = None) -> Adopt:
+    """A child that shall exist and be owned by the handled object."""
+    return Adopt(dict(child), role)
+
+
+def event(
+    reason: str,
+    message: str = "",
+    *,
+    type: str = "Normal",
+    about: _Targeted | None = None,
+) -> Event:
+    """A Kubernetes Event about the handled object, or about another one."""
+    return Event(reason, message, type, None if about is None else _target_of(about))
+
+
+def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
+    """A Kubernetes Event of the type Warning."""
+    return event(reason, message, type="Warning", about=about)
+
+
+def sleep(seconds: float) -> Sleep:
+    """Wait; awaiting it answers a fresh view of the object."""
+    return Sleep(seconds)
+
+
+def again(after: float, because: str = "") -> Again:
+    """Not yet: run this handler again after so many seconds."""
+    return Again(after, because)
+
+
+def result(value: _Any) -> Return:
+    """A result that would not be taken for one, such as a list."""
+    return Return(value)
+
+
+def call(function: Callable[..., _Any], /, **arguments: _Any) -> Call:
+    """Run `function(**arguments)` outside; awaiting it answers what it returned.
+
+    The function must stand at the top level of an importable module, and the
+    arguments must be JSON values.
+    """
+    name = getattr(function, "__qualname__", None)
+    module = getattr(function, "__module__", None)
+    if not callable(function) or not name or not module or "<" in name:
+        raise ValueError(
+            f"fnop.call needs a function at the top level of a module, not {function!r}"
+        )
+    if getattr(function, "__self__", None) is not None and "." in name:
+        raise ValueError(
+            f"fnop.call cannot name the bound method {name}; "
+            "wrap it in a function at the top level of a module"
+        )
+    return Call(f"{module}:{name}", arguments)
+
+
+def random(size: int) -> Random:
+    """Fresh random bytes; ids that must survive a re-run derive from the uid."""
+    return Random(size)
+
+
+def log(level: str, message: str, **fields: _Any) -> Log:
+    """A log line about the handled object."""
+    return Log(level, message, fields)
+
+
+def remember(**changes: _Any) -> Remember:
+    """Keep values in the object's memo, for later runs in this process."""
+    return Remember(changes)
+
+
+def freeze(reason: str) -> Freeze:
+    """Stop serving until `resume()`."""
+    return Freeze(reason)
+
+
+def resume() -> Resume:
+    """Serve again."""
+    return Resume()

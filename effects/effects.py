@@ -1,0 +1,446 @@
+"""The vocabulary: what an operator can ask of the world, as values.
+
+An effect is frozen, JSON-able and validated when it is built.  It can be
+returned from a handler, yielded, or awaited for its answer; building one does
+nothing.  The lower-case functions in `fnop.effects.builders` are the usual way
+to build them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from fnop.effects.values import freeze_json
+
+__all__ = [
+    "Adopt",
+    "Again",
+    "Apply",
+    "Call",
+    "Create",
+    "Delete",
+    "Effect",
+    "Event",
+    "Freeze",
+    "Get",
+    "List",
+    "Log",
+    "Patch",
+    "Random",
+    "Remember",
+    "Resume",
+    "Return",
+    "Sleep",
+    "Target",
+    "Witness",
+]
+
+# Kubernetes limits an Event's message to 1024 bytes and its reason to 128
+# (core/v1 Event validation).
+EVENT_MESSAGE_LENGTH_MAX = 1024
+EVENT_REASON_LENGTH_MAX = 128
+
+_LEVELS = ("debug", "info", "warning", "error")
+_PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
+
+
+class Witness:
+    """Sees which effects are built while a handler is driven, and where.
+
+    A handler that builds an effect and drops it has forgotten a `return`, a
+    `yield` or an `await`; nothing else can tell.  The drive is synchronous, so
+    one slot is enough.
+    """
+
+    current: ClassVar[Witness | None] = None
+
+    def __init__(self) -> None:
+        self.built: list[tuple[Any, str]] = []
+
+    def saw(self, effect: Any) -> None:
+        frame = sys._getframe(2)
+        while frame.f_back and "/effects/" in frame.f_code.co_filename.replace(
+            "\\", "/"
+        ):
+            frame = frame.f_back
+        while frame.f_back and frame.f_code.co_filename.startswith("<"):
+            frame = frame.f_back  # the __init__ that dataclasses generate
+        self.built.append((effect, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
+
+
+class _Effect:
+    """What all effects share: they can be awaited, and they check themselves."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        self._check()
+        if Witness.current is not None:
+            Witness.current.saw(self)
+
+    def _check(self) -> None:
+        """Validate and freeze the fields."""
+
+    def _freeze(self, name: str, kind: type | None = None) -> None:
+        value = getattr(self, name)
+        where = f"{type(self).__name__}.{name}"
+        if kind is not None and not isinstance(value, kind):
+            raise TypeError(
+                f"{where} must be a {kind.__name__}, not {type(value).__name__}"
+            )
+        object.__setattr__(self, name, freeze_json(value, where))
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield self)
+
+    @property
+    def kind(self) -> str:
+        """The name of the effect: `Patch`, `Event`, …"""
+        return type(self).__name__
+
+
+def _text(effect: object, name: str, *, optional: bool = False) -> None:
+    value = getattr(effect, name)
+    if optional and value is None:
+        return
+    if not isinstance(value, str) or not value:
+        raise ValueError(
+            f"{type(effect).__name__}.{name} must be a non-empty string, not {value!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object's address: a kind in any selector form, a namespace, a name.
+
+    `namespace` None means the handled object's own namespace for namespaced
+    kinds.  `uid` guards against a re-created object of the same name.
+    """
+
+    resource: str
+    name: str
+    namespace: str | None = None
+    uid: str | None = None
+
+    def __post_init__(self) -> None:
+        _text(self, "resource")
+        _text(self, "name")
+        _text(self, "namespace", optional=True)
+        _text(self, "uid", optional=True)
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource} {self.name}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(_Effect):
+    """Change an object; without a target, the handled one.
+
+    `merge` is a JSON merge patch (RFC 7386), `json` a tuple of RFC 6902
+    operations.  Changes of the handled object are fused into one write.
+    """
+
+    target: Target | None = None
+    merge: Any = None
+    json: tuple[Any, ...] = ()
+    subresource: str | None = None
+
+    def _check(self) -> None:
+        if self.merge is not None:
+            self._freeze("merge", dict)
+        operations = tuple(
+            freeze_json(operation, f"Patch.json[{n}]")
+            for n, operation in enumerate(self.json)
+        )
+        for operation in operations:
+            if not isinstance(operation, dict) or not {"op", "path"} <= set(operation):
+                raise ValueError(
+                    "Patch.json takes RFC 6902 operations such as "
+                    '{"op": "add", "path": "/spec/x", "value": 1}'
+                )
+        object.__setattr__(self, "json", operations)
+        _text(self, "subresource", optional=True)
+        if self.merge is None and not self.json:
+            raise ValueError(
+                "Patch changes nothing; give fields, such as patch(status={...})"
+            )
+
+
+def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
+    effect._freeze(name, dict)
+    manifest = getattr(effect, name)
+    label = type(effect).__name__
+    for key in ("apiVersion", "kind"):
+        if not isinstance(manifest.get(key), str) or not manifest[key]:
+            raise ValueError(f"{label}: the manifest has no {key}")
+    metadata = manifest.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ValueError(f"{label}: the manifest's metadata is not a mapping")
+    if named and not metadata.get("name"):
+        raise ValueError(
+            f"{label}: the manifest has no metadata.name; a name that is the same at "
+            "every run lets a repeated run find its own object"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(_Effect):
+    """Server-side apply of a manifest under this operator's field manager."""
+
+    manifest: Any
+    force: bool = False
+
+    def _check(self) -> None:
+        _manifest(self, named=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Create(_Effect):
+    """Create an object; it is an error if it exists."""
+
+    manifest: Any
+
+    def _check(self) -> None:
+        _manifest(self, named=False)
+        metadata = self.manifest.get("metadata", {})
+        if not metadata.get("name") and not metadata.get("generateName"):
+            raise ValueError("Create: give the manifest a metadata.name")
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(_Effect):
+    """Delete an object, if its uid and resourceVersion are still these."""
+
+    target: Target
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation: str | None = None
+
+    def _check(self) -> None:
+        _text(self, "uid", optional=True)
+        _text(self, "resource_version", optional=True)
+        if self.propagation not in _PROPAGATIONS:
+            raise ValueError(
+                "Delete.propagation is Background, Foreground or Orphan, "
+                f"not {self.propagation!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Get(_Effect):
+    """Read an object live; the answer is None when it does not exist."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class List(_Effect):
+    """Read a collection live.
+
+    `namespace` None is the handled object's namespace, `"*"` all of them.
+    """
+
+    resource: str
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+
+    def _check(self) -> None:
+        _text(self, "resource")
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt(_Effect):
+    """See to it that a child of the handled object exists and is owned by it.
+
+    A child without a name gets a deterministic one, from the owner's uid, the
+    handler's id and `role` (or the child's place among the handler's children).
+    """
+
+    child: Any
+    role: str | None = None
+
+    def _check(self) -> None:
+        _manifest(self, "child", named=False)
+        if self.child.get("metadata", {}).get("generateName"):
+            raise ValueError(
+                "Adopt: generateName would make a new child at every run; leave the "
+                "name out (a stable one is made) or give metadata.name"
+            )
+        _text(self, "role", optional=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Event(_Effect):
+    """Report a Kubernetes Event about an object; it can never fail a handler."""
+
+    reason: str
+    message: str = ""
+    type: str = "Normal"
+    target: Target | None = None
+
+    def _check(self) -> None:
+        _text(self, "reason")
+        if len(self.reason.encode()) > EVENT_REASON_LENGTH_MAX:
+            raise ValueError(
+                f"Event.reason is longer than {EVENT_REASON_LENGTH_MAX} bytes; it is "
+                "a short CamelCase word, the sentence goes to the message"
+            )
+        if not isinstance(self.message, str):
+            raise TypeError("Event.message must be a string")
+        if self.type not in ("Normal", "Warning"):
+            raise ValueError(f"Event.type is Normal or Warning, not {self.type!r}")
+        object.__setattr__(self, "message", _shorten(self.message))
+
+
+def _shorten(message: str) -> str:
+    """Cut a message to what the API server takes, keeping its start and end."""
+    raw = message.encode()
+    if len(raw) <= EVENT_MESSAGE_LENGTH_MAX:
+        return message
+    half = EVENT_MESSAGE_LENGTH_MAX // 2 - 3
+    start, end = raw[:half].decode(errors="ignore"), raw[-half:].decode(errors="ignore")
+    return f"{start}...{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep(_Effect):
+    """Come back to this conversation, or go on with this plan, later."""
+
+    seconds: float
+
+    def _check(self) -> None:
+        _seconds(self, "seconds")
+
+
+def _seconds(effect: object, name: str) -> None:
+    value = getattr(effect, name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{type(effect).__name__}.{name} must be a number of seconds")
+    if not 0 <= value < float("inf"):
+        raise ValueError(
+            f"{type(effect).__name__}.{name} must be zero or more seconds, not {value}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Again(_Effect):
+    """Run this handler again later: it is waiting, which is no failure.
+
+    Counts towards the handler's `timeout`, not towards its `retries`.
+    """
+
+    after: float
+    because: str = ""
+
+    def _check(self) -> None:
+        _seconds(self, "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Return(_Effect):
+    """The handler's result, for `status.<handler id>`: any JSON value."""
+
+    value: Any
+
+    def _check(self) -> None:
+        self._freeze("value")
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze(_Effect):
+    """The operator stops serving: streams close, daemons stop."""
+
+    reason: str
+
+    def _check(self) -> None:
+        _text(self, "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(_Effect):
+    """The operator serves again after a `Freeze`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Effect):
+    """Run a function outside of the pure core: the one door to the world.
+
+    `function` is its importable name, `module:qualified.name`; `arguments` are
+    keyword arguments in JSON, so that a log can show the call and a replay can
+    answer it.
+    """
+
+    function: str
+    arguments: Any = field(default_factory=dict)
+
+    def _check(self) -> None:
+        _text(self, "function")
+        if ":" not in self.function or "<" in self.function:
+            raise ValueError(
+                f"Call.function {self.function!r} is not importable; pass a function "
+                "defined at the top level of a module"
+            )
+        self._freeze("arguments", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Random(_Effect):
+    """Fresh random bytes, as a recorded answer."""
+
+    size: int
+
+    def _check(self) -> None:
+        if not isinstance(self.size, int) or not 1 <= self.size <= 1024:
+            raise ValueError(f"Random.size is 1 to 1024 bytes, not {self.size!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Log(_Effect):
+    """Write a line to the operator's log, prefixed with the handled object."""
+
+    level: str
+    message: str
+    fields: Any = field(default_factory=dict)
+
+    def _check(self) -> None:
+        if self.level not in _LEVELS:
+            raise ValueError(f"Log.level is one of {', '.join(_LEVELS)}")
+        if not isinstance(self.message, str):
+            raise TypeError("Log.message must be a string")
+        self._freeze("fields", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Remember(_Effect):
+    """Merge changes into the object's memo; None removes a key."""
+
+    changes: Any
+
+    def _check(self) -> None:
+        self._freeze("changes", dict)
+
+
+Effect = (
+    Patch
+    | Apply
+    | Create
+    | Delete
+    | Get
+    | List
+    | Adopt
+    | Event
+    | Sleep
+    | Again
+    | Return
+    | Freeze
+    | Resume
+    | Call
+    | Random
+    | Log
+    | Remember
+)

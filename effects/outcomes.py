@@ -1,0 +1,93 @@
+"""What performing an effect can answer.
+
+Faults are named by whose they are: `Conflict`, `Missing` and `Refused` are the
+API server's word, `Unreachable` and `Unknown` the network's, `Raised` the
+called function's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "Answer",
+    "Applied",
+    "Conflict",
+    "Missing",
+    "Outcome",
+    "Raised",
+    "Refused",
+    "Unknown",
+    "Unreachable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Done.  `object` is the object after it, where the server sent one."""
+
+    object: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A value that is no object: of a call, a listing, of fresh randomness."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """409: somebody was quicker, or the name is taken (`reason` tells which)."""
+
+    message: str
+    reason: str = "Conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """404 or 410: there is no such object."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The API server said no: invalid, forbidden, too large, …"""
+
+    status: int
+    message: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """It was certainly not done, and may succeed later (429, 503, no network)."""
+
+    message: str
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The request was sent; nobody knows whether it was applied."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A called function raised.
+
+    `type` is the class name; `delay_seconds` is set for a TemporaryError, and
+    `permanent` for a PermanentError.
+    """
+
+    type: str
+    message: str
+    delay_seconds: float | None = None
+    permanent: bool = False
+
+
+Outcome = Applied | Answer | Conflict | Missing | Refused | Unreachable | Unknown | Raised

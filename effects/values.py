@@ -1,0 +1,200 @@
+"""JSON values that cannot change: what effects carry and what handlers see.
+
+A Kubernetes object is JSON.  Handlers receive it, and effects carry pieces of
+it, as `ReadOnlyDict` and `ReadOnlyList`: real `dict` and `list` subclasses, so
+that `isinstance`, `json.dumps` and `**spec` work, whose every mutator raises
+and names the way to change an object.  A deep copy is a plain, mutable one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn, SupportsIndex
+
+import orjson
+
+__all__ = [
+    "ReadOnlyDict",
+    "ReadOnlyList",
+    "canonical",
+    "digest",
+    "freeze_json",
+    "read_only",
+    "same_json",
+    "thaw_json",
+]
+
+_REMEDY = (
+    "this is a read-only view of what was observed; to change the object return "
+    "fnop.patch(...) or write through the `patch` argument, "
+    "and use copy.deepcopy() for a copy of your own"
+)
+
+
+def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
+    raise TypeError(_REMEDY)
+
+
+class ReadOnlyDict(dict[str, Any]):
+    """A JSON object that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return {key: thaw_json(value) for key, value in self.items()}
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_only, (thaw_json(self),)
+
+
+class ReadOnlyList(list[Any]):
+    """A JSON array that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = clear = extend = insert = pop = remove = _refuse  # type: ignore[assignment]
+    reverse = sort = _refuse  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [thaw_json(value) for value in self]
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def copy(self) -> list[Any]:
+        return list(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return read_only, (thaw_json(self),)
+
+
+def read_only(value: Any) -> Any:
+    """The same JSON value, read-only at every depth; trusts it to be JSON.
+
+    >>> read_only({"a": [1]})["a"].append(2)
+    Traceback (most recent call last):
+        ...
+    TypeError: this is a read-only view of what was observed; to change the ...
+    """
+    kind = type(value)
+    if kind is dict:
+        return ReadOnlyDict(
+            {
+                key: read_only(item) if type(item) in _CONTAINERS else item
+                for key, item in value.items()
+            }
+        )
+    if kind is list:
+        return ReadOnlyList(
+            [read_only(item) if type(item) in _CONTAINERS else item for item in value]
+        )
+    return value
+
+
+_CONTAINERS = frozenset((dict, list))
+
+
+def freeze_json(value: Any, where: str) -> Any:
+    """A read-only deep copy of a JSON value given by a user.
+
+    `where` names the place for the error.  Raises `TypeError` for what is not
+    JSON and `ValueError` for numbers that JSON cannot carry.
+
+    >>> freeze_json({"a": (1, 2)}, "status")
+    {'a': [1, 2]}
+    >>> freeze_json({"a": {1}}, "status")
+    Traceback (most recent call last):
+        ...
+    TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**64:
+            return value
+        raise ValueError(f"{where}: the integer {value} does not fit into 64 bits")
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise ValueError(f"{where}: {value} is not a JSON number")
+    if isinstance(value, Mapping):
+        return _freeze_mapping(value, where)
+    if isinstance(value, (list, tuple)):
+        return ReadOnlyList(
+            [freeze_json(item, f"{where}[{n}]") for n, item in enumerate(value)]
+        )
+    raise TypeError(
+        f"{where}: {type(value).__name__} is not a JSON value; "
+        "use str, int, float, bool, None, dict or list"
+    )
+
+
+def _freeze_mapping(value: Mapping[Any, Any], where: str) -> ReadOnlyDict:
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"{where}: the key {key!r} is not a string")
+    return ReadOnlyDict(
+        {key: freeze_json(item, f"{where}.{key}") for key, item in value.items()}
+    )
+
+
+def thaw_json(value: Any) -> Any:
+    """A plain, mutable deep copy.
+
+    >>> type(thaw_json(read_only({"a": 1}))) is dict
+    True
+    """
+    if isinstance(value, dict):
+        return {key: thaw_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [thaw_json(item) for item in value]
+    return value
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON: sorted keys, no spaces.  Order is visible nowhere else.
+
+    >>> canonical({"b": 1, "a": [True, None]})
+    b'{"a":[true,null],"b":1}'
+    """
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def digest(value: Any) -> str:
+    """A short digest of a JSON value, equal for equal canonical forms."""
+    return hashlib.blake2b(canonical(value), digest_size=10).hexdigest()
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal, bool being distinct from int.
+
+    Numbers compare by value: the API server itself turns 1.0 into 1.
+
+    >>> same_json({"a": [1, 2]}, {"a": [1.0, 2]}), same_json(1, True)
+    (True, False)
+    """
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(same_json(item, other[key]) for key, item in one.items())
+        )
+    if isinstance(one, list):
+        return (
+            isinstance(other, list)
+            and len(one) == len(other)
+            and all(map(same_json, one, other))
+        )
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)

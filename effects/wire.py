@@ -1,0 +1,108 @@
+"""Effects and outcomes as canonical JSON, and back.
+
+The one place where order becomes visible: keys are sorted, fields that have
+their default are left out, and a value is written in exactly one way.
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import Any
+
+from fnop.effects.effects import Effect, Target
+from fnop.effects.outcomes import Outcome
+from fnop.effects.values import canonical, digest, read_only
+
+__all__ = ["WIRE_VERSION", "decode", "digest_of", "encode", "from_wire", "to_wire"]
+
+# The version of this format; recordings and journals carry it.
+WIRE_VERSION = 1
+
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (*typing.get_args(Effect), *typing.get_args(Outcome), Target)
+}
+
+
+@cache
+def _fields(cls: type) -> tuple[tuple[str, Any], ...]:
+    return tuple((each.name, _default(each)) for each in fields(cls))
+
+
+def _default(each: Field[Any]) -> Any:
+    if each.default is not MISSING:
+        return each.default
+    if each.default_factory is not MISSING:
+        return each.default_factory()
+    return MISSING
+
+
+def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
+    """The JSON form: the class under `is`, and the fields that say something.
+
+    >>> from fnop.effects import Sleep
+    >>> to_wire(Sleep(5))
+    {'is': 'Sleep', 'seconds': 5}
+    """
+    cls = type(value)
+    wire: dict[str, Any] = {"is": cls.__name__}
+    for name, default in _fields(cls):
+        item = getattr(value, name)
+        if item is default or (type(item) is type(default) and item == default):
+            continue
+        if isinstance(item, Target):
+            item = to_wire(item)
+        elif isinstance(item, tuple):
+            item = list(item)
+        elif isinstance(item, bytes):
+            item = {"hex": item.hex()}
+        wire[name] = item
+    return wire
+
+
+def from_wire(wire: Any) -> Any:
+    """The effect, outcome or target that `to_wire` wrote.
+
+    Raises `ValueError` with a sentence for anything else.
+    """
+    if not isinstance(wire, dict) or wire.get("is") not in _CLASSES:
+        raise ValueError(f"not an effect or an outcome: {str(wire)[:80]}")
+    cls = _CLASSES[wire["is"]]
+    known = dict(_fields(cls))
+    given = {key: value for key, value in wire.items() if key != "is"}
+    if not given.keys() <= known.keys():
+        names = ", ".join(sorted(given.keys() - known.keys()))
+        raise ValueError(f"{wire['is']} has no field {names}; written by a newer fnop?")
+    try:
+        return cls(**{key: _from_wire(value, key) for key, value in given.items()})
+    except TypeError as problem:
+        raise ValueError(f"{wire['is']}: {problem}") from problem
+
+
+def _from_wire(value: Any, name: str) -> Any:
+    if name == "target" and isinstance(value, dict):
+        return from_wire(value)
+    if name == "json":
+        return tuple(value)
+    if isinstance(value, dict) and value.keys() == {"hex"} and name == "value":
+        return bytes.fromhex(value["hex"])
+    return read_only(value)
+
+
+def encode(value: Effect | Outcome | Target) -> bytes:
+    """Canonical bytes of an effect or an outcome."""
+    return canonical(to_wire(value))
+
+
+def decode(raw: bytes) -> Any:
+    """The value of `encode`'s bytes; `ValueError` if they are none."""
+    import orjson
+
+    return from_wire(orjson.loads(raw))
+
+
+def digest_of(value: Effect | Outcome | Target) -> str:
+    """The digest under which a journal knows an effect."""
+    return digest(to_wire(value))
