@@ -136,6 +136,4 @@ class Exit:
     reason: str
 
 
-Command = (
-    Perform | Fetch | ListPage | Watch | CloseStream | Alarm | Say | Ready | Exit
-)
+Command = Perform | Fetch | ListPage | Watch | CloseStream | Alarm | Say | Ready | Exit

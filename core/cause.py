@@ -1,0 +1,96 @@
+"""Which of seven things happened to an object since it was last handled.
+
+The decision is one table over six facts; the first row that fits decides.
+Whether handlers run, and which, follows from the reason alone.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import product
+from typing import NamedTuple
+
+__all__ = ["HANDLED", "TABLE", "Cause", "Facts", "Reason", "detect_cause"]
+
+
+class Reason(StrEnum):
+    """Why an object is looked at."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    RESUME = "resume"
+    NOOP = "noop"
+    FREE = "free"
+    GONE = "gone"
+
+
+# Reasons that handlers can be registered for; the others are only noticed.
+HANDLED = frozenset((Reason.CREATE, Reason.UPDATE, Reason.DELETE, Reason.RESUME))
+
+
+class Facts(NamedTuple):
+    """What the decision looks at; in a row of the table None fits both.
+
+    - gone: the watch said DELETED, or a listing no longer has the object
+    - deleting: metadata.deletionTimestamp is set
+    - blocked: this operator's finalizer is on the object
+    - seen: the object has been handled before
+    - changed: something that a handler observes differs from then
+    - initial: first seen in this process's first listing, not handled since
+    """
+
+    gone: bool | None
+    deleting: bool | None
+    blocked: bool | None
+    seen: bool | None
+    changed: bool | None
+    initial: bool | None
+
+
+class Cause(NamedTuple):
+    """The reason, and whether handlers for resuming take part in it."""
+
+    reason: Reason
+    initial: bool
+
+
+_ = None
+TABLE: tuple[tuple[Facts, Reason], ...] = (
+    #      gone  deleting blocked seen  changed initial
+    (Facts(True, _, _, _, _, _), Reason.GONE),
+    # Somebody else's finalizer keeps it; ours is off, so it is theirs.
+    (Facts(_, True, False, _, _, _), Reason.FREE),
+    (Facts(_, True, True, _, _, _), Reason.DELETE),
+    (Facts(_, False, _, False, _, _), Reason.CREATE),
+    (Facts(_, False, _, True, False, True), Reason.RESUME),
+    (Facts(_, False, _, True, False, False), Reason.NOOP),
+    (Facts(_, False, _, True, True, _), Reason.UPDATE),
+)
+
+# A new object cannot be resumed, and nothing is resumed once it is handled.
+_NEVER_INITIAL = frozenset((Reason.CREATE, Reason.NOOP))
+
+
+def _first_fit(facts: Facts) -> Cause:
+    for row, reason in TABLE:
+        if all(
+            want is None or want == have for want, have in zip(row, facts, strict=True)
+        ):
+            return Cause(reason, bool(facts.initial) and reason not in _NEVER_INITIAL)
+    raise AssertionError(f"the cause table does not cover {facts}")
+
+
+_DECISIONS = {
+    facts: _first_fit(facts)
+    for facts in (Facts(*bits) for bits in product((False, True), repeat=6))
+}
+
+
+def detect_cause(facts: Facts) -> Cause:
+    """The cause for these facts; total over all 64 combinations.
+
+    >>> detect_cause(Facts(False, False, False, False, True, True))
+    Cause(reason=<Reason.CREATE: 'create'>, initial=False)
+    """
+    return _DECISIONS[facts]

@@ -1,0 +1,105 @@
+"""What differs between two JSON values, in a stable order.
+
+Absent and None are the same; lists are compared as a whole; bool is distinct
+from int.  A new or a gone subtree is one item, not one per leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fnop.effects.values import same_json
+
+__all__ = ["Diff", "DiffItem", "diff", "parse_field", "reduce", "resolve"]
+
+Path = tuple[str, ...]
+
+
+class DiffItem(NamedTuple):
+    """One difference: `operation` is add, change or remove."""
+
+    operation: str
+    field: Path
+    old: Any
+    new: Any
+
+    @property
+    def op(self) -> str:
+        return self.operation
+
+
+Diff = tuple[DiffItem, ...]
+
+
+def diff(old: Any, new: Any, path: Path = ()) -> Diff:
+    """The differences from `old` to `new`, keys in sorted order.
+
+    >>> diff({"a": 1, "b": None}, {"a": True})
+    (DiffItem(operation='change', field=('a',), old=1, new=True),)
+    >>> diff(None, {"a": 1})
+    (DiffItem(operation='add', field=(), old=None, new={'a': 1}),)
+    """
+    return tuple(_items(old, new, path))
+
+
+def _items(old: Any, new: Any, path: Path) -> Iterator[DiffItem]:
+    if old is None and new is None:
+        return
+    if old is None:
+        yield DiffItem("add", path, None, new)
+    elif new is None:
+        yield DiffItem("remove", path, old, None)
+    elif isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _items(old.get(key), new.get(key), (*path, key))
+    elif not same_json(old, new):
+        yield DiffItem("change", path, old, new)
+
+
+def reduce(items: Diff, path: Path) -> Diff:
+    """The same differences as seen from a field.
+
+    >>> reduce(diff({"a": {"b": 1}}, None), ("a", "b"))
+    (DiffItem(operation='remove', field=(), old=1, new=None),)
+    """
+    return tuple(item for each in items for item in _reduced(each, path))
+
+
+def _reduced(item: DiffItem, path: Path) -> Diff:
+    depth = len(item.field)
+    if item.field[: len(path)] == path:
+        return (item._replace(field=item.field[len(path) :]),)
+    if path[:depth] == item.field:
+        below = path[depth:]
+        return diff(resolve(item.old, below), resolve(item.new, below))
+    return ()
+
+
+def resolve(value: Any, path: Path) -> Any:
+    """The value at a path; None when it, or a parent, is absent.
+
+    >>> resolve({"a": {"b": 1}}, ("a", "b"))
+    1
+    """
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def parse_field(field: str | list[str] | tuple[str, ...] | None) -> Path:
+    """A field path from its dotted form, or from a list of keys.
+
+    >>> parse_field("spec.size"), parse_field(["metadata", "labels", "a.b/c"])
+    (('spec', 'size'), ('metadata', 'labels', 'a.b/c'))
+    """
+    if not field:
+        return ()
+    path = tuple(field.split(".")) if isinstance(field, str) else tuple(field)
+    if not all(isinstance(key, str) and key for key in path):
+        raise ValueError(
+            f"field={field!r} is not a path such as 'spec.size' or a list of keys"
+        )
+    return path

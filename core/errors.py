@@ -1,0 +1,76 @@
+"""What handlers raise, and what fnop raises at them."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = [
+    "CallFailed",
+    "Cancelled",
+    "ErrorsMode",
+    "HandlerRetriesError",
+    "HandlerTimeoutError",
+    "PermanentError",
+    "Refused",
+    "RegistrationError",
+    "TemporaryError",
+]
+
+
+class PermanentError(Exception):
+    """Final for this change: the handler is not tried again."""
+
+
+class TemporaryError(Exception):
+    """Not now: the handler is tried again after `delay` seconds."""
+
+    def __init__(self, message: str = "", delay: float | None = 60) -> None:
+        super().__init__(message)
+        self.delay = 0.0 if delay is None else float(delay)
+
+
+class HandlerTimeoutError(PermanentError):
+    """The handler's `timeout` has passed."""
+
+
+class HandlerRetriesError(PermanentError):
+    """The handler's `retries` are used up."""
+
+
+class Refused(Exception):
+    """The API server refused an effect that a conversation awaited.
+
+    `status` is the HTTP status, `reason` the API's word for it.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+class CallFailed(Exception):
+    """A function run by `fnop.call` raised; `type` is its exception's class."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(f"{type}: {message}")
+        self.type = type
+
+
+class Cancelled(Exception):
+    """The object is being deleted or the operator ends: the conversation is over.
+
+    It can be caught to tidy up, but no effect can be awaited any more.
+    """
+
+
+class RegistrationError(TypeError):
+    """A handler cannot work as it is declared; the message tells the remedy."""
+
+
+class ErrorsMode(Enum):
+    """What an arbitrary exception of a handler means."""
+
+    IGNORED = "ignored"
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"

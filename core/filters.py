@@ -1,0 +1,134 @@
+"""Which objects a handler is for: labels, annotations, fields, and callbacks.
+
+A filter looks at the object as it is now; for changes, `field` with `value`
+looks at the new and then at the old value, and `old`/`new` at each side.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fnop.core.diff import Path
+from fnop.effects.values import same_json
+
+__all__ = ["ABSENT", "PRESENT", "Callback", "Filters", "Presence", "Sight"]
+
+
+class Presence(Enum):
+    """Filters on whether there is a value at all."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+PRESENT = Presence.PRESENT
+ABSENT = Presence.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A user's filter function and the kwargs that its signature names."""
+
+    fn: Callable[..., Any]
+    wants: tuple[str, ...]
+    rest: bool
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], *, takes_value: bool) -> Callback:
+        parameters = list(inspect.signature(fn).parameters.values())
+        if takes_value:
+            parameters = parameters[1:]
+        rest = any(
+            each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
+            for each in parameters
+        )
+        named = tuple(
+            each.name
+            for each in parameters
+            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+            and each.default is each.empty
+        )
+        return cls(fn, named, rest)
+
+
+# What a filter may compare with: a value, a presence, a callback, or nothing.
+Wanted = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What filters look at.  `now` and `before` are the field's two values.
+
+    `changes` tells whether there is a before at all; `arguments` gives the
+    kwargs that a callback asks for.
+    """
+
+    labels: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    now: Any
+    before: Any
+    changes: bool
+    arguments: Callable[[tuple[str, ...], bool], dict[str, Any]]
+
+    def call(self, callback: Callback, *values: Any) -> bool:
+        arguments = self.arguments(callback.wants, callback.rest)
+        return bool(callback.fn(*values, **arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """All filters of one handler; those unset match anything."""
+
+    labels: tuple[tuple[str, Wanted], ...] = ()
+    annotations: tuple[tuple[str, Wanted], ...] = ()
+    when: Callback | None = None
+    field: Path = ()
+    value: Wanted = None
+    old: Wanted = None
+    new: Wanted = None
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether everything matches."""
+        return not (self.labels or self.annotations or self.when or self.field)
+
+    def prematch(self, sight: Sight) -> bool:
+        """Whether the object is of interest, whatever changed about it."""
+        return (
+            all(_fits(want, sight.labels.get(key), sight) for key, want in self.labels)
+            and all(
+                _fits(want, sight.annotations.get(key), sight)
+                for key, want in self.annotations
+            )
+            and self._value_fits(sight)
+            and (self.when is None or sight.call(self.when))
+        )
+
+    def change_fits(self, sight: Sight) -> bool:
+        """Whether the field's change is one that `old` and `new` ask for."""
+        return (self.old is None or _fits(self.old, sight.before, sight)) and (
+            self.new is None or _fits(self.new, sight.now, sight)
+        )
+
+    def _value_fits(self, sight: Sight) -> bool:
+        if not self.field:
+            return True
+        candidates = [sight.now, sight.before] if sight.changes else [sight.now]
+        want = PRESENT if self.value is None else self.value
+        return any(_fits(want, candidate, sight) for candidate in candidates)
+
+
+def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
+    match want:
+        case Presence.PRESENT:
+            return have is not None
+        case Presence.ABSENT:
+            return have is None
+        case Callback():
+            return sight.call(want, have)
+        case _:
+            return have is not None and same_json(want, have)

@@ -1,0 +1,59 @@
+"""When to put this operator's finalizer on an object, and when to take it off.
+
+A finalizer holds a deleted object until its deletion handlers are done
+(Kubernetes: "Using Finalizers to Control Deletion").  Only this operator's own
+name is ever added or removed; everybody else's stay, in their order.
+
+Guarantees: it is never added to an object that is being deleted (the API server
+would refuse it), never removed while a deletion handler is still needed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["TABLE", "Duty", "finalizer_duty", "with_finalizer", "without_finalizer"]
+
+
+class Duty(Enum):
+    """What the finalizer asks for before any handler runs."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    NONE = "none"
+
+
+#  (needed, present, deleting)
+TABLE: dict[tuple[bool, bool, bool], Duty] = {
+    (True, False, False): Duty.ADD,
+    (True, False, True): Duty.NONE,  # too late: the server takes no new ones
+    (True, True, False): Duty.NONE,
+    (True, True, True): Duty.NONE,  # the deletion handlers run, then it goes
+    (False, True, False): Duty.REMOVE,
+    (False, True, True): Duty.REMOVE,
+    (False, False, False): Duty.NONE,
+    (False, False, True): Duty.NONE,
+}
+
+
+def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
+    """The duty for these facts.
+
+    >>> finalizer_duty(needed=True, present=False, deleting=False)
+    <Duty.ADD: 'add'>
+    """
+    return TABLE[needed, present, deleting]
+
+
+def with_finalizer(finalizers: tuple[str, ...], own: str) -> list[str]:
+    """The list with `own` at its end, once.
+
+    >>> with_finalizer(("a",), "b")
+    ['a', 'b']
+    """
+    return [*without_finalizer(finalizers, own), own]
+
+
+def without_finalizer(finalizers: tuple[str, ...], own: str) -> list[str]:
+    """The list without `own`; the others keep their order."""
+    return [each for each in finalizers if each != own]

@@ -1,0 +1,228 @@
+"""What is remembered of a handled object, on the object itself.
+
+The *essence* is what an author's handlers are about: everything but the
+identity, the status and bookkeeping annotations.  Per observed scope (the
+essence, or a handler's `field=`) a digest is kept; the values themselves only
+where a handler can look at `old` or `diff`.  So no secret is copied into an
+annotation without need, and adding a handler changes nobody else's cause.
+
+The stored state is one JSON text, versioned and bound to the object's uid.
+What cannot be read, or was written by a newer release, is kept untouched and
+means "handled before, details unknown".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from fnop.core.diff import Path, resolve
+from fnop.core.objects import Body
+from fnop.core.progress import Progress, progress_from_json, progress_to_json
+from fnop.effects.values import canonical, digest
+
+__all__ = [
+    "STATE_LENGTH_MAX",
+    "Observation",
+    "Seen",
+    "Stored",
+    "Unreadable",
+    "essence_of",
+    "read_stored",
+    "scope_name",
+    "see",
+    "write_stored",
+]
+
+STATE_VERSION = 1
+DIGEST_VERSION = "1"
+
+# All annotations of an object together may hold 256 KiB (Kubernetes:
+# ValidateAnnotationsSize); the rest is left to others.
+STATE_LENGTH_MAX = 200 * 1024
+_COMPRESSED_FROM = 4 * 1024
+
+_IDENTITY = frozenset(("apiVersion", "kind", "metadata", "status"))
+# Written by operators and clients for their own bookkeeping, not by the author.
+_BOOKKEEPING = (
+    "fnop.dev/",
+    "kopf.zalando.org/",
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+
+Scope = str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the handlers of a kind can observe across time.
+
+    `scopes` are field paths, the empty one being the essence; `keeps_old` tells
+    that some handler looks at what was before.
+    """
+
+    scopes: tuple[Path, ...] = ()
+    keeps_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an object was when it was last handled, per observed scope."""
+
+    digests: Mapping[Scope, str]
+    values: Mapping[Scope, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The state of one object as this operator stores it.
+
+    `creating` marks that `seen` belongs to a creation which is not finished.
+    `results` are those that have no place in the object's status.
+    """
+
+    seen: Seen | None = None
+    creating: bool = False
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """There is a stored state, but it cannot be understood."""
+
+    problem: str
+
+
+def scope_name(path: Path) -> Scope:
+    """A scope's name: the JSON pointer of its path.
+
+    >>> scope_name(()), scope_name(("metadata", "labels", "a/b"))
+    ('', '/metadata/labels/a~1b')
+    """
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def essence_of(body: Body) -> dict[str, Any]:
+    """The part of an object that its author writes.
+
+    >>> essence_of(Body({"kind": "K", "metadata": {"name": "x"}, "spec": {"a": 1}}))
+    {'spec': {'a': 1}}
+    """
+    essence = {key: value for key, value in body.data.items() if key not in _IDENTITY}
+    labels = body.meta.get("labels")
+    annotations = body.meta.get("annotations")
+    if annotations:
+        annotations = {
+            key: value
+            for key, value in annotations.items()
+            if not key.startswith(_BOOKKEEPING)
+        }
+    if labels or annotations:
+        essence["metadata"] = {
+            name: value
+            for name, value in (("labels", labels), ("annotations", annotations))
+            if value
+        }
+    return essence
+
+
+def see(body: Body, observation: Observation) -> Seen:
+    """What there is to remember of this state of the object."""
+    digests: dict[Scope, str] = {}
+    values: dict[Scope, Any] | None = {} if observation.keeps_old else None
+    for path in observation.scopes:
+        value = body.at(path) if path else essence_of(body)
+        scope = scope_name(path)
+        digests[scope] = f"{DIGEST_VERSION}:{digest(value)}"
+        if values is not None:
+            values[scope] = value
+    return Seen(digests, values)
+
+
+def value_at(seen: Seen | None, path: Path) -> Any:
+    """What a field was then; None when it was absent or is not known."""
+    if seen is None or seen.values is None:
+        return None
+    scope = scope_name(path)
+    if scope in seen.values:
+        return seen.values[scope]
+    return resolve(seen.values.get(""), path)
+
+
+def write_stored(stored: Stored, uid: str) -> str:
+    """The JSON text of a state; `ValueError` if it is too long to be stored."""
+    found: dict[str, Any] = {"v": STATE_VERSION, "uid": uid}
+    if stored.seen is not None:
+        found["seen"] = dict(stored.seen.digests)
+        if stored.seen.values is not None:
+            found["was"] = _packed(stored.seen.values)
+    if stored.creating:
+        found["creating"] = True
+    if stored.progress:
+        found["progress"] = {
+            name: progress_to_json(each) for name, each in stored.progress.items()
+        }
+    if stored.results:
+        found["results"] = dict(stored.results)
+    text = canonical(found).decode()
+    if len(text) > STATE_LENGTH_MAX:
+        raise ValueError(
+            f"the state to remember is {len(text)} bytes long, over the "
+            f"{STATE_LENGTH_MAX} that fit into an annotation; let no handler of this "
+            "kind ask for `old` or `diff`, or narrow them with field="
+        )
+    return text
+
+
+def _packed(values: Mapping[Scope, Any]) -> Any:
+    raw = canonical(dict(values))
+    if len(raw) < _COMPRESSED_FROM:
+        return dict(values)
+    return base64.b64encode(zlib.compress(raw, 6)).decode()
+
+
+def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
+    """The state of its text; None if there is none, or another object's.
+
+    Stored state carries the uid, for a patch that was meant for an object can
+    land on its re-created namesake.
+    """
+    if text is None:
+        return None
+    try:
+        found = orjson.loads(text) if isinstance(text, str) else text
+        if not isinstance(found, dict) or not isinstance(found.get("v"), int):
+            return Unreadable("it is no state of fnop")
+        if found["v"] > STATE_VERSION:
+            return Unreadable(f"it was written by a newer release (v{found['v']})")
+        if found.get("uid") != uid:
+            return None
+        return _stored(found)
+    except (ValueError, TypeError, KeyError, zlib.error, binascii.Error) as problem:
+        return Unreadable(str(problem))
+
+
+def _stored(found: dict[str, Any]) -> Stored:
+    seen = None
+    if found.get("seen") is not None:
+        digests = {str(key): str(value) for key, value in found["seen"].items()}
+        was = found.get("was")
+        if isinstance(was, str):
+            was = orjson.loads(zlib.decompress(base64.b64decode(was, validate=True)))
+        if was is not None and not isinstance(was, dict):
+            raise ValueError("what was before is no mapping")
+        seen = Seen(digests, was)
+    progress = {
+        str(name): progress_from_json(each)
+        for name, each in (found.get("progress") or {}).items()
+    }
+    return Stored(
+        seen, bool(found.get("creating")), progress, found.get("results") or {}
+    )

@@ -1,0 +1,219 @@
+"""Kubernetes objects inside the core: compact to keep, read-only to show.
+
+A `Body` is what the store keeps: the exact bytes where the transport had them
+(a fifth of the parsed size), parsed when somebody looks.  A `View` is what a
+handler sees: a dict that cannot be changed, with the usual stanzas as
+attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.effects.values import ReadOnlyDict, read_only
+
+__all__ = ["Body", "Key", "Meta", "View", "owner_reference_of"]
+
+
+class Key(NamedTuple):
+    """The identity under which the operator keeps an object."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class Body:
+    """One observed state of an object; never changed, parsed at most once.
+
+    Malformed metadata reads as absent: bad input hurts only its own object.
+    """
+
+    __slots__ = ("_data", "_meta", "_raw")
+
+    def __init__(self, data: dict[str, Any] | None, raw: bytes | None = None) -> None:
+        self._data = data
+        self._raw = raw
+        self._meta: dict[str, Any] | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The parsed object.  Nobody writes to it."""
+        if self._data is None:
+            self._data = orjson.loads(self._raw or b"{}")
+        return self._data
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON text."""
+        return self._raw if self._raw is not None else orjson.dumps(self._data)
+
+    def kept(self) -> Body:
+        """The form to keep for long: bytes alone where there are bytes."""
+        return self if self._raw is None else Body(None, self._raw)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        if self._meta is None:
+            found = self.data.get("metadata")
+            self._meta = found if isinstance(found, dict) else {}
+        return self._meta
+
+    @property
+    def uid(self) -> str:
+        return str(self.meta.get("uid") or "")
+
+    @property
+    def name(self) -> str:
+        return str(self.meta.get("name") or "")
+
+    @property
+    def namespace(self) -> str | None:
+        return self.meta.get("namespace")
+
+    @property
+    def version(self) -> str:
+        """resourceVersion: an opaque string, compared for equality alone."""
+        return str(self.meta.get("resourceVersion") or "")
+
+    @property
+    def is_deleting(self) -> bool:
+        return bool(self.meta.get("deletionTimestamp"))
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        found = self.meta.get("finalizers")
+        return tuple(found) if isinstance(found, list) else ()
+
+    def stanza(self, name: str) -> dict[str, Any]:
+        """A top-level mapping such as spec; empty when absent or malformed."""
+        found = self.data.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A mapping in metadata such as labels; empty when absent."""
+        found = self.meta.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def at(self, path: tuple[str, ...]) -> Any:
+        """The value at a field path; None when it, or a parent, is absent."""
+        value: Any = self.data
+        for key in path:
+            if not isinstance(value, dict):
+                return None
+            value = value.get(key)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Body) and self.data == other.data
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Body({self.namespace}/{self.name}@{self.version})"
+
+
+class Meta(ReadOnlyDict):
+    """An object's metadata, as a read-only dict with the usual attributes."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str | None:
+        return self.get("name")
+
+    @property
+    def namespace(self) -> str | None:
+        return self.get("namespace")
+
+    @property
+    def uid(self) -> str | None:
+        return self.get("uid")
+
+    @property
+    def labels(self) -> ReadOnlyDict:
+        return self.get("labels") or ReadOnlyDict()
+
+    @property
+    def annotations(self) -> ReadOnlyDict:
+        return self.get("annotations") or ReadOnlyDict()
+
+    @property
+    def creation_timestamp(self) -> str | None:
+        return self.get("creationTimestamp")
+
+    @property
+    def deletion_timestamp(self) -> str | None:
+        return self.get("deletionTimestamp")
+
+
+class View(ReadOnlyDict):
+    """An object as a handler sees it: read-only at every depth.
+
+    `now` is the wall-clock time (Unix seconds) at which it was seen.
+    """
+
+    __slots__ = ("now",)
+
+    now: float
+
+    @classmethod
+    def of(cls, data: dict[str, Any], now: float) -> View:
+        view = cls(read_only(data))
+        view.now = now
+        return view
+
+    @property
+    def metadata(self) -> Meta:
+        return Meta(self.get("metadata") or {})
+
+    @property
+    def meta(self) -> Meta:
+        return self.metadata
+
+    @property
+    def spec(self) -> ReadOnlyDict:
+        return self.get("spec") or ReadOnlyDict()
+
+    @property
+    def status(self) -> ReadOnlyDict:
+        return self.get("status") or ReadOnlyDict()
+
+    @property
+    def labels(self) -> ReadOnlyDict:
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> ReadOnlyDict:
+        return self.metadata.annotations
+
+    @property
+    def name(self) -> str | None:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str | None:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str | None:
+        return self.metadata.uid
+
+
+def owner_reference_of(owner: dict[str, Any]) -> dict[str, Any]:
+    """The owner reference that makes `owner` the controller of a child.
+
+    `blockOwnerDeletion` lets a foreground deletion wait for the child
+    (Kubernetes: garbage collection).
+    """
+    meta = owner.get("metadata") or {}
+    return {
+        "apiVersion": owner.get("apiVersion"),
+        "kind": owner.get("kind"),
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,364 @@
+"""Handlers as data, and the decorators that declare them.
+
+A registry collects while a module is imported; `Registry.handlers` is what a
+program is made of.  Whatever cannot work is refused here, when it is declared,
+in a sentence that names the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from fnop.core.diff import Path, parse_field
+from fnop.core.errors import ErrorsMode, RegistrationError
+from fnop.core.filters import Callback, Filters, Presence
+from fnop.core.resources import Selector
+
+__all__ = ["Form", "Handler", "Registry", "Role", "Signature", "default_registry", "on"]
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+class Role(Enum):
+    """What a handler is called for."""
+
+    STARTUP = "startup"
+    CLEANUP = "cleanup"
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    RESUME = "resume"
+    FIELD = "field"
+    EVENT = "event"
+
+
+ACTIVITIES = frozenset((Role.STARTUP, Role.CLEANUP))
+CHANGES = frozenset((Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD))
+
+_COMMON = {"logger", "memo", "param", "retry", "started", "runtime", "now"}
+_OBJECT = _COMMON | {
+    "resource",
+    "patch",
+    "body",
+    "spec",
+    "meta",
+    "status",
+    "uid",
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+}
+_CHANGE = _OBJECT | {"reason", "old", "new", "diff"}
+
+
+def kwargs_of(role: Role) -> frozenset[str]:
+    """The arguments that a handler of this role may ask for."""
+    if role in ACTIVITIES:
+        return frozenset(_COMMON | {"settings", "activity"})
+    if role is Role.EVENT:
+        return frozenset(_OBJECT | {"type", "event"})
+    return frozenset(_CHANGE)
+
+
+class Form(Enum):
+    """How a handler is written: all three are the same conversation."""
+
+    PLAN = "plan"
+    AWAITED = "awaited"
+    GENERATOR = "generator"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The arguments that a handler names.
+
+    `rest` tells that it also takes `**kwargs`.  A name that begins with an
+    underscore, as in `**_`, says that it does not look at them.
+    """
+
+    form: Form
+    wants: tuple[str, ...]
+    rest: bool
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], role: Role, label: str) -> Signature:
+        known = kwargs_of(role)
+        wants: list[str] = []
+        rest = False
+        for each in inspect.signature(fn).parameters.values():
+            if each.kind is each.VAR_KEYWORD:
+                rest = not each.name.startswith("_")
+            elif each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
+                raise RegistrationError(
+                    f"{label}: {each.name!r} is positional, but handlers are called "
+                    "with keyword arguments; remove it or the / after it"
+                )
+            elif each.name in known:
+                wants.append(each.name)
+            elif each.default is each.empty:
+                raise RegistrationError(_unknown_kwarg(label, each.name, known))
+        return cls(_form(fn, label), tuple(wants), rest)
+
+
+def _unknown_kwarg(label: str, name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it may ask for {_listed(known)}"
+    return f"{label} asks for an unknown argument {name!r}; {hint}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _form(fn: Callable[..., Any], label: str) -> Form:
+    inner: Any = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    if inspect.isasyncgenfunction(inner):
+        raise RegistrationError(
+            f"{label} both awaits and yields; write `async def` with awaits, or a "
+            "plain generator with yields"
+        )
+    if inspect.iscoroutinefunction(inner):
+        return Form.AWAITED
+    return Form.GENERATOR if inspect.isgeneratorfunction(inner) else Form.PLAN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Handler:
+    """One declared handler.  Durations are in seconds."""
+
+    id: str
+    fn: Callable[..., Any]
+    role: Role
+    signature: Signature
+    selector: Selector | None = None
+    filters: Filters = Filters()
+    errors: ErrorsMode = ErrorsMode.TEMPORARY
+    timeout: float | None = None
+    retries: int | None = None
+    backoff: float | None = None
+    param: Any = None
+    optional: bool = False
+    deleted: bool = False
+
+    @property
+    def field(self) -> Path:
+        return self.filters.field
+
+    @property
+    def observes_old(self) -> bool:
+        """Whether it can tell what the object was before (R1)."""
+        return (
+            not {"old", "diff"}.isdisjoint(self.signature.wants)
+            or self.filters.old is not None
+            or (
+                self.role in (Role.UPDATE, Role.FIELD)
+                and self.filters.value is not None
+            )
+            or any(
+                not {"old", "diff"}.isdisjoint(each.wants)
+                for each in (self.filters.when, self.filters.value, self.filters.new)
+                if isinstance(each, Callback)
+            )
+        )
+
+
+class Registry:
+    """Collects the handlers of an operator while its modules are imported."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+
+    @property
+    def handlers(self) -> tuple[Handler, ...]:
+        """All handlers, in the order of their declaration."""
+        return tuple(self._handlers)
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler; refuses an id that another function has."""
+        for each in self._handlers:
+            if each.id == handler.id and each.fn is not handler.fn:
+                if each.selector != handler.selector and each.role not in ACTIVITIES:
+                    continue
+                raise RegistrationError(
+                    f"two handlers have the id {handler.id!r}, under which their "
+                    "progress and results would be mixed up; give one of them id=..."
+                )
+        self._handlers.append(handler)
+
+    def clear(self) -> None:
+        """Forget all handlers: for a fresh load of the same files."""
+        self._handlers.clear()
+
+
+default_registry = Registry()
+
+
+def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
+    if explicit is not None:
+        return explicit
+    inner: Any = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inspect.unwrap(inner), "__qualname__", None)
+    if not name or "<lambda>" in name:
+        raise RegistrationError(f"{fn!r} has no name to serve as its id; give id=...")
+    return str(name)
+
+
+def _presence(values: Mapping[str, Any] | None, name: str) -> tuple[Any, ...]:
+    for key, value in (values or {}).items():
+        if value is None:
+            raise RegistrationError(
+                f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
+                "fnop.ABSENT, or give a value"
+            )
+    return tuple((key, _wanted(value)) for key, value in sorted((values or {}).items()))
+
+
+def _wanted(value: Any) -> Any:
+    if callable(value) and not isinstance(value, Presence):
+        return Callback.of(value, takes_value=True)
+    return value
+
+
+def _filters(options: dict[str, Any], label: str) -> Filters:
+    field = parse_field(options.get("field"))
+    sides = [name for name in ("old", "new") if options.get(name) is not None]
+    if not field and (sides or options.get("value") is not None):
+        raise RegistrationError(f"{label}: value=, old= and new= need field=")
+    if sides and options.get("value") is not None:
+        raise RegistrationError(f"{label}: use either value= or old=/new=, not both")
+    when = options.get("when")
+    if when is not None and not callable(when):
+        raise RegistrationError(f"{label}: when= takes a function, not {when!r}")
+    return Filters(
+        _presence(options.get("labels"), "labels"),
+        _presence(options.get("annotations"), "annotations"),
+        None if when is None else Callback.of(when, takes_value=False),
+        field,
+        _wanted(options.get("value")),
+        _wanted(options.get("old")),
+        _wanted(options.get("new")),
+    )
+
+
+_SELECTORS = ("group", "version", "kind", "plural", "singular", "shortcut")
+_GENERAL = frozenset(("id", "param", "registry"))
+_RETRYING = frozenset(("errors", "timeout", "retries", "backoff"))
+_FILTERING = frozenset(("labels", "annotations", "when", "field", "value"))
+_OPTIONS: dict[Role, frozenset[str]] = {
+    Role.STARTUP: _GENERAL | _RETRYING,
+    Role.CLEANUP: _GENERAL | _RETRYING,
+    Role.CREATE: _GENERAL | _RETRYING | _FILTERING,
+    Role.RESUME: _GENERAL | _RETRYING | _FILTERING | {"deleted"},
+    Role.UPDATE: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
+    Role.FIELD: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
+    Role.DELETE: _GENERAL | _RETRYING | _FILTERING | {"optional"},
+    Role.EVENT: _GENERAL | _FILTERING,
+}
+
+
+def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
+    known = _OPTIONS[role] | (frozenset() if role in ACTIVITIES else set(_SELECTORS))
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}=?" if near else f"it takes {_listed(known)}"
+            raise RegistrationError(f"{label} has no option {name}=; {hint}")
+    for name in ("timeout", "backoff", "retries"):
+        value = options.get(name)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0
+        ):
+            raise RegistrationError(f"{label}: {name}= must be a number, zero or more")
+    if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
+        raise RegistrationError(
+            f"{label}: errors= takes fnop.ErrorsMode.IGNORED, TEMPORARY or PERMANENT"
+        )
+
+
+def _selector(words: tuple[Any, ...], options: dict[str, Any], label: str) -> Selector:
+    if not all(isinstance(word, str) for word in words):
+        raise RegistrationError(
+            f"{label}: use it with parentheses and name the kind, such as "
+            f"{label}('pods')"
+        )
+    try:
+        return Selector.of(
+            *words, **{name: options[name] for name in _SELECTORS if name in options}
+        )
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
+    if given is not None:
+        return given
+    return ErrorsMode.IGNORED if role is Role.EVENT else ErrorsMode.TEMPORARY
+
+
+def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
+    label = f"@fnop.on.{role.value}"
+    _check_options(options, role, label)
+    if role is Role.FIELD and not options.get("field"):
+        raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
+    selector = None if role in ACTIVITIES else _selector(words, options, label)
+    if role in ACTIVITIES and words:
+        raise RegistrationError(f"{label} is about no object; use it as {label}()")
+    filters = _filters(options, label)
+
+    def decorate(fn: Fn) -> Fn:
+        own_id = _id_of(fn, options.get("id"))
+        if filters.field:
+            own_id = f"{own_id}/{'.'.join(filters.field)}"
+        handler = Handler(
+            own_id,
+            fn,
+            role,
+            Signature.of(fn, role, f"{label} {own_id}"),
+            selector,
+            filters,
+            _errors(role, options.get("errors")),
+            options.get("timeout"),
+            options.get("retries"),
+            options.get("backoff"),
+            options.get("param"),
+            bool(options.get("optional")),
+            bool(options.get("deleted")),
+        )
+        (options.get("registry") or default_registry).add(handler)
+        return fn
+
+    return decorate
+
+
+class _On:
+    """The decorators `fnop.on.create(...)`, `fnop.on.update(...)`, …"""
+
+    startup = staticmethod(functools.partial(_declare, Role.STARTUP))
+    cleanup = staticmethod(functools.partial(_declare, Role.CLEANUP))
+    create = staticmethod(functools.partial(_declare, Role.CREATE))
+    update = staticmethod(functools.partial(_declare, Role.UPDATE))
+    delete = staticmethod(functools.partial(_declare, Role.DELETE))
+    resume = staticmethod(functools.partial(_declare, Role.RESUME))
+    field = staticmethod(functools.partial(_declare, Role.FIELD))
+    event = staticmethod(functools.partial(_declare, Role.EVENT))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"fnop.on has no decorator {name!r}; there are "
+            f"{_listed(role.value for role in Role)}"
+        )
+
+
+on = _On()

@@ -1,0 +1,207 @@
+"""Kinds of the API server: what discovery tells, and how a handler names one.
+
+A selector is what the author writes (`"pods"`, `"deployments.v1.apps"`); a
+`Resource` is what the server serves; a `Catalogue` finds one by the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Catalogue", "Resource", "Selector", "parse_resource_list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One served kind, as API discovery describes it (`APIResource`)."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    preferred: bool = True
+
+    @property
+    def key(self) -> str:
+        """`plural.version.group`: unique within one API server."""
+        return f"{self.plural}.{self.version}.{self.group}"
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` alone for the legacy core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether Kubernetes itself defines it: its schema is closed.
+
+        Kubernetes keeps groups without a dot and those under k8s.io for itself.
+        """
+        return "." not in self.group or self.group.endswith(".k8s.io")
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written through its own endpoint."""
+        return "status" in self.subresources
+
+    def names(self) -> frozenset[str]:
+        """Everything that an unqualified selector may call it."""
+        return frozenset((self.plural, self.kind, self.singular, *self.short_names))
+
+
+_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """How an author names a kind; unset parts match anything."""
+
+    any_name: str | None = None
+    group: str | None = None
+    version: str | None = None
+    kind: str | None = None
+    plural: str | None = None
+    singular: str | None = None
+    shortcut: str | None = None
+
+    @classmethod
+    def of(cls, *words: str, **named: str | None) -> Selector:
+        """Parse the forms that Kopf and kubectl users know.
+
+        >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")
+        True
+        >>> Selector.of("pods.v1.").group
+        ''
+
+        Raises `ValueError` for none, two, or unclear names.
+        """
+        if not all(isinstance(word, str) and word for word in words[-1:]):
+            raise ValueError("the name of a kind must be a non-empty string")
+        group, version = named.pop("group", None), named.pop("version", None)
+        name: str | None = None
+        match words:
+            case ():
+                pass
+            case (name,):
+                name, version, group = _dotted(name, version, group)
+            case (prefix, name):
+                group, version = _api_version(prefix)
+            case (group, version, name):
+                pass
+            case _:
+                raise ValueError("a kind is named by at most group, version and name")
+        given = [each for each in (name, *named.values()) if each]
+        if len(given) != 1:
+            raise ValueError(
+                "name exactly one kind, such as 'pods', 'deployments.apps' or "
+                f"kind='Pod'; got {len(given)} names"
+            )
+        return cls(name, group, version, **named)
+
+    def matches(self, resource: Resource) -> bool:
+        """Whether the resource is one of those meant, whatever its version rank."""
+        return (
+            (self.group is None or self.group == resource.group)
+            and (self.version is None or self.version == resource.version)
+            and (self.any_name is None or self.any_name in resource.names())
+            and (self.kind is None or self.kind == resource.kind)
+            and (self.plural is None or self.plural == resource.plural)
+            and (self.singular is None or self.singular == resource.singular)
+            and (self.shortcut is None or self.shortcut in resource.short_names)
+        )
+
+    def __str__(self) -> str:
+        name = self.any_name or self.kind or self.plural or self.singular
+        parts = (name or self.shortcut or "", self.version, self.group)
+        return ".".join(part for part in parts if part)
+
+
+def _dotted(
+    text: str, version: str | None, group: str | None
+) -> tuple[str, str | None, str | None]:
+    """Split `name`, `name.group`, `name.version.group` and `name.version.`."""
+    name, _, rest = text.partition(".")
+    if not rest:
+        return name, version, group
+    head, dot, tail = rest.partition(".")
+    if _VERSION.fullmatch(head):
+        return name, head, tail if dot else group
+    return name, version, rest
+
+
+def _api_version(text: str) -> tuple[str | None, str | None]:
+    group, slash, version = text.rpartition("/")
+    if slash:
+        return group, version
+    return ("", text) if _VERSION.fullmatch(text) else (text, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The kinds that the API server serves."""
+
+    resources: tuple[Resource, ...] = ()
+
+    def find(self, selector: Selector) -> tuple[Resource, ...]:
+        """The resources meant: the preferred version, the core group first.
+
+        More than one means that the selector is ambiguous.
+        """
+        found = [each for each in self.resources if selector.matches(each)]
+        if selector.version is None:
+            found = [each for each in found if each.preferred]
+        if any(each.group == "" for each in found):
+            found = [each for each in found if each.group == ""]
+        return tuple(found)
+
+    def lookup(self, name: str) -> Resource | None:
+        """The one resource of a selector string, or None."""
+        found = self.find(Selector.of(name))
+        return found[0] if len(found) == 1 else None
+
+    def of_manifest(self, manifest: Mapping[str, Any]) -> Resource | None:
+        """The resource of an object with apiVersion and kind, or None."""
+        for each in self.resources:
+            if (
+                each.kind == manifest["kind"]
+                and each.api_version == manifest["apiVersion"]
+            ):
+                return each
+        return None
+
+
+def parse_resource_list(
+    document: Any, group: str, version: str, *, preferred: bool
+) -> Iterable[Resource]:
+    """The resources of one group version's `APIResourceList`."""
+    entries = document.get("resources") or []
+    subresources: dict[str, list[str]] = {}
+    for entry in entries:
+        plural, slash, sub = entry["name"].partition("/")
+        if slash:
+            subresources.setdefault(plural, []).append(sub)
+    for entry in entries:
+        if "/" in entry["name"]:
+            continue
+        yield Resource(
+            group,
+            version,
+            entry["name"],
+            entry["kind"],
+            entry.get("singularName") or entry["kind"].lower(),
+            bool(entry.get("namespaced")),
+            tuple(entry.get("shortNames") or ()),
+            tuple(entry.get("categories") or ()),
+            tuple(entry.get("verbs") or ()),
+            tuple(sorted(subresources.get(entry["name"], ()))),
+            preferred,
+        )
