@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fnop.core.errors import ErrorsMode
-from fnop.core.time import Now, parse_time, wall_text
+from fnop.core.now import Now, parse_time, wall_text
 
 __all__ = [
     "FRESH",

@@ -1,0 +1,143 @@
+"""Listing and watching one collection, as a state machine.
+
+A stream lists, page by page, then watches from the version of the list.  It is
+never final and never deaf: whatever ends it, it is resumed from the last
+version, or listed anew where that version is of no use any more.
+
+Guarantees: an object that vanished while nobody watched is noticed at the end
+of the next listing.  Assumptions: within one stream the server sends changes in
+their order (Kubernetes API concepts: "Efficient detection of changes").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from fnop.core.backoff import backoff_seconds
+from fnop.core.commands import ListPage, Watch
+from fnop.core.inputs import StreamEnded
+from fnop.core.now import Now
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+
+__all__ = ["Phase", "Stream", "StreamKey", "ended", "listed", "opened", "reopened"]
+
+StreamKey = tuple[str, str]  # resource key, namespace ("" for all)
+
+# A watch that ends within a second of its opening, without a line, this many
+# times in a row, has a version that the server does not say it cannot serve.
+_INSTANT = 1.0
+_INSTANT_ENDS_MAX = 3
+
+
+class Phase(Enum):
+    """Where a stream stands."""
+
+    LISTING = "listing"
+    WATCHING = "watching"
+    WAITING = "waiting"  # for the end of a backoff
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One collection that is followed.
+
+    `id` names the present listing or watch; inputs with another id are late.
+    `begun` is the step at which the present listing began, `lists` how many
+    listings have been completed.
+    """
+
+    resource: Resource
+    namespace: str | None
+    id: int = 0
+    phase: Phase = Phase.WAITING
+    version: str | None = None
+    begun: int = 0
+    lists: int = 0
+    opened_at: float = 0.0
+    heard: bool = False
+    instant_ends: int = 0
+    failures: int = 0
+    due: float = 0.0
+    refusal: str | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        return self.resource.key, self.namespace or ""
+
+
+def opened(
+    stream: Stream, id: int, step: int, now: Now, settings: Settings
+) -> tuple[Stream, ListPage | Watch]:
+    """Go on: watch from the known version, or list where there is none."""
+    if stream.version is None:
+        listing = replace(
+            stream, id=id, phase=Phase.LISTING, begun=step, opened_at=now.mono
+        )
+        return listing, ListPage(
+            id, stream.resource, stream.namespace, settings.list_page_limit
+        )
+    watching = replace(
+        stream, id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
+    )
+    return watching, Watch(
+        id,
+        stream.resource,
+        stream.namespace,
+        stream.version,
+        settings.watch_timeout_seconds,
+        settings.watch_silence_seconds,
+    )
+
+
+def listed(stream: Stream, version: str) -> Stream:
+    """The listing is complete: watch from its version, at once."""
+    return replace(
+        stream,
+        phase=Phase.WAITING,
+        version=version,
+        lists=stream.lists + 1,
+        failures=0,
+        due=0.0,
+        refusal=None,
+    )
+
+
+def reopened(stream: Stream, version: str) -> Stream:
+    """A line was heard: the stream is well, and resumes from here if it ends."""
+    return replace(stream, version=version, heard=True, failures=0, instant_ends=0)
+
+
+def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
+    """What comes after an end: resume, or list anew; at once, or after a while.
+
+    410 says that the version is too old to be resumed from; an undecodable line
+    would only come again.
+    """
+    is_error = end.reason not in ("eof", "silent")
+    instant = (
+        stream.phase is Phase.WATCHING
+        and not stream.heard
+        and end.reason == "eof"
+        and now.mono - stream.opened_at < _INSTANT
+    )
+    instant_ends = stream.instant_ends + 1 if instant else 0
+    relist = (
+        stream.phase is Phase.LISTING
+        or end.status in (404, 410)
+        or end.reason == "undecodable"
+        or instant_ends >= _INSTANT_ENDS_MAX
+    )
+    expired = end.status == 410 and stream.failures == 0
+    failures = stream.failures + 1 if (is_error and not expired) or instant else 0
+    wait = backoff_seconds(failures, jitter) if failures else 0.0
+    return replace(
+        stream,
+        phase=Phase.WAITING,
+        version=None if relist else stream.version,
+        failures=failures,
+        instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
+        due=now.mono + wait,
+        refusal=end.message if end.status in (401, 403) else None,
+    )
