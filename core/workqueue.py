@@ -68,12 +68,7 @@ class WorkQueue:
 
     def next_due(self) -> float | None:
         """The earliest deadline; None when nothing is queued."""
-        heap = self.heap
-        if heap is None:
-            return None
-        if self.due.get(heap[1][2]) == heap[1][:2]:
-            return heap[1][0]
-        return min((at for at, _ in self.due.values()), default=None)
+        return None if self.heap is None else self.heap[1][0]
 
     def take(self, now: float) -> tuple[Any, WorkQueue]:
         """The key that is due first, and the rest; None if nothing is due.
@@ -82,19 +77,20 @@ class WorkQueue:
         >>> key, rest.next_due()
         ('b', 5.0)
         """
-        heap, size = self.heap, self.size
-        while heap is not None and heap[1][0] <= now:
-            at, serial, key = heap[1]
-            heap, size = _merge(heap[2], heap[3]), size - 1
-            if self.due.get(key) == (at, serial):
-                return key, WorkQueue(self.due.discard(key), heap, self.serial, size)
-        return None, WorkQueue(self.due, heap, self.serial, size)
+        if self.heap is None or self.heap[1][0] > now:
+            return None, self
+        key = self.heap[1][2]
+        return key, self.discard(key)
 
     def discard(self, key: Hashable) -> WorkQueue:
         """The queue without the key."""
         if key not in self.due:
             return self
-        return WorkQueue(self.due.discard(key), self.heap, self.serial, self.size)
+        due, heap, size = self.due.discard(key), self.heap, self.size
+        # The head is always current, so that next_due() need not search.
+        while heap is not None and due.get(heap[1][2]) != heap[1][:2]:
+            heap, size = _merge(heap[2], heap[3]), size - 1
+        return WorkQueue(due, heap, self.serial, size)
 
     def _swept(self) -> WorkQueue:
         heap: Heap = None

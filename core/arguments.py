@@ -1,0 +1,137 @@
+"""What a handler is given: its arguments, computed when its signature names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from fnop.core.diff import diff
+from fnop.core.last_seen import Seen, essence_of, value_at
+from fnop.core.now import Now, wall_time
+from fnop.core.objects import Body, Meta, View
+from fnop.core.registry import Handler
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.core.writers import LogWriter, PatchWriter
+from fnop.effects import Log
+from fnop.effects.values import ReadOnlyDict, read_only
+
+__all__ = ["Situation", "Writers", "arguments_for", "filter_arguments"]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything a handler can ask about, fixed for one attempt.
+
+    `reason` is the cause of a change, the name of an activity, or the type of a
+    watch event (None for an object that was listed); `before` is what was seen
+    when the object was last handled.
+    """
+
+    handler: Handler
+    settings: Settings
+    now: Now
+    resource: Resource | None = None
+    body: Body | None = None
+    reason: str | None = None
+    before: Seen | None = None
+    retry: int = 0
+    started: float = 0.0
+    memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
+
+
+class Writers:
+    """The collecting arguments of one drive."""
+
+    __slots__ = ("lines", "patch")
+
+    def __init__(self) -> None:
+        self.lines: list[Log] = []
+        self.patch = PatchWriter()
+
+
+def _body(situation: Situation) -> Body:
+    assert situation.body is not None, "only handlers of objects ask for one"
+    return situation.body
+
+
+def _old(situation: Situation) -> Any:
+    if situation.reason == "create":
+        return None
+    return read_only(value_at(situation.before, situation.handler.field))
+
+
+def _new(situation: Situation) -> Any:
+    path, body = situation.handler.field, _body(situation)
+    return read_only(body.at(path) if path else essence_of(body))
+
+
+def _event(situation: Situation) -> Any:
+    return ReadOnlyDict(type=situation.reason, object=read_only(_body(situation).data))
+
+
+_Provider = Callable[[Situation, Writers], Any]
+
+_PROVIDERS: dict[str, _Provider] = {
+    "logger": lambda _, writers: LogWriter(writers.lines),
+    "patch": lambda _, writers: writers.patch,
+    "memo": lambda s, _: s.memo,
+    "param": lambda s, _: s.handler.param,
+    "retry": lambda s, _: s.retry,
+    "started": lambda s, _: wall_time(s.started),
+    "runtime": lambda s, _: timedelta(seconds=s.now.wall - s.started),
+    "now": lambda s, _: wall_time(s.now.wall),
+    "settings": lambda s, _: s.settings,
+    "activity": lambda s, _: s.reason,
+    "resource": lambda s, _: s.resource,
+    "body": lambda s, _: View.of(_body(s).data, s.now.wall),
+    "spec": lambda s, _: read_only(_body(s).stanza("spec")),
+    "status": lambda s, _: read_only(_body(s).stanza("status")),
+    "meta": lambda s, _: Meta(read_only(_body(s).meta)),
+    "labels": lambda s, _: read_only(_body(s).mapping("labels")),
+    "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
+    "uid": lambda s, _: _body(s).meta.get("uid"),
+    "name": lambda s, _: _body(s).meta.get("name"),
+    "namespace": lambda s, _: _body(s).namespace,
+    "reason": lambda s, _: s.reason,
+    "old": lambda s, _: _old(s),
+    "new": lambda s, _: _new(s),
+    "diff": lambda s, _: diff(_old(s), _new(s)),
+    "type": lambda s, _: s.reason,
+    "event": lambda s, _: _event(s),
+}
+
+# Passed to `**kwargs`; what only some handlers observe is for those that name it.
+_REST = frozenset(_PROVIDERS) - {"old", "diff"}
+_WITHOUT_OBJECT = frozenset(
+    ("logger", "memo", "param", "retry", "started", "runtime", "now")
+) | {"settings", "activity"}
+_NO_FILTER = frozenset(("logger", "patch", "param", "retry", "started", "runtime"))
+
+
+def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
+    """The keyword arguments that the handler's signature asks for (R1)."""
+    signature = situation.handler.signature
+    found = {name: _PROVIDERS[name](situation, writers) for name in signature.wants}
+    if signature.rest:
+        every = _WITHOUT_OBJECT if situation.body is None else _REST - _WITHOUT_OBJECT
+        for name in (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found):
+            found[name] = _PROVIDERS[name](situation, writers)
+    return found
+
+
+def filter_arguments(
+    situation: Situation, wants: tuple[str, ...], rest: bool
+) -> dict[str, Any]:
+    """The keyword arguments of a filter callback."""
+    writers = Writers()
+    names = set(wants)
+    if rest:
+        names |= _REST - _WITHOUT_OBJECT - _NO_FILTER
+    return {
+        name: _PROVIDERS[name](situation, writers)
+        for name in sorted(names)
+        if name in _PROVIDERS
+    }

@@ -1,0 +1,236 @@
+"""Performing one effect, which may take several requests, as a state machine.
+
+An effect is answered once, by an outcome that can be acted upon: what the
+network left open is found out by a live read first, and what could not be sent
+is sent again.
+
+| effect   | sent: conflict          | sent: unknown | look: found       | look: missing |
+|----------|-------------------------|---------------|-------------------|---------------|
+| Adopt    | look whose it is        | look          | ours, or conflict | send again    |
+| Create   | conflict                | look          | it is there: done | send again    |
+| Patch    | conflict                | look          | done, or again    | missing       |
+| Delete   | conflict                | send again    | –                 | –             |
+| Get/List | –                       | send again    | –                 | –             |
+| Call     | (answers are final: only a call may answer *unknown*)                   |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fnop.core.backoff import backoff_seconds
+from fnop.core.merge import effective
+from fnop.core.now import Now
+from fnop.core.ownership import Claim, claim_of
+from fnop.core.resources import Resource
+from fnop.effects import (
+    Adopt,
+    Answer,
+    Applied,
+    Apply,
+    Call,
+    Conflict,
+    Create,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Missing,
+    Outcome,
+    Patch,
+    Random,
+    Refused,
+    Target,
+    Unknown,
+    Unreachable,
+)
+
+__all__ = ["Address", "Errand", "Request", "errand_for", "proceed"]
+
+# After so many tries that reached nobody, the attempt fails and the handler's
+# own `retries` decide.
+_TRIES_MAX = 8
+_CHILD_ENDING_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a request goes; all None for effects that leave the cluster."""
+
+    resource: Resource | None = None
+    namespace: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One primitive effect with its address."""
+
+    effect: Effect
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """An effect under way.
+
+    `requests` are to be sent one after the other; `looking` means that the
+    live read of the present one is under way.  `id` is the command that is
+    awaited, `due` the monotonic time of the next try where none is.
+    """
+
+    effect: Effect
+    requests: tuple[Request, ...]
+    owner_uid: str = ""
+    looking: bool = False
+    tries: int = 0
+    id: int | None = None
+    due: float | None = None
+
+    @property
+    def request(self) -> Request:
+        """What is to be sent now."""
+        present = self.requests[0]
+        if not self.looking:
+            return present
+        address = present.address
+        assert address.resource is not None
+        return Request(
+            Get(Target(address.resource.key, address.name or "", address.namespace)),
+            address,
+        )
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it waits for something other than the API server."""
+        return isinstance(self.effect, Call)
+
+
+def errand_for(
+    effect: Effect, address: Address, *, manifest: Any = None, owner_uid: str = ""
+) -> Errand:
+    """The errand of an effect; `manifest` is an adopted child's, made ours."""
+    if isinstance(effect, Adopt):
+        requests: tuple[Request, ...] = (Request(Create(manifest), address),)
+    elif isinstance(effect, Patch):
+        requests = _split(effect, address)
+    else:
+        requests = (Request(effect, address),)
+    return Errand(effect, requests, owner_uid)
+
+
+def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
+    """Status has an endpoint of its own where the kind has the subresource."""
+    merge = patch.merge
+    if (
+        patch.subresource
+        or merge is None
+        or "status" not in merge
+        or address.resource is None
+        or not address.resource.has_status
+    ):
+        return (Request(patch, address),)
+    rest = {key: value for key, value in merge.items() if key != "status"}
+    status = Patch(patch.target, {"status": merge["status"]}, (), "status")
+    if not rest and not patch.json:
+        return (Request(status, address),)
+    main = Patch(patch.target, rest or None, patch.json)
+    return Request(main, address), Request(status, address)
+
+
+def proceed(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
+    """Take an answer in: the errand to go on with, or the effect's outcome."""
+    errand = replace(errand, id=None)
+    match outcome:
+        case Unreachable() if isinstance(errand.effect, (Call, Random)):
+            return outcome
+        case Unreachable():
+            return _later(errand, outcome, now, jitter)
+        case Unknown() if isinstance(errand.effect, Call):
+            return outcome
+        case Unknown():
+            return _unknown(errand, outcome, now, jitter)
+    return _looked(errand, outcome, now) if errand.looking else _sent(errand, outcome)
+
+
+def _later(
+    errand: Errand, outcome: Unreachable | Unknown, now: Now, jitter: float
+) -> Errand | Outcome:
+    tries = errand.tries + 1
+    if tries >= _TRIES_MAX:
+        return Unreachable(outcome.message)
+    wait = backoff_seconds(tries, jitter)
+    if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
+        wait = max(wait, outcome.retry_after_seconds)
+    return replace(errand, tries=tries, due=now.mono + wait)
+
+
+def _unknown(
+    errand: Errand, outcome: Unknown, now: Now, jitter: float
+) -> Errand | Outcome:
+    if not errand.looking and isinstance(
+        errand.requests[0].effect, (Create, Patch, Apply)
+    ):
+        return replace(errand, looking=True, due=now.mono)
+    return _later(errand, outcome, now, jitter)
+
+
+def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
+    match errand.effect, outcome:
+        case _, Applied() | Answer() if len(errand.requests) > 1:
+            return replace(errand, requests=errand.requests[1:], due=0.0)
+        case Adopt(), Conflict(reason="AlreadyExists"):
+            return replace(errand, looking=True, due=0.0)
+        case Create() | Adopt(), Missing(message=message):
+            # The collection exists; what is missing is the namespace.
+            return Refused(404, message, "NotFound")
+        case _:
+            return outcome
+
+
+def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
+    again = replace(errand, looking=False, due=now.mono)
+    request = errand.requests[0].effect
+    match outcome:
+        case Applied(object=dict() as found):
+            if isinstance(errand.effect, Adopt):
+                return _claimed(errand, found, now)
+            if isinstance(request, Patch) and not _is_in(request, found):
+                return again
+            if isinstance(request, Apply):
+                return again
+            return Applied(found)
+        case Missing() if isinstance(request, (Create, Apply)):
+            return again
+        case _:
+            return outcome
+
+
+def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
+    match claim_of(found, errand.owner_uid):
+        case Claim.OURS:
+            return Applied(found)
+        case Claim.ENDING:
+            return replace(errand, looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
+        case Claim.THEIRS:
+            name = (found.get("metadata") or {}).get("name")
+            return Conflict(
+                f"{found.get('kind')} {name} exists and is not owned by this object; "
+                "delete it, or give the child another name",
+                "NotOurs",
+            )
+
+
+def _is_in(patch: Patch, found: dict[str, Any]) -> bool:
+    """Whether the object already shows what a merge patch asks for."""
+    return not patch.json and not effective(patch.merge or {}, found)
+
+
+def is_request(effect: Effect) -> bool:
+    """Whether performing the effect means to ask or tell the world something."""
+    return isinstance(
+        effect, (Patch, Apply, Create, Delete, Get, List, Adopt, Call, Random)
+    )

@@ -1,0 +1,161 @@
+"""The object's own write: all changes of one pass in the fewest requests.
+
+What handlers patched, what they returned, and what is to be remembered is fused
+into at most one request to the main endpoint and one to `/status`.  Parts that
+change nothing are dropped.  The request that says "done" is the last.
+
+The write is computed anew from the freshest body after each answer: a conflict
+costs another request, never another run of a handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from fnop.core.finalizers import with_finalizer, without_finalizer
+from fnop.core.last_seen import Stored, write_stored
+from fnop.core.merge import effective, merged, operations
+from fnop.core.objects import Body
+from fnop.core.resources import Resource
+from fnop.effects import Patch
+
+__all__ = ["Home", "Writing", "home_of", "next_write", "stored_text", "was_pruned"]
+
+
+class Home(Enum):
+    """Where an operator's state lives on objects of a kind."""
+
+    STATUS = "status"
+    ANNOTATION = "annotation"
+
+
+def home_of(resource: Resource, *, prunes_status: bool) -> Home:
+    """Status where there is one of the author's own; else an annotation (R25).
+
+    The kinds of Kubernetes itself have closed schemas, and a custom one may be
+    closed too: then the server answers 200 and drops what it does not know.
+    """
+    if resource.has_status and not resource.is_built_in and not prunes_status:
+        return Home.STATUS
+    return Home.ANNOTATION
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A write of the handled object.
+
+    `after` is what is remembered once it is done (None: nothing is remembered
+    by it), `finalizer` "add" or "remove" when that is all it does.  `sent` are
+    the endpoints that have taken their part; `looking` means that the fresh
+    body is being read after a conflict.
+    """
+
+    patches: tuple[tuple[str, Patch], ...] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
+    after: Stored | None = None
+    finalizer: str | None = None
+    sent: frozenset[str] = frozenset()
+    looking: bool = False
+    tries: int = 0
+    id: int | None = None
+    due: float | None = None
+    endpoint: str = ""
+
+
+def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:
+    """The stored state that an object carries, and where: either place is read."""
+    found = body.stanza("status").get(marker)
+    if found is not None:
+        return found, Home.STATUS
+    found = body.mapping("annotations").get(marker)
+    return found, None if found is None else Home.ANNOTATION
+
+
+def next_write(
+    writing: Writing, body: Body, resource: Resource, marker: str, home: Home
+) -> tuple[str, Patch] | None:
+    """The endpoint ("" or "status") and the patch that is due next; None: done.
+
+    Raises `ValueError` when the state is too long to be stored.
+    """
+    merge = _fused(writing, body, marker, home)
+    steps = [step for _, patch in writing.patches for step in patch.json]
+    split = resource.has_status
+    parts = {
+        "": {k: v for k, v in merge.items() if not (split and k == "status")},
+        "status": {"status": merge["status"]} if split and "status" in merge else {},
+    }
+    carries_state = writing.after is not None and home is Home.STATUS and split
+    order = ("", "status") if carries_state or writing.after is None else ("status", "")
+    for endpoint in order:
+        own_steps = [
+            step
+            for step in steps
+            if (split and str(step["path"]).startswith("/status"))
+            == (endpoint == "status")
+        ]
+        if endpoint in writing.sent or not (parts[endpoint] or own_steps):
+            continue
+        binding = writing.after is not None or writing.finalizer is not None
+        patch = _patch(parts[endpoint], own_steps, body, binding=binding)
+        return endpoint, Patch(
+            None, patch.merge, patch.json, "status" if endpoint else None
+        )
+    return None
+
+
+def _fused(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, Any]:
+    merge: dict[str, Any] = {}
+    for _, patch in writing.patches:
+        merge = merged(merge, patch.merge or {})
+    for handler, value in writing.results.items():
+        merge = merged(merge, {"status": {handler: value}})
+    if writing.after is not None:
+        text = write_stored(writing.after, body.uid)
+        if home is Home.STATUS:
+            merge = merged(merge, {"status": {marker: text}})
+        else:
+            merge = merged(merge, {"metadata": {"annotations": {marker: text}}})
+    if writing.finalizer is not None:
+        change = with_finalizer if writing.finalizer == "add" else without_finalizer
+        names = change(body.finalizers, marker)
+        merge = merged(merge, {"metadata": {"finalizers": names}})
+    return effective(merge, body.data)
+
+
+def _patch(
+    part: dict[str, Any], steps: list[Any], body: Body, *, binding: bool
+) -> Patch:
+    """One request's patch, bound to the version it was computed from.
+
+    A state must not land on an object that somebody has changed since, nor on a
+    re-created namesake (R21): the API server compares a resourceVersion that a
+    patch carries with the object's own, and answers 409.
+    """
+    if steps:
+        version = [
+            {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": body.version,
+            }
+        ]
+        return Patch(None, None, (*version, *operations(part, body.data), *steps))
+    if not binding:
+        return Patch(None, part)
+    meta = {**part.get("metadata", {}), "resourceVersion": body.version}
+    return Patch(None, {**part, "metadata": meta})
+
+
+def was_pruned(writing: Writing, response: Body, marker: str) -> tuple[bool, set[str]]:
+    """What the status endpoint has dropped: the state, and which results.
+
+    A schema that does not know a field prunes it and answers 200 without it.
+    """
+    status = response.stanza("status")
+    lost_state = writing.after is not None and marker not in status
+    lost = {name for name in writing.results if name not in status}
+    return lost_state, lost

@@ -1,0 +1,157 @@
+"""Everything the operator knows about one object: the store's record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fnop.core.arguments import Situation
+from fnop.core.cause import Reason
+from fnop.core.errands import Errand
+from fnop.core.fusion import Writing
+from fnop.core.invocation import Journal
+from fnop.core.last_seen import Seen, Stored
+from fnop.core.objects import Body
+from fnop.core.progress import Failure, Progress
+from fnop.core.registry import Handler
+from fnop.effects import Again, Effect, Patch
+from fnop.effects.values import ReadOnlyDict
+
+__all__ = ["Cycle", "Echo", "Invocation", "Known", "Sighting", "Work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One attempt of one handler.
+
+    While it converses it has a `journal`; when its function has ended, a `plan`
+    of which `plan[0]` is next.  It waits for its `errand`, or to `wake` at a
+    monotonic time; `ready` means that it can go on now.
+    """
+
+    serial: int
+    situation: Situation
+    journal: Journal = ()
+    length: int = 0
+    ready: bool = True
+    errand: Errand | None = None
+    wake: float | None = None
+    plan: tuple[Effect, ...] | None = None
+    patches: tuple[Patch, ...] = ()
+    result: Any = None
+    again: Again | None = None
+    failure: Failure | None = None
+    children: int = 0
+    deadline: float | None = None
+
+    @property
+    def handler(self) -> Handler:
+        return self.situation.handler
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for something that may take long (R14)."""
+        if self.ready:
+            return False
+        return self.errand is None or self.errand.is_outside
+
+    @property
+    def due(self) -> float | None:
+        """When it is to be looked at again, if at a known time."""
+        moments = [
+            moment
+            for moment in (
+                self.wake,
+                self.errand.due if self.errand else None,
+                self.deadline,
+            )
+            if moment is not None
+        ]
+        return min(moments, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One cause and the handlers selected for it.
+
+    It keeps its view of the object while conversations are under way: what came
+    later is a new cause.
+    """
+
+    reason: Reason
+    initial: bool
+    body: Body
+    seen: Seen
+    before: Seen | None
+    selected: tuple[Handler, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A watch event that a spy has not looked at yet."""
+
+    handler: Handler
+    type: str | None
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is under way with an object; most objects have none.
+
+    `outstanding` are commands of cancelled conversations that are still to be
+    answered, `outstanding_until` when they are no longer waited for.
+    """
+
+    cycle: Cycle | None = None
+    running: tuple[Invocation, ...] = ()
+    spying: tuple[Invocation, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    patches: tuple[tuple[str, Patch], ...] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
+    writing: Writing | None = None
+    outstanding: frozenset[int] = frozenset()
+    outstanding_until: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        return self == _NO_WORK
+
+
+_NO_WORK = Work()
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A version that this operator has written and the watch has not shown yet.
+
+    `step` is when the response came: a listing begun after it is as good.
+    """
+
+    version: str
+    step: int
+    deadline: float
+    looking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One object.  `stored` is what it is remembered by, on it and here.
+
+    `readable` is False when the object carries a state that cannot be read:
+    it is left alone.  `initial` until the object has been handled once after it
+    was found in a first listing.
+    """
+
+    body: Body
+    stored: Stored
+    readable: bool = True
+    initial: bool = False
+    gone: bool = False
+    listing: int = 0
+    echo: Echo | None = None
+    work: Work | None = None
+    memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
+    complained: str = ""

@@ -1,0 +1,87 @@
+"""Children and their owners: names, labels, owner references, and conflicts.
+
+A child belongs to the object whose uid its controller owner reference carries.
+Somebody else's child is a conflict, never taken over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from fnop.core.objects import owner_reference_of
+from fnop.effects.values import thaw_json
+
+__all__ = ["Claim", "claim_of", "owned", "stable_name"]
+
+# Names of most kinds are DNS labels or subdomains; 63 characters fit both.
+_NAME_LENGTH_MAX = 63
+
+
+def owned(
+    child: Mapping[str, Any], owner: Mapping[str, Any], *, namespaced: bool = True
+) -> dict[str, Any]:
+    """The child's manifest as `owner`'s own: a new value, nothing is changed.
+
+    Adds the owner reference, the owner's namespace, and those of the owner's
+    labels that the child does not set itself.
+
+    >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
+    ...     "metadata"]["ownerReferences"][0]["uid"]
+    'u'
+    """
+    found: dict[str, Any] = thaw_json(dict(child))
+    meta = found.setdefault("metadata", {})
+    owner_meta = owner.get("metadata") or {}
+    reference = owner_reference_of(thaw_json(dict(owner)))
+    others = [
+        each
+        for each in meta.get("ownerReferences") or []
+        if each.get("uid") != reference["uid"]
+    ]
+    meta["ownerReferences"] = [*others, reference]
+    # An owner in another namespace cannot own (Kubernetes: owners and dependents).
+    if namespaced and owner_meta.get("namespace"):
+        meta.setdefault("namespace", owner_meta["namespace"])
+    labels = {**(owner_meta.get("labels") or {}), **(meta.get("labels") or {})}
+    if labels:
+        meta["labels"] = thaw_json(labels)
+    return found
+
+
+def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
+    """A child's name that is the same at every run of the same handler.
+
+    >>> stable_name({"metadata": {"name": "db", "uid": "u"}}, "create", "0")
+    'db-03adaee2d8'
+    """
+    meta = owner.get("metadata") or {}
+    identity = f"{meta.get('uid')}/{handler}/{role}".encode()
+    suffix = hashlib.blake2b(identity, digest_size=5).hexdigest()
+    base = re.sub(r"[^a-z0-9-]+", "-", str(meta.get("name") or "child").lower())
+    base = base[: _NAME_LENGTH_MAX - len(suffix) - 1].strip("-") or "child"
+    return f"{base}-{suffix}"
+
+
+class Claim(Enum):
+    """Whose an existing object is."""
+
+    OURS = "ours"
+    ENDING = "ending"  # ours, but being deleted: wait until it is gone
+    THEIRS = "theirs"
+
+
+def claim_of(existing: Mapping[str, Any], owner_uid: str) -> Claim:
+    """Whose an existing object is, from its owner references.
+
+    >>> claim_of({"metadata": {"ownerReferences": [{"uid": "u"}]}}, "u")
+    <Claim.OURS: 'ours'>
+    """
+    meta = existing.get("metadata") or {}
+    owners = {each.get("uid") for each in meta.get("ownerReferences") or []}
+    if owner_uid not in owners:
+        return Claim.THEIRS
+    return Claim.ENDING if meta.get("deletionTimestamp") else Claim.OURS

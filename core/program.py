@@ -1,0 +1,71 @@
+"""An operator's code as one immutable value: its handlers and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fnop.core.diff import Path
+from fnop.core.invocation import LiveCache
+from fnop.core.last_seen import Observation
+from fnop.core.registry import CHANGES, Handler, Role
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+
+__all__ = ["Kind", "Program", "kind_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What this operator does with one served resource.
+
+    `remembers` tells that a decision after a restart depends on what was seen:
+    otherwise nothing is stored on its objects.
+    """
+
+    resource: Resource
+    changes: tuple[Handler, ...]
+    spies: tuple[Handler, ...]
+    observation: Observation
+    deleters: tuple[Handler, ...]
+    remembers: bool
+
+
+def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
+    """The part of a program that is about one resource."""
+    handlers = tuple(handlers)
+    changes = tuple(each for each in handlers if each.role in CHANGES)
+    observers = [each for each in changes if each.role in (Role.UPDATE, Role.FIELD)]
+    scopes: list[Path] = []
+    for each in observers:
+        if each.field not in scopes:
+            scopes.append(each.field)
+    return Kind(
+        resource,
+        changes,
+        tuple(each for each in handlers if each.role is Role.EVENT),
+        Observation(
+            tuple(sorted(scopes)), any(each.observes_old for each in observers)
+        ),
+        tuple(
+            each for each in changes if each.role is Role.DELETE and not each.optional
+        ),
+        any(each.role is not Role.DELETE for each in changes),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The immutable input of every step.
+
+    `live` is a cache of conversations at the tips of their journals: a memo of
+    what driving them again would lead to, and no part of the value.
+    """
+
+    handlers: tuple[Handler, ...]
+    settings: Settings = Settings()  # noqa: RUF009 (an immutable value)
+    live: LiveCache = field(default_factory=LiveCache)
+
+    def activity(self, role: Role) -> tuple[Handler, ...]:
+        """The handlers of an activity, in the order of their declaration."""
+        return tuple(each for each in self.handlers if each.role is role)

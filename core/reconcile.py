@@ -1,0 +1,517 @@
+"""What to do next about one object: the heart of the operator.
+
+`reconcile` looks at an object, at what is remembered of it and at what is under
+way, and answers the one next move.  It changes nothing; `fnop.core.lanes` makes
+the move and asks again.
+
+Guarantees: the finalizer comes first and alone; no handler starts while an own
+write is not shown by the watch; one cycle at a time; what a cycle says is "done"
+is what its own view was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
+from fnop.core.filters import Sight
+from fnop.core.finalizers import Duty, finalizer_duty
+from fnop.core.fusion import Writing, stored_text
+from fnop.core.known import Cycle, Invocation, Known, Sighting, Work
+from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see, value_at
+from fnop.core.now import Now
+from fnop.core.objects import Body
+from fnop.core.program import Kind
+from fnop.core.progress import Progress
+from fnop.core.registry import Handler, Role
+from fnop.core.settings import Settings
+from fnop.effects.values import digest
+
+__all__ = [
+    "Begin",
+    "Cancel",
+    "Expire",
+    "Forget",
+    "GoOn",
+    "Look",
+    "Move",
+    "Rest",
+    "Settle",
+    "Spy",
+    "Write",
+    "reconcile",
+]
+
+# A delay of a minute or more outlives many a process: it is stored (R19).
+_LONG_DELAY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do before `until` (monotonic), or before something happens."""
+
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """An invocation can go on."""
+
+    invocation: Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class Spy:
+    """A spy has a watch event to look at."""
+
+    sighting: Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start an attempt of a handler for this cycle."""
+
+    handler: Handler
+    cycle: Cycle
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End all conversations about the change: it is no longer wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """A waiting conversation has passed its handler's timeout."""
+
+    invocation: Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write the object; `ends` tells that the cycle is over with it."""
+
+    writing: Writing
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Remember without writing: nothing on the object needs to change."""
+
+    stored: Stored
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The echo of an own write did not come in time: read the object live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The object is gone, and nothing is under way: drop its record."""
+
+
+Move = Rest | GoOn | Spy | Begin | Cancel | Expire | Write | Settle | Look | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a decision depends on beside the object itself."""
+
+    kind: Kind
+    settings: Settings
+    now: Now
+    seed: str
+    stopping: bool
+
+
+_IDLE = Work()
+
+
+def reconcile(at: Moment, known: Known) -> Move:
+    """The next move about an object; total.
+
+    Filters are the author's code: what they raise escalates to the caller.
+    """
+    work = known.work or _IDLE
+    for each in (*work.spying, *work.running):
+        if each.ready:
+            return GoOn(each)
+    busy = {each.handler.id for each in work.spying}
+    for sighting in work.sightings:
+        if sighting.handler.id not in busy and not at.stopping:
+            return Spy(sighting)
+    for each in (*work.spying, *work.running):
+        if each.wake is not None and each.wake <= at.now.mono:
+            return GoOn(each)
+        if each.errand and _is_due(each.errand.due, at):
+            return GoOn(each)
+        if _is_due(each.deadline, at):
+            return Expire(each)
+    if work.running and _is_unwanted(at, known, work):
+        return Cancel()
+    if known.gone:
+        return Rest(_first(work.spying)) if work.spying else Forget()
+    return _own_lane(at, known, work)
+
+
+def _is_due(moment: float | None, at: Moment) -> bool:
+    return moment is not None and moment <= at.now.mono
+
+
+def _first(invocations: Iterable[Invocation]) -> float | None:
+    return min((each.due for each in invocations if each.due is not None), default=None)
+
+
+def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
+    """Whether the change that conversations are about is overtaken (R16)."""
+    if known.gone or at.stopping:
+        return True
+    reason = work.cycle.reason if work.cycle else None
+    return known.body.is_deleting and reason is not Reason.DELETE
+
+
+def _own_lane(at: Moment, known: Known, work: Work) -> Move:
+    waking = _first((*work.spying, *work.running))
+    if work.writing is not None:
+        if _is_due(work.writing.due, at):
+            return Write(work.writing, ends=False)
+        return Rest(_earlier(waking, work.writing.due))
+    if known.echo is not None:
+        if known.echo.deadline <= at.now.mono and not known.echo.looking:
+            return Look()
+        return Rest(_earlier(waking, known.echo.deadline))
+    if work.outstanding and at.now.mono < work.outstanding_until:
+        return Rest(_earlier(waking, work.outstanding_until))
+    move = _change(at, known, work)
+    if isinstance(move, Rest):
+        return Rest(_earlier(waking, move.until))
+    return move
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _change(at: Moment, known: Known, work: Work) -> Move:
+    """The change lane: detect, hold, handle, record."""
+    if work.running and work.cycle is not None:
+        return _handle(at, known, work, work.cycle)
+    if not at.kind.changes:
+        return _flush(work)
+    seen = see(known.body, at.kind.observation)
+    cause = _cause(at, known, seen)
+    duty = _duty(at, known)
+    if duty is not Duty.NONE and not at.stopping:
+        return Write(Writing(finalizer=duty.value), ends=False)
+    if cause.reason not in HANDLED or not _concerns(at, known, cause):
+        return _upkeep(at, known, work, cause, seen)
+    cycle = Cycle(
+        cause.reason,
+        cause.initial,
+        known.body,
+        seen,
+        known.stored.seen,
+        _selected(at, known, cause, seen),
+    )
+    return _handle(at, known, work, cycle)
+
+
+def _flush(work: Work) -> Move:
+    """Write what spies have patched, when that is all there is."""
+    if work.patches or work.results:
+        return Write(Writing(work.patches, work.results), ends=False)
+    return Rest()
+
+
+def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
+    stored = known.stored
+    was = stored.seen
+    changed = was is not None and any(
+        value != was.digests.get(scope, value) for scope, value in seen.digests.items()
+    )
+    return detect_cause(
+        Facts(
+            gone=known.gone,
+            deleting=known.body.is_deleting,
+            blocked=at.settings.marker in known.body.finalizers,
+            seen=was is not None and not stored.creating,
+            changed=changed,
+            initial=known.initial,
+        )
+    )
+
+
+def _duty(at: Moment, known: Known) -> Duty:
+    return finalizer_duty(
+        needed=any(
+            each.filters.prematch(_sight(at, known, each)) for each in at.kind.deleters
+        ),
+        present=at.settings.marker in known.body.finalizers,
+        deleting=known.body.is_deleting,
+    )
+
+
+def _concerns(at: Moment, known: Known, cause: Cause) -> bool:
+    """Whether any handler is for this object at all: others stay untouched."""
+    return any(
+        each.filters.is_trivial or each.filters.prematch(_sight(at, known, each))
+        for each in at.kind.changes
+    )
+
+
+def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
+    body, field = known.body, handler.field
+    situation = Situation(
+        handler, at.settings, at.now, at.kind.resource, body, None, known.stored.seen
+    )
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        body.at(field) if field else None,
+        value_at(known.stored.seen, field) if field else None,
+        True,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+    )
+
+
+def _selected(
+    at: Moment, known: Known, cause: Cause, seen: Seen
+) -> tuple[Handler, ...]:
+    """The handlers for a cause, in order; one function under one id runs once."""
+    found: dict[str, Handler] = {}
+    for each in at.kind.changes:
+        if each.id not in found and _takes_part(each, known, cause, seen):
+            sight = _sight(at, known, each)
+            if each.filters.prematch(sight) and (
+                each.role not in (Role.UPDATE, Role.FIELD)
+                or each.filters.change_fits(sight)
+            ):
+                found[each.id] = each
+    return tuple(found.values())
+
+
+def _takes_part(handler: Handler, known: Known, cause: Cause, seen: Seen) -> bool:
+    match handler.role:
+        case Role.CREATE:
+            return cause.reason is Reason.CREATE
+        case Role.UPDATE:
+            return cause.reason is Reason.UPDATE and _differs(handler, known, seen)
+        case Role.DELETE:
+            return cause.reason is Reason.DELETE
+        case Role.FIELD:
+            if cause.reason is Reason.CREATE:
+                return known.body.at(handler.field) is not None
+            return cause.reason in (Reason.UPDATE, Reason.DELETE) and _differs(
+                handler, known, seen
+            )
+        case Role.RESUME:
+            return cause.initial and (
+                cause.reason is not Reason.DELETE or handler.deleted
+            )
+        case _:
+            return False
+
+
+def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
+    """Whether what the handler observes is not what it was."""
+    scope = scope_name(handler.field)
+    was = known.stored.seen
+    return was is not None and seen.digests[scope] != was.digests.get(
+        scope, seen.digests[scope]
+    )
+
+
+# ---------------------------------------------------------------- one cycle
+
+
+def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
+    """Start what can start; record when all have ended or wait."""
+    running = {each.handler.id for each in work.running}
+    due: float | None = None
+    for handler in cycle.selected:
+        progress = _progress(at, known, work, cycle, handler)
+        if handler.id in running or progress.is_finished:
+            continue
+        moment = progress.due_at(at.now)
+        if moment > at.now.mono:
+            due = _earlier(due, moment)
+        elif not at.stopping:
+            return Begin(handler, _fresh_view(known, cycle), progress)
+    if any(not each.waits for each in work.running):
+        return Rest()
+    return _record(at, known, work, cycle, due)
+
+
+def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
+    """A handler that starts anew gets the object as it is now (R15)."""
+    return cycle if cycle.body is known.body else replace(cycle, body=known.body)
+
+
+def _progress(
+    at: Moment, known: Known, work: Work, cycle: Cycle, handler: Handler
+) -> Progress:
+    """The handler's record if it is about this change, else a fresh one."""
+    aim = _aim(at, cycle, handler)
+    for records in (work.progress, known.stored.progress):
+        found = records.get(handler.id)
+        if found is not None and _is_for(found, aim):
+            return found
+    return Progress(aim)
+
+
+def _aim(at: Moment, cycle: Cycle, handler: Handler) -> str:
+    """What a handler is about: the reason, and the digest of what it observes."""
+    reason = cycle.reason.value
+    if handler.role is Role.RESUME:
+        return f"resume:{at.seed}"  # once per process, whatever the object is
+    scope = scope_name(handler.field)
+    return f"{reason}:{cycle.seen.digests.get(scope) or _scope_digest(cycle, handler)}"
+
+
+def _scope_digest(cycle: Cycle, handler: Handler) -> str:
+    body = cycle.body
+    return digest(body.at(handler.field) if handler.field else essence_of(body))
+
+
+def _is_for(progress: Progress, aim: str) -> bool:
+    """A record counts for its own change alone; but what is created, stays so.
+
+    A creation that has succeeded is never repeated: what came later arrives as
+    an update (R15).
+    """
+    if progress.aim == aim:
+        return True
+    reason = aim.partition(":")[0]
+    return (
+        reason == Reason.CREATE.value
+        and progress.has_succeeded
+        and progress.aim.partition(":")[0] == reason
+    )
+
+
+def _record(
+    at: Moment, known: Known, work: Work, cycle: Cycle, due: float | None
+) -> Move:
+    records = {
+        handler.id: _progress(at, known, work, cycle, handler)
+        for handler in cycle.selected
+    }
+    ended = not work.running and all(each.is_finished for each in records.values())
+    if cycle.reason is Reason.DELETE:
+        return _record_deletion(at, known, work, ended, due)
+    after = (
+        _ended(known, cycle, records) if ended else _partial(at, known, cycle, records)
+    )
+    if not known.readable:
+        after = known.stored if not ended else after
+        written = None
+    else:
+        written = after if _is_news(at.kind, known.stored, after, ended) else None
+    if work.patches or work.results or written is not None:
+        return Write(Writing(work.patches, work.results, written), ends=ended)
+    if ended:
+        return Settle(after, ends=True)
+    return Rest(due)
+
+
+def _record_deletion(
+    at: Moment, known: Known, work: Work, ended: bool, due: float | None
+) -> Move:
+    """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
+    outlives = len(known.body.finalizers) > 1
+    if work.patches or (work.results and outlives):
+        return Write(Writing(work.patches, work.results), ends=False)
+    if ended:
+        return Write(Writing(finalizer=Duty.REMOVE.value), ends=True)
+    return Rest(due)
+
+
+def _ended(known: Known, cycle: Cycle, records: Mapping[str, Progress]) -> Stored:
+    """All is done: what was acted upon is what has been seen (R15).
+
+    After a creation of several handlers that is the earliest view that one of
+    them has succeeded with; what came later is an update.
+    """
+    stored = known.stored
+    seen = stored.seen if stored.creating and stored.seen else cycle.seen
+    return Stored(seen, False, {}, stored.results)
+
+
+def _partial(
+    at: Moment, known: Known, cycle: Cycle, records: Mapping[str, Progress]
+) -> Stored:
+    """What a restart would have to know while the cycle is under way (R19)."""
+    stored = known.stored
+    several = len(records) > 1
+    handlers = {each.id: each for each in cycle.selected}
+    kept = {
+        name: each
+        for name, each in records.items()
+        if _matters(handlers[name], each, at.now, several=several)
+    }
+    creating = stored.creating or (
+        cycle.reason is Reason.CREATE
+        and any(each.has_succeeded for each in kept.values())
+    )
+    seen = stored.seen
+    if creating and not stored.creating:
+        seen = cycle.seen
+    return Stored(seen, creating, kept, stored.results)
+
+
+def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
+    if progress.is_finished:
+        return several
+    if not progress.retries and progress.started is None:
+        return False
+    if handler.retries is not None or handler.timeout is not None:
+        return True
+    return (
+        progress.until is not None and progress.until - now.wall >= _LONG_DELAY_SECONDS
+    )
+
+
+def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
+    """Whether a restart would decide otherwise without this being written."""
+    if ended and not kind.remembers:
+        return False
+    was = stored.seen.digests if stored.seen else None
+    new = after.seen.digests if after.seen else None
+    return (
+        was != new
+        or stored.creating != after.creating
+        or dict(stored.progress) != dict(after.progress)
+        or dict(stored.results) != dict(after.results)
+    )
+
+
+def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> Move:
+    """Nothing to handle: keep what is remembered complete, and on the object."""
+    if work.patches or work.results:
+        return Write(Writing(work.patches, work.results), ends=False)
+    if cause.reason is not Reason.NOOP or not known.readable or at.stopping:
+        return Rest()
+    was = known.stored.seen
+    assert was is not None, "a NOOP has been seen before"
+    vanished = (
+        at.kind.remembers and stored_text(known.body, at.settings.marker)[0] is None
+    )
+    missing = not seen.digests.keys() <= was.digests.keys()
+    if vanished or missing or known.stored.progress:
+        # A reverted change leaves its progress behind; it is of no use any more.
+        digests = {**seen.digests, **was.digests}
+        after = replace(
+            known.stored, seen=Seen(digests, was.values or seen.values), progress={}
+        )
+        return Write(Writing(after=after), ends=True)
+    if seen.values is not None and was.values is None:
+        return Settle(replace(known.stored, seen=seen), ends=False)
+    return Rest()
