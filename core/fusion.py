@@ -48,14 +48,17 @@ class Writing:
     """A write of the handled object.
 
     `after` is what is remembered once it is done (None: nothing is remembered
-    by it), `finalizer` "add" or "remove" when that is all it does.  `sent` are
-    the endpoints that have taken their part; `looking` means that the fresh
-    body is being read after a conflict.
+    by it), `finalizer` "add" or "remove" when that is all it does.  `memory` is
+    what this process remembers then, and `ends` tells that the cycle is over.
+    `sent` are the endpoints that have taken their part; `looking` means that
+    the fresh body is being read after a conflict.
     """
 
     patches: tuple[tuple[str, Patch], ...] = ()
     results: Mapping[str, Any] = field(default_factory=dict)
     after: Stored | None = None
+    memory: Stored | None = None
+    ends: bool = False
     finalizer: str | None = None
     sent: frozenset[str] = frozenset()
     looking: bool = False

@@ -25,9 +25,10 @@ __all__ = ["Cycle", "Echo", "Invocation", "Known", "Sighting", "Work"]
 class Invocation:
     """One attempt of one handler.
 
-    While it converses it has a `journal`; when its function has ended, a `plan`
-    of which `plan[0]` is next.  It waits for its `errand`, or to `wake` at a
-    monotonic time; `ready` means that it can go on now.
+    While it converses it has a `journal`, and awaits the answer to `asked`; when
+    its function has ended, a `plan` of which `plan[0]` is next.  It waits for
+    its `errand`, or to `wake` at a monotonic time; `ready` means that it can go
+    on now.  `length` is the journal's size in bytes.
     """
 
     serial: int
@@ -35,6 +36,7 @@ class Invocation:
     journal: Journal = ()
     length: int = 0
     ready: bool = True
+    asked: Effect | None = None
     errand: Errand | None = None
     wake: float | None = None
     plan: tuple[Effect, ...] | None = None

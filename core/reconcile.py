@@ -22,7 +22,6 @@ from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see, value_at
 from fnop.core.now import Now
-from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
 from fnop.core.registry import Handler, Role
@@ -92,10 +91,9 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write the object; `ends` tells that the cycle is over with it."""
+    """Write the object, or go on writing it."""
 
     writing: Writing
-    ends: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +178,9 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
     waking = _first((*work.spying, *work.running))
     if work.writing is not None:
         if _is_due(work.writing.due, at):
-            return Write(work.writing, ends=False)
+            return Write(work.writing)
         return Rest(_earlier(waking, work.writing.due))
-    if known.echo is not None:
+    if known.echo is not None and not at.stopping:
         if known.echo.deadline <= at.now.mono and not known.echo.looking:
             return Look()
         return Rest(_earlier(waking, known.echo.deadline))
@@ -210,8 +208,10 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
     cause = _cause(at, known, seen)
     duty = _duty(at, known)
     if duty is not Duty.NONE and not at.stopping:
-        return Write(Writing(finalizer=duty.value), ends=False)
-    if cause.reason not in HANDLED or not _concerns(at, known, cause):
+        return Write(Writing(finalizer=duty.value))
+    if not _concerns(at, known):
+        return _flush(work)
+    if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
     cycle = Cycle(
         cause.reason,
@@ -227,7 +227,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
 def _flush(work: Work) -> Move:
     """Write what spies have patched, when that is all there is."""
     if work.patches or work.results:
-        return Write(Writing(work.patches, work.results), ends=False)
+        return Write(Writing(work.patches, work.results))
     return Rest()
 
 
@@ -251,19 +251,20 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 def _duty(at: Moment, known: Known) -> Duty:
     return finalizer_duty(
-        needed=any(
-            each.filters.prematch(_sight(at, known, each)) for each in at.kind.deleters
-        ),
+        needed=any(_prematches(at, known, each) for each in at.kind.deleters),
         present=at.settings.marker in known.body.finalizers,
         deleting=known.body.is_deleting,
     )
 
 
-def _concerns(at: Moment, known: Known, cause: Cause) -> bool:
+def _concerns(at: Moment, known: Known) -> bool:
     """Whether any handler is for this object at all: others stay untouched."""
-    return any(
-        each.filters.is_trivial or each.filters.prematch(_sight(at, known, each))
-        for each in at.kind.changes
+    return any(_prematches(at, known, each) for each in at.kind.changes)
+
+
+def _prematches(at: Moment, known: Known, handler: Handler) -> bool:
+    return handler.filters.is_trivial or handler.filters.prematch(
+        _sight(at, known, handler)
     )
 
 
@@ -289,6 +290,9 @@ def _selected(
     found: dict[str, Handler] = {}
     for each in at.kind.changes:
         if each.id not in found and _takes_part(each, known, cause, seen):
+            if each.filters.is_trivial:
+                found[each.id] = each
+                continue
             sight = _sight(at, known, each)
             if each.filters.prematch(sight) and (
                 each.role not in (Role.UPDATE, Role.FIELD)
@@ -407,16 +411,15 @@ def _record(
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
         return _record_deletion(at, known, work, ended, due)
-    after = (
-        _ended(known, cycle, records) if ended else _partial(at, known, cycle, records)
-    )
-    if not known.readable:
-        after = known.stored if not ended else after
-        written = None
+    if ended:
+        after = _ended(known, cycle)
     else:
-        written = after if _is_news(at.kind, known.stored, after, ended) else None
-    if work.patches or work.results or written is not None:
-        return Write(Writing(work.patches, work.results, written), ends=ended)
+        after = _partial(at, known, cycle, records)
+    news = known.readable and _is_news(at.kind, known.stored, after, ended)
+    if work.patches or work.results or news:
+        written = after if news else None
+        memory = after if ended or news else None
+        return Write(Writing(work.patches, work.results, written, memory, ended))
     if ended:
         return Settle(after, ends=True)
     return Rest(due)
@@ -428,13 +431,13 @@ def _record_deletion(
     """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
     outlives = len(known.body.finalizers) > 1
     if work.patches or (work.results and outlives):
-        return Write(Writing(work.patches, work.results), ends=False)
+        return Write(Writing(work.patches, work.results))
     if ended:
-        return Write(Writing(finalizer=Duty.REMOVE.value), ends=True)
+        return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     return Rest(due)
 
 
-def _ended(known: Known, cycle: Cycle, records: Mapping[str, Progress]) -> Stored:
+def _ended(known: Known, cycle: Cycle) -> Stored:
     """All is done: what was acted upon is what has been seen (R15).
 
     After a creation of several handlers that is the earliest view that one of
@@ -496,7 +499,7 @@ def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
 def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> Move:
     """Nothing to handle: keep what is remembered complete, and on the object."""
     if work.patches or work.results:
-        return Write(Writing(work.patches, work.results), ends=False)
+        return Write(Writing(work.patches, work.results))
     if cause.reason is not Reason.NOOP or not known.readable or at.stopping:
         return Rest()
     was = known.stored.seen
@@ -511,7 +514,7 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
         after = replace(
             known.stored, seen=Seen(digests, was.values or seen.values), progress={}
         )
-        return Write(Writing(after=after), ends=True)
+        return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and was.values is None:
         return Settle(replace(known.stored, seen=seen), ends=False)
     return Rest()

@@ -1,0 +1,761 @@
+"""Making the moves: from a decision about one object to commands and state.
+
+`serve` asks `reconcile` for the next move and makes it, until there is nothing
+to do now, or the author's code has been driven once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fnop.core import invocation as driving
+from fnop.core.arguments import Situation
+from fnop.core.errands import Address, Errand, errand_for, is_request, proceed
+from fnop.core.known import Invocation, Known, Sighting, Work
+from fnop.core.kubernetes_events import report_event
+from fnop.core.now import Now
+from fnop.core.objects import Body, Key
+from fnop.core.ownership import owned, stable_name
+from fnop.core.progress import (
+    Failure,
+    Judgement,
+    Progress,
+    judge_again,
+    judge_failure,
+    succeeded,
+)
+from fnop.core.reconcile import (
+    Begin,
+    Cancel,
+    Expire,
+    Forget,
+    GoOn,
+    Look,
+    Moment,
+    Move,
+    Rest,
+    Settle,
+    Spy,
+    Write,
+    reconcile,
+)
+from fnop.core.registry import ACTIVITIES, Handler, Role
+from fnop.core.turn import ACTIVITY, Phase, Ticket, Turn
+from fnop.core.writing import begin_write, look_at, shown
+from fnop.effects import (
+    Adopt,
+    Again,
+    Answer,
+    Applied,
+    Apply,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Remember,
+    Resume,
+    Return,
+    Sleep,
+    Target,
+)
+from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
+from fnop.effects.values import canonical, read_only
+from fnop.effects.wire import digest_of, to_wire
+
+__all__ = ["answer_errand", "serve"]
+
+# One pass over an object never needs more moves than this: a limit on everything.
+_MOVES_MAX = 64
+# A conversation remembers every answer (R12).
+JOURNAL_ENTRIES_MAX = 2_000
+JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# How long a cancelled conversation's request is waited for.
+OUTSTANDING_SECONDS = 60.0
+
+
+def serve(turn: Turn, key: Key) -> None:
+    """Do what is due about one object, driving the author's code at most once."""
+    for _ in range(_MOVES_MAX):
+        known = turn.objects.get(key)
+        if known is None:
+            return
+        move = _decide(turn, key, known)
+        if isinstance(move, Rest):
+            if move.until is not None:
+                turn.due(key, move.until)
+            return
+        if turn.drives and isinstance(move, (GoOn, Spy, Begin, Cancel, Expire)):
+            turn.due(key)
+            return
+        _make(turn, key, known, move)
+    turn.due(key)
+
+
+def _decide(turn: Turn, key: Key, known: Known) -> Move:
+    if key == ACTIVITY:
+        return _activity_move(turn, known)
+    kind = turn.kinds.get(key.resource)
+    if kind is None:
+        return Forget()
+    stopping = turn.phase is not Phase.SERVING
+    at = Moment(kind, turn.settings, turn.now, turn.seed, stopping)
+    try:
+        return reconcile(at, known)
+    except (Exception, SystemExit) as problem:
+        # Filters are the author's code; what they raise hurts only this object.
+        text = f"{type(problem).__name__}: {problem}"
+        if known.complained != known.body.version:
+            turn.say(
+                "error",
+                f"a filter failed, so no handler is called for this state: {text}",
+                key=key,
+                error=text,
+                exception=problem,
+            )
+            turn.failures += 1
+            turn.objects = turn.objects.set(
+                key, replace(known, complained=known.body.version)
+            )
+        return Rest()
+
+
+def _activity_move(turn: Turn, known: Known) -> Move:
+    """Startup and cleanup: one handler after the other, without an object."""
+    work = known.work or Work()
+    for each in work.running:
+        if each.ready or (each.wake is not None and each.wake <= turn.now.mono):
+            return GoOn(each)
+        if each.errand and each.errand.due is not None:
+            if each.errand.due <= turn.now.mono:
+                return GoOn(each)
+        if each.deadline is not None and each.deadline <= turn.now.mono:
+            return Expire(each)
+        return Rest(each.due)
+    assert work.cycle is not None
+    for handler in work.cycle.selected:
+        progress = work.progress.get(handler.id) or Progress(handler.role.value)
+        if progress.is_finished:
+            continue
+        moment = progress.due_at(turn.now)
+        if moment > turn.now.mono:
+            return Rest(moment)
+        return Begin(handler, work.cycle, progress)
+    return Forget()
+
+
+def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
+    match move:
+        case GoOn(invocation):
+            _go_on(turn, key, known, invocation)
+        case Spy(sighting):
+            _spy(turn, key, known, sighting)
+        case Begin(handler, cycle, progress):
+            work = replace(known.work or Work(), cycle=cycle)
+            _begin(turn, key, replace(known, work=work), handler, progress)
+        case Cancel():
+            _cancel_all(turn, key, known)
+        case Expire(invocation):
+            _expire(turn, key, known, invocation)
+        case Write(writing):
+            begin_write(turn, key, known, writing)
+        case Settle(stored, ends):
+            _keep(turn, key, replace(known, stored=stored), ends=ends)
+        case Look():
+            look_at(turn, key, known)
+        case Forget():
+            turn.objects = turn.objects.discard(key)
+            turn.queue = turn.queue.discard(key)
+
+
+def _keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
+    """Put the record back; at the end of a cycle its work is dropped."""
+    if ends:
+        work = replace(known.work or Work(), cycle=None, progress={})
+        known = replace(known, work=work, initial=False)
+    if known.work is not None and known.work.is_over:
+        known = replace(known, work=None)
+    turn.objects = turn.objects.set(key, known)
+
+
+# ------------------------------------------------------------- invocations
+
+
+def _begin(
+    turn: Turn, key: Key, known: Known, handler: Handler, progress: Progress
+) -> None:
+    work = known.work
+    assert work is not None
+    assert work.cycle is not None
+    started = turn.now.wall if progress.started is None else progress.started
+    progress = replace(progress, started=started, until=None, due=None)
+    situation = Situation(
+        handler,
+        turn.settings,
+        turn.now,
+        None if key == ACTIVITY else turn.kinds[key.resource].resource,
+        None if key == ACTIVITY else known.body,
+        work.cycle.reason if key != ACTIVITY else handler.role.value,
+        work.cycle.before,
+        progress.retries,
+        started,
+        known.memo,
+    )
+    invocation = Invocation(
+        turn.next_serial(), situation, deadline=_deadline(handler, progress, turn.now)
+    )
+    work = replace(
+        work,
+        running=(*work.running, invocation),
+        progress={**work.progress, handler.id: progress},
+    )
+    known = replace(known, work=work)
+    _go_on(turn, key, known, invocation)
+
+
+def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
+    if handler.timeout is None or progress.started is None:
+        return None
+    return now.mono + max(0.0, handler.timeout - (now.wall - progress.started))
+
+
+def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
+    work = known.work
+    assert work is not None
+    situation = Situation(
+        sighting.handler,
+        turn.settings,
+        turn.now,
+        turn.kinds[key.resource].resource,
+        sighting.body,
+        sighting.type,
+        started=turn.now.wall,
+        memo=known.memo,
+    )
+    invocation = Invocation(turn.next_serial(), situation)
+    work = replace(
+        work,
+        spying=(*work.spying, invocation),
+        sightings=tuple(each for each in work.sightings if each is not sighting),
+    )
+    _go_on(turn, key, replace(known, work=work), invocation)
+
+
+def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
+    return (*key, invocation.serial)
+
+
+def _go_on(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Advance one invocation as far as it can go now."""
+    errand = invocation.errand
+    if errand is not None and not invocation.ready:
+        _store(turn, key, known, _sent(turn, key, invocation, errand))
+        return
+    if invocation.wake is not None:
+        invocation = _woken(turn, known, invocation)
+    if invocation.plan is None:
+        known, invocation = _drive(turn, key, known, invocation)
+    _follow(turn, key, known, invocation)
+
+
+def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Go through the plan of an ended function; at its end the attempt is over."""
+    known, invocation = _run_plan(turn, key, known, invocation)
+    if invocation.plan == ():
+        _finish(turn, key, known, invocation)
+    else:
+        _store(turn, key, known, invocation)
+
+
+def _store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    work = known.work or Work()
+    work = replace(
+        work,
+        running=_put(work.running, invocation),
+        spying=_put(work.spying, invocation),
+    )
+    turn.objects = turn.objects.set(key, replace(known, work=work))
+
+
+def _put(
+    invocations: tuple[Invocation, ...], changed: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(
+        changed if each.serial == changed.serial else each for each in invocations
+    )
+
+
+def _woken(turn: Turn, known: Known, invocation: Invocation) -> Invocation:
+    """A sleep is over: a conversation gets the object as it is now."""
+    invocation = replace(invocation, wake=None, ready=True)
+    if invocation.plan is not None:
+        return replace(invocation, plan=invocation.plan[1:])
+    data = None if invocation.situation.body is None else known.body.data
+    return _journaled(turn, invocation, Applied(data))
+
+
+def _journaled(turn: Turn, invocation: Invocation, outcome: Outcome) -> Invocation:
+    """The conversation with an answer, ready to go on."""
+    assert invocation.asked is not None
+    entry = driving.Entry(digest_of(invocation.asked), outcome, turn.now.wall)
+    return replace(
+        invocation,
+        journal=(*invocation.journal, entry),
+        length=invocation.length + len(canonical(to_wire(outcome))),
+        ready=True,
+        errand=None,
+        asked=None,
+    )
+
+
+def _drive(
+    turn: Turn, key: Key, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Call the author's code once: to its next effect, or to its end."""
+    if (
+        len(invocation.journal) > JOURNAL_ENTRIES_MAX
+        or invocation.length > JOURNAL_BYTES_MAX
+    ):
+        return known, _outgrown(turn, key, invocation)
+    turn.drives += 1
+    found = driving.advance(
+        invocation.situation,
+        invocation.journal,
+        turn.program.live,
+        _live_key(key, invocation),
+    )
+    _tell(turn, key, invocation, found.lines)
+    if found.asks is not None:
+        return _ask(turn, key, known, invocation, found.asks)
+    end = found.end
+    assert end is not None
+    patches = (end.patch,) if end.patch else ()
+    return known, replace(
+        invocation, ready=False, plan=end.plan, patches=patches, failure=end.failure
+    )
+
+
+def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
+    """A conversation cannot remember for ever: it starts again (R12)."""
+    driving.cancel(
+        invocation.situation,
+        invocation.journal,
+        turn.program.live,
+        _live_key(key, invocation),
+    )
+    return replace(
+        invocation,
+        plan=(),
+        again=Again(1.0, "the conversation has grown too long to be remembered"),
+    )
+
+
+def _tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:
+    for line in lines:
+        turn.say(
+            line.level,
+            line.message,
+            key=key,
+            body=invocation.situation.body,
+            handler=invocation.handler.id,
+            fields=tuple(sorted(line.fields.items())),
+        )
+
+
+# ----------------------------------------------------------------- effects
+
+
+def _ask(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation]:
+    """A conversation awaits an effect."""
+    invocation = replace(invocation, asked=effect, ready=False)
+    known, invocation, outcome = _perform(turn, key, known, invocation, effect)
+    if outcome is not None:
+        invocation = _journaled(turn, invocation, outcome)
+    return known, invocation
+
+
+def _run_plan(
+    turn: Turn, key: Key, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Perform a plan's effects in their order, until one has to be waited for."""
+    while invocation.plan and invocation.errand is None and invocation.wake is None:
+        effect, rest = invocation.plan[0], invocation.plan[1:]
+        match effect:
+            case Patch() if _is_own(effect, invocation):
+                # Fused into the last write, wherever it stands (R4).
+                patches = (*invocation.patches, effect)
+                invocation = replace(invocation, plan=rest, patches=patches)
+            case Return():
+                invocation = replace(invocation, plan=rest, result=effect)
+            case Again():
+                invocation = replace(invocation, plan=rest, again=effect)
+            case _:
+                known, invocation, outcome = _perform(
+                    turn, key, known, invocation, effect
+                )
+                if outcome is not None:
+                    invocation = _planned(invocation, outcome)
+    return known, invocation
+
+
+def _is_own(effect: Patch, invocation: Invocation) -> bool:
+    """Whether a patch is about the handled object."""
+    target, body = effect.target, invocation.situation.body
+    return target is None or (
+        body is not None and target.uid is not None and target.uid == body.uid
+    )
+
+
+def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """An effect of a plan is answered: go on, or fail the attempt."""
+    assert invocation.plan
+    effect = invocation.plan[0]
+    failure = _failure_of(effect, outcome)
+    invocation = replace(invocation, errand=None, plan=invocation.plan[1:])
+    if failure is None:
+        return invocation
+    return replace(invocation, plan=(), patches=(), failure=failure)
+
+
+def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
+    """What an outcome means for the attempt that planned the effect."""
+    what = effect.kind
+    match outcome:
+        case Applied() | Answer():
+            return None
+        case Missing() if isinstance(effect, (Delete, Get)):
+            return None
+        case Raised(permanent=True):
+            return Failure(outcome.type, outcome.message, permanent=True)
+        case Raised():
+            return Failure(outcome.type, outcome.message, outcome.delay_seconds)
+        case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
+            name = type(outcome).__name__
+            return Failure(name, f"{what}: {outcome.message}")
+
+
+def _perform(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    """Do what an effect asks for; no outcome means that it is to be waited for."""
+    match effect:
+        case Log():
+            _tell(turn, key, invocation, (effect,))
+            return known, invocation, Answer()
+        case Event():
+            report_event(turn, key, known, effect)
+            return known, invocation, Answer()
+        case Remember(changes=changes):
+            kept = {**known.memo, **changes}
+            memo = read_only({k: v for k, v in kept.items() if v is not None})
+            return replace(known, memo=memo), invocation, Answer()
+        case Sleep(seconds=seconds):
+            waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)
+            return known, waiting, None
+        case Freeze() | Resume():
+            refusal = "freezing needs peering, which this release does not have yet"
+            return known, invocation, Refused(501, refusal, "NotImplemented")
+        case _ if is_request(effect):
+            return _request(turn, key, known, invocation, effect)
+        case _:
+            refusal = f"{effect.kind} cannot be performed here"
+            return known, invocation, Refused(400, refusal)
+
+
+def _request(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    manifest: Any = None
+    if isinstance(effect, Adopt):
+        if key == ACTIVITY:
+            return known, invocation, Refused(400, "there is no object to adopt for")
+        manifest, invocation = _own_child(turn, known, invocation, effect)
+    address = _address(turn, key, known, effect, manifest)
+    if isinstance(address, Refused):
+        return known, invocation, address
+    errand = errand_for(effect, address, manifest=manifest, owner_uid=known.body.uid)
+    return known, _sent(turn, key, invocation, errand), None
+
+
+def _own_child(
+    turn: Turn, known: Known, invocation: Invocation, effect: Adopt
+) -> tuple[dict[str, Any], Invocation]:
+    """The child's manifest, owned and named after the handled object."""
+    resource = turn.catalogue.of_manifest(effect.child)
+    namespaced = resource is None or resource.namespaced
+    owner = (invocation.situation.body or known.body).data
+    child = owned(effect.child, owner, namespaced=namespaced)
+    role = effect.role or str(invocation.children)
+    if not child["metadata"].get("name"):
+        name = stable_name(owner, invocation.handler.id, role)
+        child["metadata"]["name"] = name
+    return child, replace(invocation, children=invocation.children + 1)
+
+
+def _address(
+    turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
+) -> Address | Refused:
+    """Where an effect goes; a kind that is not served is refused."""
+    own_namespace = key.namespace or None
+    match effect:
+        case Patch(target=None):
+            if key == ACTIVITY:
+                return Refused(400, "there is no handled object; give a target")
+            return Address(turn.kinds[key.resource].resource, own_namespace, key.name)
+        case (
+            Patch(target=Target() as target)
+            | Get(target=target)
+            | Delete(target=target)
+        ):
+            return _named(turn, target.resource, target.namespace, target.name, key)
+        case List(resource=name, namespace=namespace):
+            return _named(turn, name, namespace, None, key)
+        case Create(manifest=found) | Apply(manifest=found):
+            return _of_manifest(turn, found, key)
+        case Adopt():
+            return _of_manifest(turn, manifest, key)
+        case _:
+            return Address()
+
+
+def _named(
+    turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
+) -> Address | Refused:
+    resource = turn.catalogue.lookup(kind)
+    if resource is None:
+        return Refused(404, f"the API server serves no kind {kind!r}", "NotFound")
+    if not resource.namespaced or namespace == "*":
+        return Address(resource, None, name)
+    return Address(resource, namespace or key.namespace or "default", name)
+
+
+def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
+    resource = turn.catalogue.of_manifest(manifest)
+    kind = f"{manifest['kind']} of {manifest['apiVersion']}"
+    if resource is None:
+        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+    meta = manifest.get("metadata") or {}
+    if not resource.namespaced:
+        return Address(resource, None, meta.get("name"))
+    namespace = meta.get("namespace") or key.namespace or "default"
+    return Address(resource, namespace, meta.get("name"))
+
+
+def _sent(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invocation:
+    """Send an errand's present request."""
+    request = errand.request
+    ticket = Ticket("errand", key, invocation.serial, invocation.handler.id)
+    subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
+    number = turn.perform(request.effect, request.address, ticket, subject)
+    return replace(invocation, errand=replace(errand, id=number, due=None), ready=False)
+
+
+def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
+    """An effect of an invocation has been answered."""
+    key = ticket.key
+    assert key is not None
+    known = turn.objects.get(key)
+    if known is None or known.work is None:
+        return
+    work = known.work
+    invocation = next(
+        (
+            each
+            for each in (*work.running, *work.spying)
+            if each.serial == ticket.serial
+        ),
+        None,
+    )
+    if invocation is None or invocation.errand is None:
+        left = replace(work, outstanding=work.outstanding - {number})
+        _keep(turn, key, replace(known, work=left), ends=False)
+        turn.due(key)
+        return
+    if invocation.errand.id != number:
+        return
+    found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
+    known = _own_body(turn, known, invocation, outcome)
+    if not isinstance(found, Errand):
+        _answered(turn, key, known, invocation, found)
+    elif found.due is not None and found.due > turn.now.mono:
+        waiting = replace(invocation, errand=found, ready=False)
+        _store(turn, key, known, waiting)
+    else:
+        _store(turn, key, known, _sent(turn, key, invocation, found))
+    turn.due(key)
+
+
+def _own_body(
+    turn: Turn, known: Known, invocation: Invocation, outcome: Outcome
+) -> Known:
+    """After an awaited patch of the handled object its answer is the freshest (R23)."""
+    errand = invocation.errand
+    if (
+        errand is None
+        or not isinstance(errand.effect, Patch)
+        or not _is_own(errand.effect, invocation)
+        or not isinstance(outcome, Applied)
+        or not isinstance(outcome.object, dict)
+    ):
+        return known
+    return shown(turn, known, Body(outcome.object))
+
+
+def _answered(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, outcome: Outcome
+) -> None:
+    if invocation.plan is None:
+        _store(turn, key, known, _journaled(turn, invocation, outcome))
+    else:
+        _follow(turn, key, known, _planned(invocation, outcome))
+
+
+# -------------------------------------------------------------------- ends
+
+
+def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """An attempt is over: judge it, and keep what it wants written."""
+    work = known.work
+    assert work is not None
+    handler, serial = invocation.handler, invocation.serial
+    work = replace(
+        work,
+        running=tuple(each for each in work.running if each.serial != serial),
+        spying=tuple(each for each in work.spying if each.serial != serial),
+        patches=(
+            *work.patches,
+            *((handler.id, patch) for patch in invocation.patches),
+        ),
+    )
+    if invocation.result is not None and invocation.failure is None:
+        results = {**work.results, handler.id: invocation.result.value}
+        work = replace(work, results=results)
+    if known.gone or key == ACTIVITY:
+        work = replace(work, patches=(), results={})
+    if handler.role is Role.EVENT:
+        _spied(turn, key, invocation)
+    else:
+        work = _judged(turn, key, invocation, work)
+    _keep(turn, key, replace(known, work=work), ends=False)
+
+
+def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
+    failure = invocation.failure
+    if failure is not None:
+        _report(turn, key, invocation, "error", f"failed, which is ignored: {failure}")
+
+
+def _judged(turn: Turn, key: Key, invocation: Invocation, work: Work) -> Work:
+    handler = invocation.handler
+    judgement = _judgement(turn, invocation, work.progress[handler.id])
+    _report(turn, key, invocation, judgement.level, judgement.line)
+    if judgement.progress.finished == "failure":
+        turn.failures += 1
+        if handler.role in ACTIVITIES:
+            turn.exit_status = 1
+    return replace(work, progress={**work.progress, handler.id: judgement.progress})
+
+
+def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:
+    handler, failure = invocation.handler, invocation.failure
+    if failure is not None:
+        return judge_failure(
+            progress,
+            failure,
+            turn.now,
+            errors=handler.errors,
+            timeout=handler.timeout,
+            retries=handler.retries,
+            backoff=turn.settings.default_backoff_seconds
+            if handler.backoff is None
+            else handler.backoff,
+        )
+    if invocation.again is not None:
+        again = invocation.again
+        return judge_again(
+            progress,
+            turn.now,
+            after=again.after,
+            because=again.because,
+            timeout=handler.timeout,
+        )
+    return Judgement(succeeded(progress), "info", "succeeded")
+
+
+def _report(
+    turn: Turn, key: Key, invocation: Invocation, level: str, line: str
+) -> None:
+    handler, failure = invocation.handler, invocation.failure
+    turn.say(
+        level,
+        f"{handler.role.value} handler {handler.id} {line}",
+        key=key,
+        body=invocation.situation.body,
+        handler=handler.id,
+        error=str(failure) if failure else None,
+        exception=failure.exception if failure and not failure.is_expected else None,
+    )
+
+
+def _expire(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """A timeout does stop a conversation that is still waiting."""
+    known = _stop(turn, key, known, invocation)
+    limit = invocation.handler.timeout or 0.0
+    failure = Failure(
+        "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
+    )
+    ended = replace(invocation, patches=(), plan=(), failure=failure)
+    _finish(turn, key, known, ended)
+
+
+def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
+    """End the first of the conversations; the others follow, one a step."""
+    work = known.work
+    assert work is not None
+    invocation = work.running[0]
+    known = _stop(turn, key, known, invocation)
+    assert known.work is not None
+    rest = tuple(
+        each for each in known.work.running if each.serial != invocation.serial
+    )
+    left = replace(known.work, running=rest, cycle=work.cycle if rest else None)
+    _keep(turn, key, replace(known, work=left), ends=False)
+    turn.say(
+        "info",
+        f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
+        key=key,
+        body=known.body,
+        handler=invocation.handler.id,
+    )
+
+
+def _stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
+    """Cancel a conversation; its request, if one is under way, is outstanding."""
+    turn.drives += 1
+    if invocation.plan is None:
+        lines = driving.cancel(
+            invocation.situation,
+            invocation.journal,
+            turn.program.live,
+            _live_key(key, invocation),
+        )
+        _tell(turn, key, invocation, lines)
+    errand, work = invocation.errand, known.work
+    if errand is None or errand.id is None or work is None:
+        return known
+    work = replace(
+        work,
+        outstanding=work.outstanding | {errand.id},
+        outstanding_until=turn.now.mono + OUTSTANDING_SECONDS,
+    )
+    return replace(known, work=work)

@@ -1,0 +1,240 @@
+"""One step under way: the operator's state, opened for a moment.
+
+A `Turn` holds the parts of a state while one step changes them, and closes into
+the next state.  It lives within one call of `step` and never escapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pyrsistent import PMap, pmap
+
+from fnop.core.backoff import jitter_of
+from fnop.core.commands import Alarm, Command, Perform, Say, Subject
+from fnop.core.discovery import Discovery
+from fnop.core.errands import Address
+from fnop.core.known import Known
+from fnop.core.now import Now
+from fnop.core.objects import Body, Key
+from fnop.core.program import Kind, Program
+from fnop.core.resources import Catalogue, Resource
+from fnop.core.watcher import Stream, StreamKey
+from fnop.core.workqueue import EMPTY, WorkQueue
+from fnop.effects import Effect
+
+__all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn"]
+
+
+class Phase(Enum):
+    """The life of an operator."""
+
+    NEW = "new"
+    STARTING = "starting"  # startup handlers
+    DISCOVERING = "discovering"
+    SERVING = "serving"
+    STOPPING = "stopping"  # what is under way comes to its end
+    CLEANING = "cleaning"  # cleanup handlers
+    ENDED = "ended"
+
+
+class Ticket(NamedTuple):
+    """What a command was for, until it is answered.
+
+    `kind` is errand, write, echo, event or fetch; `serial` the invocation's.
+    """
+
+    kind: str
+    key: Key | None = None
+    serial: int = 0
+    handler: str = ""
+
+
+# The key under which startup and cleanup handlers run: they have no object.
+ACTIVITY = Key("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything the operator knows.
+
+    `serial` numbers commands and invocations, `step` counts the steps.
+    `annotated` are kinds whose schema prunes a state from status; `warned` what
+    has been warned about once; `failures` counts handlers that failed for good.
+    """
+
+    phase: Phase
+    seed: str
+    serial: int
+    step: int
+    catalogue: Catalogue
+    kinds: PMap[str, Kind]
+    discovery: Discovery | None
+    discovery_due: float | None
+    discovery_tries: int
+    streams: PMap[int, StreamKey]
+    followed: PMap[StreamKey, Stream]
+    objects: PMap[Key, Known]
+    queue: WorkQueue
+    pending: PMap[int, Ticket]
+    alarm: float | None
+    annotated: frozenset[str]
+    warned: frozenset[str]
+    failures: int
+    ready: bool
+    stop_by: float | None
+    exit_status: int
+
+
+NEW = State(
+    Phase.NEW,
+    "",
+    1,
+    0,
+    Catalogue(),
+    pmap(),
+    None,
+    None,
+    0,
+    pmap(),
+    pmap(),
+    pmap(),
+    EMPTY,
+    pmap(),
+    None,
+    frozenset(),
+    frozenset(),
+    0,
+    False,
+    None,
+    0,
+)
+
+_FIELDS = State.__slots__
+
+
+class Turn:
+    """A state, open for one step, and the commands of that step."""
+
+    phase: Phase
+    seed: str
+    serial: int
+    step: int
+    catalogue: Catalogue
+    kinds: PMap[str, Kind]
+    discovery: Discovery | None
+    discovery_due: float | None
+    discovery_tries: int
+    streams: PMap[int, StreamKey]
+    followed: PMap[StreamKey, Stream]
+    objects: PMap[Key, Known]
+    queue: WorkQueue
+    pending: PMap[int, Ticket]
+    alarm: float | None
+    annotated: frozenset[str]
+    warned: frozenset[str]
+    failures: int
+    ready: bool
+    stop_by: float | None
+    exit_status: int
+
+    def __init__(self, program: Program, state: State, now: Now) -> None:
+        self.program = program
+        self.settings = program.settings
+        self.now = now
+        self.commands: list[Command] = []
+        # How often user code was driven: at most once in a step (R11).
+        self.drives = 0
+        for name in _FIELDS:
+            setattr(self, name, getattr(state, name))
+        self.step += 1
+
+    def close(self) -> State:
+        """The next state."""
+        return State(*[getattr(self, name) for name in _FIELDS])
+
+    def next_serial(self) -> int:
+        self.serial += 1
+        return self.serial
+
+    def jitter(self) -> float:
+        """A number from 0 to 1: from the seed and a counter, never a clock."""
+        return jitter_of(self.seed, self.next_serial())
+
+    def emit(self, command: Command) -> None:
+        self.commands.append(command)
+
+    def has_slot(self) -> bool:
+        """Whether a further request may be under way (R13)."""
+        return len(self.pending) < self.settings.request_concurrency
+
+    def perform(
+        self, effect: Effect, address: Address, ticket: Ticket, subject: Subject | None
+    ) -> int:
+        """Ask for an effect; its answer will find the ticket."""
+        number = self.next_serial()
+        self.pending = self.pending.set(number, ticket)
+        self.emit(
+            Perform(
+                number,
+                effect,
+                address.resource,
+                address.namespace,
+                address.name,
+                subject,
+                ticket.handler or None,
+            )
+        )
+        return number
+
+    def due(self, key: Key, at: float | None = None) -> None:
+        """Look at this object then; without a time, at once."""
+        self.queue = self.queue.add(key, self.now.mono if at is None else at)
+
+    def say(
+        self,
+        level: str,
+        message: str,
+        *,
+        key: Key | None = None,
+        body: Body | None = None,
+        handler: str | None = None,
+        error: str | None = None,
+        exception: BaseException | None = None,
+        fields: tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        """One line for the log."""
+        subject = None
+        if key is not None and key != ACTIVITY:
+            subject = self.subject(key, body)
+        self.emit(Say(level, message, subject, handler, fields, error, exception))
+
+    def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
+        if about not in self.warned:
+            self.warned |= {about}
+            self.say("warning", message, key=key)
+
+    def subject(self, key: Key, body: Body | None = None) -> Subject:
+        """How commands name an object."""
+        if body is None:
+            known = self.objects.get(key)
+            body = known.body if known else None
+        kind = self.kinds.get(key.resource)
+        resource: Resource | None = kind.resource if kind else None
+        return Subject(
+            key.resource,
+            key.namespace or None,
+            key.name,
+            body.uid if body else None,
+            resource.kind if resource else "",
+            resource.api_version if resource else "",
+        )
+
+    def set_alarm(self, at: float | None) -> None:
+        """Ring then, unless that is what the world was told already."""
+        if at != self.alarm:
+            self.alarm = at
+            if at is not None:
+                self.emit(Alarm(at))
