@@ -90,4 +90,6 @@ class Raised:
     permanent: bool = False
 
 
-Outcome = Applied | Answer | Conflict | Missing | Refused | Unreachable | Unknown | Raised
+Outcome = (
+    Applied | Answer | Conflict | Missing | Refused | Unreachable | Unknown | Raised
+)

@@ -1,0 +1,53 @@
+"""Kubernetes operators as pure functions from observed state to effects.
+
+The rooms, from the inside out:
+
+- `fnop.effects`: the vocabulary of what an operator can ask of the world;
+- `fnop.core`: all decisions, from a watch event to effects; start at
+  `fnop.core.operator.step`;
+- `fnop.interpreters`: executing, on a real cluster, a simulated one, a record;
+- `fnop.adapters`: translating, between fnop and everything else.
+
+This facade re-exports what operators are written with.
+"""
+
+from fnop.core.errors import (
+    CallFailed as CallFailed,
+    Cancelled as Cancelled,
+    ErrorsMode as ErrorsMode,
+    HandlerRetriesError as HandlerRetriesError,
+    HandlerTimeoutError as HandlerTimeoutError,
+    PermanentError as PermanentError,
+    Refused as Refused,
+    RegistrationError as RegistrationError,
+    TemporaryError as TemporaryError,
+)
+from fnop.core.filters import ABSENT as ABSENT, PRESENT as PRESENT
+from fnop.core.objects import View as View
+from fnop.core.ownership import owned as owned
+from fnop.core.registry import Registry as Registry, on as on
+from fnop.core.settings import Settings as Settings
+from fnop.effects.builders import (
+    adopt as adopt,
+    again as again,
+    apply as apply,
+    call as call,
+    create as create,
+    delete as delete,
+    event as event,
+    freeze as freeze,
+    get as get,
+    list as list,
+    log as log,
+    patch as patch,
+    random as random,
+    remember as remember,
+    result as result,
+    resume as resume,
+    sleep as sleep,
+    target as target,
+    warn as warn,
+)
+from fnop.effects.effects import Effect as Effect, Target as Target
+
+__version__ = "0.1.0"

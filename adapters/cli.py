@@ -1,0 +1,431 @@
+"""The command `fnop`.
+
+Each command is short: read the options, put the pieces together, say how it
+went.  What it takes long to import is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import click
+
+import fnop
+from fnop.adapters.loading import LoadProblem, load, resolve
+from fnop.adapters.logs import Console, configure
+from fnop.core.errors import RegistrationError
+from fnop.core.program import Program
+from fnop.core.registry import default_registry
+from fnop.core.settings import Settings
+
+__all__ = ["main"]
+
+EXIT_ERROR, EXIT_USAGE, EXIT_UNSETTLED = 1, 2, 3
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Duration(click.ParamType):
+    """Seconds, or a number with a unit: 90, 90s, 15m, 1h30m, 2d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        if not re.fullmatch(r"(\d+(\.\d+)?[smhd]?)+", text):
+            self.fail(f"{text!r} is no duration; write 90, 90s, 15m or 1h30m", param)
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+class SpreadingCommand(click.Command):
+    """A command whose `--simulate` takes all the files that follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        spreading = False
+        for arg in args:
+            if arg == "--simulate":
+                spreading = True
+            elif arg.startswith("-") and arg != "-":
+                spreading = False
+                spread.append(arg)
+            elif spreading:
+                spread += ["--simulate", arg]
+            else:
+                spread.append(arg)
+        if spreading and not any(arg == "--simulate" for arg in spread):
+            raise click.UsageError("--simulate needs at least one manifest", ctx)
+        return super().parse_args(ctx, spread)
+
+
+def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
+    click.echo(f"fnop: {sentence}", err=True)
+    sys.exit(status)
+
+
+@click.group(context_settings={"auto_envvar_prefix": "FNOP"})
+@click.version_option(fnop.__version__, prog_name="fnop")
+def main() -> None:
+    """Kubernetes operators as pure functions.
+
+    An operator is a Python file with handlers.  `fnop run` executes it, on a real
+    cluster or in a simulated one; `fnop replay` decides a recorded run again.
+    """
+
+
+_files = click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="FILE..."
+)
+_modules = click.option(
+    "-m", "--module", "modules", multiple=True, help="Load an importable module too."
+)
+
+
+@main.command(cls=SpreadingCommand)
+@_files
+@_modules
+@click.option(
+    "--simulate",
+    "manifests",
+    multiple=True,
+    type=click.Path(exists=True, allow_dash=True),
+    metavar="MANIFEST...",
+    help="Run in a simulated cluster with these objects, on virtual time, and "
+    "print the final objects.",
+)
+@click.option(
+    "--for",
+    "seconds",
+    type=Duration(),
+    help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m).",
+)
+@click.option(
+    "--calls",
+    "models",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Python file whose functions answer fnop.call in a simulated run.",
+)
+@click.option(
+    "--real-calls", is_flag=True, help="Let a simulated run execute fnop.call."
+)
+@click.option(
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Serve this namespace; repeat it for several.",
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Serve the whole cluster.")
+@click.option("--context", help="The kubeconfig's context to use.")
+@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file to use.")
+@click.option(
+    "--standalone",
+    is_flag=True,
+    help="Do not look for other operators (the only mode there is, so far).",
+)
+@click.option(
+    "--name",
+    "operator",
+    default="default",
+    show_default=True,
+    help="This operator's name, which tells its marks on objects from others'.",
+)
+@click.option(
+    "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log what fnop does, too.")
+@click.option("-d", "--debug", is_flag=True, help="Log everything.")
+@click.option("-q", "--quiet", is_flag=True, help="Log warnings and errors only.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "plain", "full", "json"], case_sensitive=False),
+    default="text",
+    show_default=True,
+    help="How log lines look.",
+)
+@click.option(
+    "--log-prefix/--no-log-prefix",
+    default=None,
+    help="Begin lines with the object they are about.",
+)
+def run(
+    paths: Sequence[str],
+    modules: Sequence[str],
+    manifests: Sequence[str],
+    namespaces: Sequence[str],
+    all_namespaces: bool,
+    operator: str,
+    record: str | None,
+    **options: Any,
+) -> None:
+    """Run the operator of FILE... until it is stopped.
+
+    With --simulate it runs in a simulated cluster until nothing is left to do.
+
+    Exit status: 0 when stopped or settled, 1 on an operator error, 2 for a wrong
+    call, 3 when a simulated run has not settled.
+    """
+    if namespaces and all_namespaces:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    console = _console(options)
+    settings = _settings(operator, tuple(namespaces) or None)
+    program = _program(paths, modules, settings)
+    recorder = None if record is None else _recorder(record, program)
+    try:
+        if manifests:
+            status = _simulate(program, manifests, console, recorder, options)
+        else:
+            status = _serve(program, console, recorder, options)
+    finally:
+        if recorder is not None:
+            recorder.close()
+    sys.exit(status)
+
+
+def _console(options: dict[str, Any]) -> Console:
+    level = "info"
+    if options["verbose"] or options["debug"]:
+        level = "debug"
+    elif options["quiet"]:
+        level = "warning"
+    return configure(
+        level=level, format=options["log_format"].lower(), prefix=options["log_prefix"]
+    )
+
+
+def _settings(operator: str, namespaces: tuple[str, ...] | None) -> Settings:
+    try:
+        return Settings(operator=operator, namespaces=namespaces)
+    except ValueError as problem:
+        _fail(str(problem), EXIT_USAGE)
+
+
+def _program(
+    paths: Sequence[str], modules: Sequence[str], settings: Settings
+) -> Program:
+    """The handlers that importing the files has declared."""
+    if not paths and not modules:
+        raise click.UsageError("name the operator's file, such as: fnop run operator.py")
+    try:
+        load(paths, modules)
+    except LoadProblem as problem:
+        _fail(str(problem))
+    except RegistrationError as problem:
+        _fail(f"{problem}")
+    handlers = default_registry.handlers
+    if not handlers:
+        names = ", ".join([*paths, *modules])
+        _fail(
+            f"{names} declares no handlers; decorate a function with "
+            "@fnop.on.create('pods') or the like",
+            EXIT_USAGE,
+        )
+    return Program(handlers, settings)
+
+
+def _recorder(path: str, program: Program) -> Any:
+    from fnop.interpreters.recorder import Recorder, header_of
+
+    try:
+        file: BinaryIO = Path(path).open("wb")
+    except OSError as problem:
+        _fail(f"cannot write the recording: {problem}", EXIT_USAGE)
+    header = header_of(program, fnop.__version__)
+    return Recorder(file, header, secrets.token_bytes(16))
+
+
+# ------------------------------------------------------------ simulated run
+
+
+def _simulate(
+    program: Program,
+    manifests: Sequence[str],
+    console: Console,
+    recorder: Any,
+    options: dict[str, Any],
+) -> int:
+    from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
+    from fnop.adapters.scenario import (
+        ApplyProblem,
+        apply_manifests,
+        final_objects,
+        models_of,
+    )
+    from fnop.interpreters.cluster import empty_cluster
+    from fnop.interpreters.clock import EPOCH
+    from fnop.interpreters.simulation import SimulatedRun
+
+    sim = SimulatedRun(
+        program,
+        empty_cluster(now=EPOCH),
+        observers=() if recorder is None else (recorder,),
+        calls=_models(options, models_of),
+        on_say=lambda say, wall: console.say(say, at=wall),
+    )
+    try:
+        apply_manifests(sim, read_manifests(manifests))
+    except (ManifestProblem, ApplyProblem) as problem:
+        _fail(str(problem))
+    settled = sim.settle(seconds=options["seconds"])
+    click.echo(dump_yaml(final_objects(sim)), nl=False)
+    failures = sim.machine.state.failures
+    status = sim.exit.status if sim.exit else 0
+    sim.machine.close()
+    return _verdict(settled, failures, status, sim.clock.elapsed)
+
+
+def _models(options: dict[str, Any], models_of: Any) -> Any:
+    try:
+        models = models_of(load(options["models"]))
+    except LoadProblem as problem:
+        _fail(str(problem))
+    if options["real_calls"]:
+        return RealCalls(models)
+    return models
+
+
+class RealCalls(dict[str, Any]):
+    """Models of called functions; those that have none are called for real."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name)
+        return resolve(name) if found is None else found
+
+
+def _verdict(settled: bool, failures: int, status: int, elapsed: float) -> int:
+    if failures or status:
+        handlers = "1 handler" if failures == 1 else f"{failures} handlers"
+        click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
+        return EXIT_ERROR
+    if not settled:
+        click.echo(
+            f"fnop: not settled after {elapsed:g} s of virtual time; "
+            "something is still due (--for bounds the run)",
+            err=True,
+        )
+        return EXIT_UNSETTLED
+    return 0
+
+
+# ------------------------------------------------------------- real cluster
+
+
+def _serve(
+    program: Program, console: Console, recorder: Any, options: dict[str, Any]
+) -> int:
+    from fnop.adapters.kubernetes import ConfigurationProblem
+
+    try:
+        return _loop_runner()(_serve_cluster(program, console, recorder, options))
+    except ConfigurationProblem as problem:
+        _fail(str(problem))
+
+
+def _loop_runner() -> Any:
+    """uvloop where it is installed, as Kopf does; asyncio's own loop elsewhere."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _serve_cluster(
+    program: Program, console: Console, recorder: Any, options: dict[str, Any]
+) -> int:
+    from fnop.adapters.kubernetes import connect
+    from fnop.interpreters.run import Runner
+
+    api = await connect(
+        kubeconfig=options["kubeconfig"],
+        context=options["context"],
+        concurrency=program.settings.request_concurrency,
+    )
+    runner = Runner(
+        program,
+        api,
+        seed=secrets.token_hex(4),
+        resolve=resolve,
+        random=os.urandom,
+        observers=() if recorder is None else (recorder,),
+        on_say=console.say,
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, runner.stop, signal.Signals(number).name)
+    try:
+        exit = await runner.run()
+    finally:
+        await api.close()
+    if exit.status:
+        click.echo(f"fnop: {exit.reason}", err=True)
+    return exit.status
+
+
+# ------------------------------------------------------------------- replay
+
+
+@main.command()
+@click.argument("recording", type=click.Path(exists=True, dir_okay=False))
+@_files
+@_modules
+def replay(recording: str, paths: Sequence[str], modules: Sequence[str]) -> None:
+    """Decide a recorded run again, with the handlers of FILE...
+
+    Says "identical", or shows the first decision that is another one now.
+
+    Exit status: 0 when identical, 1 when not, or when the recording is damaged.
+    """
+    from fnop.interpreters.replay import RecordingProblem, read_header, read_records
+    from fnop.interpreters.replay import replay as replayed
+
+    with Path(recording).open("rb") as file:
+        try:
+            records = read_records(file)
+            header = read_header(records)
+            namespaces = header["namespaces"]
+            settings = _settings(
+                header["operator"],
+                None if namespaces is None else tuple(namespaces),
+            )
+            found = replayed(records, _program(paths, modules, settings))
+        except RecordingProblem as problem:
+            _fail(str(problem))
+    if found.difference is not None:
+        _show_difference(found.difference, header["fnop"])
+        sys.exit(EXIT_ERROR)
+    if found.truncated:
+        _fail(
+            f"identical for {found.steps} steps, where the recording is cut off: "
+            "its end was never written"
+        )
+    click.echo(f"identical: {found.steps} steps")
+
+
+def _show_difference(difference: Any, version: str) -> None:
+    import json
+
+    def shown(command: Any) -> str:
+        if command is None:
+            return "nothing"
+        return json.dumps(command, indent=2, sort_keys=True, ensure_ascii=False)
+
+    who = f" of {difference.handler}" if difference.handler else ""
+    what = difference.now or difference.recorded
+    effect = (what.get("effect") or {}).get("is", what["do"])
+    click.echo(f"different at step {difference.step + 1}: {effect}{who}")
+    click.echo(f"recorded (fnop {version}): {shown(difference.recorded)}")
+    click.echo(f"now (fnop {fnop.__version__}): {shown(difference.now)}")

@@ -1,0 +1,132 @@
+"""Putting objects into a simulated cluster, and taking them out at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from fnop.core import discovery
+from fnop.core.discovery import Page
+from fnop.core.resources import Catalogue, Resource
+from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.requests import message_of, outcome_of, path_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]
+
+_CRD = "CustomResourceDefinition"
+# What a cluster has from its beginning is nobody's result.
+_OWN_NAMESPACES = frozenset(
+    ("default", "kube-system", "kube-public", "kube-node-lease")
+)
+
+
+class ApplyProblem(Exception):
+    """A manifest that the cluster refuses, in one sentence."""
+
+
+def catalogue_of(sim: SimulatedRun) -> Catalogue:
+    """The kinds that the simulated cluster serves now."""
+    pages = dict(enumerate(map(Page, discovery.ROOTS)))
+    found = discovery.begun(pages)
+    while found.pending:
+        number, page = next(iter(found.pending.items()))
+        response = sim.request(ApiRequest("GET", page.path))
+        found, more = discovery.answered(found, number, outcome_of(None, response))
+        free = 1 + max((*pages, number))
+        fresh = dict(enumerate(more, free))
+        pages |= fresh
+        found = discovery.Discovery(
+            found.pending.update(fresh),
+            found.resources,
+            found.problem,
+            found.forbidden,
+        )
+    return found.catalogue
+
+
+def apply_manifests(sim: SimulatedRun, manifests: Iterable[dict[str, Any]]) -> None:
+    """Create the objects: definitions first, then namespaces, then the rest.
+
+    Raises `ApplyProblem` with the API server's reason for what it refuses.
+    """
+    order = {_CRD: 0, "Namespace": 1}
+    for manifest in sorted(manifests, key=lambda each: order.get(each["kind"], 2)):
+        create(sim, manifest)
+
+
+def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Create one object; answers it as the server has it."""
+    resource = catalogue_of(sim).of_manifest(manifest)
+    kind, meta = manifest["kind"], manifest["metadata"]
+    if resource is None:
+        raise ApplyProblem(
+            f"the cluster has no kind {kind} of {manifest['apiVersion']}; add its "
+            "CustomResourceDefinition to the manifests"
+        )
+    path = path_of(resource, meta.get("namespace") or "default")
+    response = sim.request(ApiRequest("POST", path, (), manifest))
+    if response.status >= 300:
+        message, _ = message_of(response)
+        raise ApplyProblem(f"{kind} {meta.get('name')} is refused: {message}")
+    found: dict[str, Any] = response.body
+    return found
+
+
+def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
+    """All objects of a kind, as a listing has them, with their kind."""
+    response = sim.request(ApiRequest("GET", path_of(resource, None)))
+    items = response.body.get("items") or [] if response.status == 200 else []
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return [{**head, **item} for item in items]
+
+
+def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
+    """Everything in the cluster but definitions and what it began with."""
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for resource in catalogue_of(sim).resources:
+        if resource.kind == _CRD or not resource.preferred:
+            continue
+        for each in objects_of(sim, resource):
+            meta = each["metadata"]
+            known = resource.kind == "Namespace" and meta["name"] in _OWN_NAMESPACES
+            if meta["uid"] not in seen and not known:
+                seen.add(meta["uid"])
+                found.append(each)
+    return found
+
+
+def models_of(modules: Iterable[ModuleType]) -> Mapping[str, Callable[..., Any]]:
+    """The models of called functions that files define.
+
+    A model stands for every called function of its own name; a mapping `CALLS`
+    from `module:name` to functions says it exactly.
+    """
+    exact: dict[str, Callable[..., Any]] = {}
+    by_name: dict[str, Callable[..., Any]] = {}
+    for module in modules:
+        exact |= getattr(module, "CALLS", {})
+        by_name |= {
+            name: value
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("_")
+        }
+    return ModelTable(exact, by_name)
+
+
+class ModelTable(dict[str, Callable[..., Any]]):
+    """Models by `module:name`, and by the bare name where there is no other."""
+
+    def __init__(
+        self,
+        exact: Mapping[str, Callable[..., Any]],
+        by_name: Mapping[str, Callable[..., Any]],
+    ) -> None:
+        super().__init__(exact)
+        self._by_name = dict(by_name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        bare = name.partition(":")[2].rpartition(".")[2]
+        return super().get(name) or self._by_name.get(bare, default)

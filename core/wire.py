@@ -1,0 +1,97 @@
+"""Inputs and commands as JSON, and inputs back: what a recording holds."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from fnop.core.commands import Command, Say, Subject
+from fnop.core.inputs import (
+    AlarmRang,
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    Started,
+    StopRequested,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.objects import Body
+from fnop.core.resources import Resource
+from fnop.effects.effects import Effect
+from fnop.effects.outcomes import Outcome
+from fnop.effects.wire import from_wire, to_wire
+
+__all__ = ["command_to_wire", "input_from_wire", "input_to_wire"]
+
+_INPUTS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        Started,
+        Answered,
+        ListItem,
+        ListDone,
+        WatchEvent,
+        Bookmark,
+        StreamEnded,
+        AlarmRang,
+        StopRequested,
+    )
+}
+_VALUES: tuple[type, ...] = (*Effect.__args__, *Outcome.__args__)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Body):
+        return value.data
+    if isinstance(value, Resource):
+        return value.key
+    if isinstance(value, Subject):
+        return value.label
+    if isinstance(value, _VALUES):
+        return to_wire(value)
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return value
+
+
+def input_to_wire(value: Input) -> dict[str, Any]:
+    """The JSON form of an input.
+
+    >>> input_to_wire(Bookmark(1, "7"))
+    {'in': 'Bookmark', 'stream': 1, 'version': '7'}
+    """
+    return {"in": type(value).__name__} | {
+        each.name: _to_json(getattr(value, each.name)) for each in fields(value)
+    }
+
+
+def input_from_wire(wire: dict[str, Any]) -> Input:
+    """The input of its JSON form; `ValueError` for anything else."""
+    cls = _INPUTS.get(str(wire.get("in")))
+    if cls is None:
+        raise ValueError(f"not an input: {str(wire)[:80]}")
+    given = {key: value for key, value in wire.items() if key != "in"}
+    if "body" in given:
+        given["body"] = Body(given["body"])
+    if "outcome" in given:
+        given["outcome"] = from_wire(given["outcome"])
+    try:
+        found: Input = cls(**given)
+    except TypeError as problem:
+        raise ValueError(f"{wire['in']}: {problem}") from problem
+    return found
+
+
+def command_to_wire(value: Command) -> dict[str, Any]:
+    """The JSON form of a command; a live exception is no part of it."""
+    found: dict[str, Any] = {"do": type(value).__name__}
+    for each in fields(value):
+        if isinstance(value, Say) and each.name == "exception":
+            continue
+        item = getattr(value, each.name)
+        if item is not None and item != ():
+            found[each.name] = _to_json(item)
+    return found

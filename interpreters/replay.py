@@ -1,0 +1,155 @@
+"""Feeding a recording to a program, and comparing what it decides.
+
+A replay has no interpreter that could act: it cannot touch a cluster.  It stops
+at the first difference, for everything after it would be noise.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import orjson
+
+from fnop.core.now import Now
+from fnop.core.program import Program
+from fnop.core.wire import command_to_wire, input_from_wire
+from fnop.effects.values import canonical
+from fnop.interpreters.machine import Machine
+from fnop.interpreters.recorder import FORMAT_VERSION
+
+__all__ = [
+    "Difference",
+    "RecordingProblem",
+    "Replayed",
+    "read_header",
+    "read_records",
+    "replay",
+]
+
+
+class RecordingProblem(Exception):
+    """A recording that cannot be read, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first decision that is not the recorded one.
+
+    `recorded` and `now` are commands as JSON; None where there is none.
+    """
+
+    step: int
+    input: dict[str, Any]
+    recorded: dict[str, Any] | None
+    now: dict[str, Any] | None
+
+    @property
+    def handler(self) -> str | None:
+        """The handler whose decision differs, where a command names one."""
+        for command in (self.now, self.recorded):
+            if command is not None and command.get("handler"):
+                return str(command["handler"])
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How a replay went.  `truncated` tells that the recording ends mid-block."""
+
+    steps: int
+    difference: Difference | None
+    truncated: bool
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes | None]:
+    """The text of each whole block; a last None when the file ends within one."""
+    data = file.read()
+    while data:
+        inflater = zlib.decompressobj(wbits=31)
+        try:
+            text = inflater.decompress(data)
+        except zlib.error as problem:
+            raise RecordingProblem(
+                f"the recording is corrupt: {problem}; what came before is lost"
+            ) from problem
+        if not inflater.eof:
+            yield None
+            return
+        yield text
+        data = inflater.unused_data
+
+
+def read_records(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
+    """The records of a recording; a last None when it was cut off.
+
+    Raises `RecordingProblem` for a file that is none.
+    """
+    for block in _blocks(file):
+        if block is None:
+            yield None
+            return
+        for line in block.splitlines():
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError as problem:
+                raise RecordingProblem(
+                    f"the recording has a line that is no JSON: {problem}"
+                ) from problem
+            if not isinstance(record, dict):
+                raise RecordingProblem("the recording has a line that is no record")
+            yield record
+
+
+def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
+    """The header; `RecordingProblem` if this is no recording we can read."""
+    header = next(records, None)
+    if header is None or "format" not in header:
+        raise RecordingProblem(
+            "this is no recording of fnop; make one with `fnop run ... --record FILE`"
+        )
+    if header["format"] != FORMAT_VERSION:
+        raise RecordingProblem(
+            f"the recording has format {header['format']}, and this fnop reads "
+            f"{FORMAT_VERSION}; replay it with fnop {header.get('fnop')}"
+        )
+    return header
+
+
+def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:
+    """Fold the recorded inputs and compare the commands, up to the first difference."""
+    machine = Machine(program)
+    steps = 0
+    try:
+        for record in records:
+            if record is None:
+                return Replayed(steps, None, truncated=True)
+            difference = _replay_step(machine, record, steps)
+            if difference is not None:
+                return Replayed(steps, difference, truncated=False)
+            steps += 1
+    finally:
+        machine.close()
+    return Replayed(steps, None, truncated=False)
+
+
+def _replay_step(
+    machine: Machine, record: dict[str, Any], steps: int
+) -> Difference | None:
+    try:
+        input = input_from_wire(record["input"])
+        now = Now(record["wall"], record["mono"])
+        recorded = list(record["commands"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise RecordingProblem(
+            f"record {steps + 1} of the recording cannot be understood: {problem}"
+        ) from problem
+    decided = [command_to_wire(command) for command in machine.feed(now, input)]
+    for position in range(max(len(recorded), len(decided))):
+        was = recorded[position] if position < len(recorded) else None
+        is_ = decided[position] if position < len(decided) else None
+        if canonical(was) != canonical(is_):
+            return Difference(steps, record["input"], was, is_)
+    return None

@@ -1,0 +1,170 @@
+"""From commands to API requests, and from API responses to outcomes.
+
+Pure, and shared by every cluster, real or simulated: what the simulator
+exercises is what production runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.commands import Fetch, ListPage, Perform, Watch
+from fnop.core.resources import Resource
+from fnop.effects import (
+    Answer,
+    Applied,
+    Apply,
+    Conflict,
+    Create,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Unknown,
+    Unreachable,
+)
+from fnop.interpreters.protocol import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+)
+
+__all__ = ["list_request", "outcome_of", "path_of", "request_for", "watch_request"]
+
+# The server did not act on the request, and says to try again.
+_TRY_AGAIN = frozenset((429, 503))
+
+
+def path_of(
+    resource: Resource, namespace: str | None, name: str | None = None, sub: str = ""
+) -> str:
+    """The path of a collection or of an object.
+
+    >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
+    '/apis/apps/v1/namespaces/ns/deployments/x'
+    """
+    root = f"/apis/{resource.group}" if resource.group else "/api"
+    inside = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
+    tail = "".join(f"/{part}" for part in (name, sub) if part)
+    return f"{root}/{resource.version}{inside}/{resource.plural}{tail}"
+
+
+def request_for(command: Perform, manager: str) -> ApiRequest:
+    """The request of an effect that speaks to the API server.
+
+    `manager` is the operator's name in managed fields.
+    """
+    resource, name = command.resource, command.name
+    assert resource is not None, "only effects with an address become requests"
+    writer = (("fieldManager", manager),)
+    match command.effect:
+        case Get():
+            return ApiRequest("GET", path_of(resource, command.namespace, name))
+        case List(label_selector=labels, field_selector=fields):
+            query = (("labelSelector", labels), ("fieldSelector", fields))
+            given = tuple((key, value) for key, value in query if value)
+            return ApiRequest("GET", path_of(resource, command.namespace), given)
+        case Create(manifest=manifest):
+            path = path_of(resource, command.namespace)
+            return ApiRequest("POST", path, writer, manifest)
+        case Patch(merge=merge, json=steps, subresource=sub):
+            path = path_of(resource, command.namespace, name, sub or "")
+            if steps:
+                return ApiRequest("PATCH", path, writer, list(steps), JSON_PATCH)
+            return ApiRequest("PATCH", path, writer, merge, MERGE_PATCH)
+        case Apply(manifest=manifest, force=force):
+            path = path_of(resource, command.namespace, name)
+            query_ = (*writer, ("force", "true")) if force else writer
+            return ApiRequest("PATCH", path, query_, manifest, APPLY_PATCH)
+        case Delete() as delete:
+            path = path_of(resource, command.namespace, name)
+            return ApiRequest("DELETE", path, (), _delete_options(delete))
+        case effect:
+            raise AssertionError(f"{effect.kind} is no request to the API server")
+
+
+def _delete_options(delete: Delete) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    preconditions = {
+        key: value
+        for key, value in (
+            ("uid", delete.uid),
+            ("resourceVersion", delete.resource_version),
+        )
+        if value
+    }
+    if preconditions:
+        options["preconditions"] = preconditions
+    if delete.propagation:
+        options["propagationPolicy"] = delete.propagation
+    return options
+
+
+def list_request(command: ListPage) -> ApiRequest:
+    """The request of one page of a collection."""
+    query = [("limit", str(command.limit))]
+    if command.continue_token:
+        query.append(("continue", command.continue_token))
+    path = path_of(command.resource, command.namespace)
+    return ApiRequest("GET", path, tuple(query))
+
+
+def watch_request(command: Watch) -> ApiRequest:
+    """The request of a watch; bookmarks keep its version fresh while it is idle."""
+    query = (
+        ("watch", "true"),
+        ("resourceVersion", command.version),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", str(command.timeout_seconds)),
+    )
+    return ApiRequest("GET", path_of(command.resource, command.namespace), query)
+
+
+def fetch_request(command: Fetch) -> ApiRequest:
+    """The request of a document of the API server."""
+    return ApiRequest("GET", command.path)
+
+
+def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
+    """What a response means; `effect` None is a fetched document."""
+    status, body = response.status, response.body
+    if 200 <= status < 300:
+        return _success(effect, body)
+    message, reason = message_of(response)
+    if status in (404, 410):
+        return Missing(message)
+    if status == 409:
+        return Conflict(message, reason or "Conflict")
+    if status in _TRY_AGAIN:
+        return Unreachable(message, response.retry_after_seconds)
+    if status >= 500:
+        # It may have failed before or after it wrote.
+        return Unknown(message)
+    return Refused(status, message, reason)
+
+
+def _success(effect: Effect | None, body: Any) -> Outcome:
+    if isinstance(effect, List):
+        kind = str(body.get("kind") or "").removesuffix("List")
+        version = body.get("apiVersion")
+        items = body.get("items") or []
+        # Items of a listing come without their kind (API conventions: lists).
+        return Answer(
+            [{"apiVersion": version, "kind": kind, **item} for item in items]
+        )
+    if isinstance(effect, Delete) and body.get("kind") == "Status":
+        return Applied(None)
+    return Applied(body)
+
+
+def message_of(response: ApiResponse) -> tuple[str, str]:
+    """The message and the reason of an error's `Status`."""
+    body = response.body if isinstance(response.body, dict) else {}
+    message = body.get("message") or f"HTTP status {response.status}"
+    return str(message), str(body.get("reason") or "")

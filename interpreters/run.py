@@ -1,0 +1,298 @@
+"""The only loop: inputs in, `step`, commands out, for anything that is an `Api`.
+
+It holds no decisions.  Each request is a task whose answer comes back as an
+input; each stream is a task that turns lines into inputs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from fnop.core.commands import (
+    Alarm,
+    CloseStream,
+    Command,
+    Exit,
+    Fetch,
+    ListPage,
+    Perform,
+    Ready,
+    Say,
+    Watch,
+)
+from fnop.core.errors import PermanentError, TemporaryError
+from fnop.core.inputs import (
+    AlarmRang,
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    Started,
+    StopRequested,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.objects import Body
+from fnop.core.program import Program
+from fnop.effects import Answer, Call, Effect, Outcome, Raised, Random, outcomes
+from fnop.effects.values import freeze_json
+from fnop.interpreters.clock import Clock, SystemClock
+from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.protocol import (
+    Api,
+    ApiRequest,
+    StreamRefused,
+    StreamSilent,
+    StreamUndecodable,
+    Unreachable,
+    WatchLine,
+)
+from fnop.interpreters.requests import (
+    fetch_request,
+    list_request,
+    message_of,
+    outcome_of,
+    request_for,
+    watch_request,
+)
+
+__all__ = ["Runner"]
+
+# So many inputs are taken before the transport gets a turn.
+_BATCH = 32
+# A handler that blocks the loop for longer is named.
+SLOW_STEP_SECONDS = 0.5
+
+
+class Runner:
+    """One operator on one API, until it exits."""
+
+    def __init__(
+        self,
+        program: Program,
+        api: Api,
+        *,
+        seed: str,
+        resolve: Callable[[str], Callable[..., Any]],
+        random: Callable[[int], bytes],
+        clock: Clock | None = None,
+        observers: Iterable[Observer] = (),
+        on_say: Callable[[Say], None] | None = None,
+    ) -> None:
+        self._machine = Machine(program, observers)
+        self._api = api
+        self._seed = seed
+        self._resolve = resolve
+        self._random = random
+        self._clock = clock or SystemClock()
+        self._on_say = on_say or (lambda say: None)
+        self._inbox: deque[Input] = deque()
+        self._wake = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._streams: dict[int, asyncio.Task[None]] = {}
+        self._exit: Exit | None = None
+        self.ready = asyncio.Event()
+
+    def stop(self, reason: str) -> None:
+        """Ask the operator to end, gracefully; safe to repeat."""
+        self._put(StopRequested(reason))
+
+    async def run(self) -> Exit:
+        """Run until the operator ends; answers why it did."""
+        self._put(Started(self._seed))
+        try:
+            while self._exit is None:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._drain()
+        finally:
+            await self._close()
+        return self._exit
+
+    async def _drain(self) -> None:
+        taken = 0
+        while self._inbox and self._exit is None:
+            now = self._clock.now()
+            commands = self._machine.feed(now, self._inbox.popleft())
+            self._watchdog(now.mono, commands)
+            for command in commands:
+                self._perform(command)
+            taken += 1
+            if taken % _BATCH == 0:
+                await asyncio.sleep(0)
+
+    def _watchdog(self, began: float, commands: tuple[Command, ...]) -> None:
+        took = self._clock.now().mono - began
+        if took > SLOW_STEP_SECONDS:
+            names = {
+                command.handler
+                for command in commands
+                if isinstance(command, (Say, Perform)) and command.handler
+            }
+            who = ", ".join(sorted(names)) or "a step"
+            text = (
+                f"{who} blocked the operator for {took:.1f} s; "
+                "move slow work into fnop.call"
+            )
+            self._on_say(Say("warning", text))
+
+    def _put(self, input: Input) -> None:
+        self._inbox.append(input)
+        self._wake.set()
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case Perform():
+                self._spawn(self._effect(command))
+            case Say():
+                self._on_say(command)
+            case Alarm(at):
+                self._set_alarm(at)
+            case Fetch():
+                self._spawn(self._fetch(command))
+            case ListPage():
+                self._stream(command.stream, self._list(command))
+            case Watch():
+                self._stream(command.stream, self._watch(command))
+            case CloseStream(stream):
+                task = self._streams.pop(stream, None)
+                if task is not None:
+                    task.cancel()
+            case Ready():
+                self.ready.set()
+            case Exit():
+                self._exit = command
+
+    def _set_alarm(self, at: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        delay = at - self._clock.now().mono
+        if delay <= 0:
+            self._put(AlarmRang())
+        else:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(delay, self._put, AlarmRang())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _stream(self, stream: int, work: Coroutine[Any, Any, None]) -> None:
+        self._streams[stream] = self._spawn(work)
+
+    # --------------------------------------------------------------- effects
+
+    async def _effect(self, command: Perform) -> None:
+        effect = command.effect
+        match effect:
+            case Call():
+                outcome = await self._call(effect)
+            case Random(size=size):
+                outcome = Answer(self._random(size).hex())
+            case _:
+                manager = self._machine.program.settings.marker
+                outcome = await self._ask(request_for(command, manager), effect)
+        self._put(Answered(command.id, outcome))
+
+    async def _ask(self, request: ApiRequest, effect: Effect | None) -> Outcome:
+        try:
+            response = await self._api.send(request)
+        except Unreachable as problem:
+            if problem.sent:
+                return outcomes.Unknown(str(problem))
+            return outcomes.Unreachable(str(problem))
+        return outcome_of(effect, response)
+
+    async def _fetch(self, command: Fetch) -> None:
+        outcome = await self._ask(fetch_request(command), None)
+        self._put(Answered(command.id, outcome))
+
+    async def _call(self, call: Call) -> Outcome:
+        try:
+            function = self._resolve(call.function)
+            if inspect.iscoroutinefunction(function):
+                value = await function(**call.arguments)
+            else:
+                value = await asyncio.to_thread(function, **call.arguments)
+            return Answer(freeze_json(value, f"the answer of {call.function}"))
+        except TemporaryError as problem:
+            return Raised("TemporaryError", str(problem), problem.delay)
+        except PermanentError as problem:
+            return Raised(type(problem).__name__, str(problem), permanent=True)
+        except Exception as problem:
+            return Raised(type(problem).__name__, str(problem))
+
+    # --------------------------------------------------------------- streams
+
+    async def _list(self, command: ListPage) -> None:
+        stream = command.stream
+        try:
+            response = await self._api.send(list_request(command))
+        except Unreachable as problem:
+            self._put(StreamEnded(stream, "unreachable", None, str(problem)))
+            return
+        if response.status != 200:
+            message, _ = message_of(response)
+            self._put(StreamEnded(stream, "refused", response.status, message))
+            return
+        meta = response.body.get("metadata") or {}
+        for item in response.body.get("items") or ():
+            item.setdefault("apiVersion", command.resource.api_version)
+            item.setdefault("kind", command.resource.kind)
+            # A copy of the exact size: serializers leave slack behind.
+            raw = bytes(memoryview(orjson.dumps(item)))
+            self._put(ListItem(stream, Body(item, raw)))
+        token = meta.get("continue") or None
+        self._put(ListDone(stream, str(meta.get("resourceVersion")), token))
+
+    async def _watch(self, command: Watch) -> None:
+        stream, status = command.stream, None
+        try:
+            lines = self._api.watch(
+                watch_request(command), silence_seconds=command.silence_seconds
+            )
+            async for line in lines:
+                if line.type == "ERROR":
+                    status = line.object.get("code")
+                    message = str(line.object.get("message") or "")
+                    self._put(StreamEnded(stream, "refused", status, message))
+                    return
+                self._put(_seen(stream, line))
+            end = StreamEnded(stream, "eof")
+        except StreamSilent as problem:
+            end = StreamEnded(stream, "silent", None, str(problem))
+        except StreamUndecodable as problem:
+            end = StreamEnded(stream, "undecodable", None, str(problem))
+        except StreamRefused as problem:
+            end = StreamEnded(stream, "refused", problem.status, str(problem))
+        except Unreachable as problem:
+            end = StreamEnded(stream, "unreachable", None, str(problem))
+        self._put(end)
+
+    async def _close(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._machine.close()
+
+
+def _seen(stream: int, line: WatchLine) -> Input:
+    if line.type == "BOOKMARK":
+        meta = line.object.get("metadata") or {}
+        return Bookmark(stream, str(meta.get("resourceVersion")))
+    return WatchEvent(stream, line.type, Body(line.object, line.raw))

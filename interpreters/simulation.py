@@ -1,0 +1,280 @@
+"""An operator in the simulated cluster, on virtual time.
+
+Synchronous and single-threaded: inputs are taken in the order in which the
+world would send them, and where there is nothing to do but wait, the clock
+jumps.  Equal beginnings lead to equal ends, to the byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fnop.core.commands import (
+    Alarm,
+    CloseStream,
+    Command,
+    Exit,
+    Fetch,
+    ListPage,
+    Perform,
+    Ready,
+    Say,
+    Watch,
+)
+from fnop.core.errors import PermanentError, TemporaryError
+from fnop.core.inputs import (
+    AlarmRang,
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    Started,
+    StopRequested,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.objects import Body
+from fnop.core.operator import is_settled
+from fnop.core.program import Program
+from fnop.effects import Answer, Call, Outcome, Raised, Random, Refused
+from fnop.effects.values import freeze_json
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.requests import (
+    fetch_request,
+    list_request,
+    message_of,
+    outcome_of,
+    request_for,
+    watch_request,
+)
+
+__all__ = ["HORIZON_SECONDS", "STEPS_MAX", "SimulatedRun"]
+
+# A run that has not settled by then is not going to: it is bounded all the same.
+HORIZON_SECONDS = 7 * 24 * 3600.0
+STEPS_MAX = 1_000_000
+
+Model = Callable[..., Any]
+
+
+class SimulatedRun:
+    """One operator, one cluster, one clock.
+
+    `calls` answers `fnop.call`: a model per function, by `module:name` or by the
+    function itself.  `on_say` gets each log line with its virtual wall time.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cluster: simulated.Cluster,
+        *,
+        seed: str = "0",
+        clock: VirtualClock | None = None,
+        observers: Iterable[Observer] = (),
+        calls: Mapping[str, Model] | None = None,
+        on_say: Callable[[Say, float], None] | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.clock = clock or VirtualClock()
+        self.machine = Machine(program, observers)
+        self.calls = dict(calls or {})
+        self.on_say = on_say
+        self.ready = False
+        self.exit: Exit | None = None
+        self.steps = 0
+        self.requests: list[ApiRequest] = []
+        self._seed = seed
+        self._random = 0
+        self._alarm: float | None = None
+        self._inbox: deque[Input] = deque([Started(seed)])
+        self._watches: dict[int, ApiRequest] = {}
+
+    # ------------------------------------------------------------- the world
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        """Send a request to the cluster, as a user or another client would."""
+        self.cluster, response, events = simulated.answer(
+            self.cluster, request, self.clock.now().wall
+        )
+        self._deliver(events)
+        return response
+
+    def stop(self, reason: str = "stop requested") -> None:
+        """Ask the operator to end."""
+        self._inbox.append(StopRequested(reason))
+
+    def crash(self, program: Program | None = None) -> None:
+        """The operator dies where it stands, and begins anew.
+
+        What it has sent stays sent; what it knew is gone.
+        """
+        program = program or self.machine.program
+        self.machine.close()
+        self.machine = Machine(program, self.machine._observers)
+        self._watches.clear()
+        self._alarm = None
+        self.exit = None
+        self.ready = False
+        self._seed += "'"
+        self._inbox = deque([Started(self._seed)])
+
+    # -------------------------------------------------------------- the loop
+
+    def settle(self, *, seconds: float | None = None) -> bool:
+        """Run until nothing is left to do; False if that did not happen.
+
+        `seconds` of virtual time at most; without it a week.
+        """
+        begin = self.clock.elapsed
+        end = begin + (HORIZON_SECONDS if seconds is None else seconds)
+        for _ in range(STEPS_MAX):
+            if not self.advance(end):
+                return self.exit is not None or is_settled(self.machine.state)
+        return False
+
+    def advance(self, end: float = float("inf")) -> bool:
+        """Take one step; False when there is none before `end`."""
+        if self.exit is not None:
+            return False
+        if not self._inbox and not self._control():
+            if self._alarm is None or (
+                is_settled(self.machine.state) and self._alarm > self.clock.elapsed
+            ):
+                return False
+            if self._alarm > end:
+                self.clock.advance_to(end)
+                return False
+            self.clock.advance_to(self._alarm)
+            self._alarm = None
+            self._inbox.append(AlarmRang())
+        if self._inbox:
+            self.take()
+        return True
+
+    def take(self) -> tuple[Command, ...]:
+        """Feed the oldest input and perform what comes of it."""
+        self.steps += 1
+        commands = self.machine.feed(self.clock.now(), self._inbox.popleft())
+        for command in commands:
+            self.perform(command)
+        return commands
+
+    def _control(self) -> bool:
+        """Let the cluster's own controllers have a turn."""
+        self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
+        self._deliver(events)
+        return bool(events)
+
+    # ---------------------------------------------------------- the commands
+
+    def perform(self, command: Command) -> None:
+        """Execute one command; its answer is the next in the line."""
+        match command:
+            case Perform():
+                outcome = self._outcome(command)
+                self._inbox.append(Answered(command.id, outcome))
+            case Fetch():
+                response = self.request(fetch_request(command))
+                self._inbox.append(Answered(command.id, outcome_of(None, response)))
+            case ListPage():
+                self._list(command)
+            case Watch():
+                self._watch(command)
+            case CloseStream(stream):
+                self._watches.pop(stream, None)
+            case Alarm(at):
+                self._alarm = at
+            case Say():
+                if self.on_say is not None:
+                    self.on_say(command, self.clock.now().wall)
+            case Ready():
+                self.ready = True
+            case Exit():
+                self.exit = command
+
+    def _outcome(self, command: Perform) -> Outcome:
+        match command.effect:
+            case Call() as call:
+                return self._call(call)
+            case Random(size=size):
+                self._random += 1
+                text = f"{self._seed}/{self._random}".encode()
+                raw = hashlib.shake_128(text).digest(size)
+                return Answer(raw.hex())
+            case effect:
+                manager = self.machine.program.settings.marker
+                request = request_for(command, manager)
+                self.requests.append(request)
+                return outcome_of(effect, self.request(request))
+
+    def _call(self, call: Call) -> Outcome:
+        model = self.calls.get(call.function)
+        if model is None:
+            return Refused(
+                501,
+                f"{call.function} is not simulated; give a model of it, such as "
+                f"Simulation(calls={{{call.function.partition(':')[2]}: ...}})",
+                "NotSimulated",
+            )
+        return called(model, dict(call.arguments))
+
+    def _list(self, command: ListPage) -> None:
+        response = self.request(list_request(command))
+        if response.status != 200:
+            self._refused(command.stream, response)
+            return
+        meta = response.body.get("metadata") or {}
+        for item in response.body.get("items") or ():
+            self._inbox.append(ListItem(command.stream, Body(item)))
+        self._inbox.append(
+            ListDone(
+                command.stream,
+                str(meta.get("resourceVersion")),
+                meta.get("continue") or None,
+            )
+        )
+
+    def _refused(self, stream: int, response: ApiResponse) -> None:
+        message, _ = message_of(response)
+        self._inbox.append(StreamEnded(stream, "refused", response.status, message))
+
+    def _watch(self, command: Watch) -> None:
+        request = watch_request(command)
+        found = simulated.backlog(self.cluster, request)
+        if isinstance(found, ApiResponse):
+            self._refused(command.stream, found)
+            return
+        self._watches[command.stream] = request
+        for event in found:
+            self._inbox.append(
+                WatchEvent(command.stream, event.type, Body(event.object))
+            )
+
+    def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
+        for event in events:
+            for stream, request in self._watches.items():
+                seen = simulated.seen_by(request, event)
+                if seen is not None:
+                    self._inbox.append(
+                        WatchEvent(stream, seen.type, Body(seen.object))
+                    )
+
+
+def called(function: Model, arguments: dict[str, Any]) -> Outcome:
+    """Run a called function; what it raises is an outcome too."""
+    try:
+        return Answer(freeze_json(function(**arguments), "the call's answer"))
+    except TemporaryError as problem:
+        return Raised("TemporaryError", str(problem), problem.delay)
+    except PermanentError as problem:
+        return Raised(type(problem).__name__, str(problem), permanent=True)
+    except Exception as problem:
+        return Raised(type(problem).__name__, str(problem))
