@@ -218,7 +218,9 @@ def _program(
 ) -> Program:
     """The handlers that importing the files has declared."""
     if not paths and not modules:
-        raise click.UsageError("name the operator's file, such as: fnop run operator.py")
+        raise click.UsageError(
+            "name the operator's file, such as: fnop run operator.py"
+        )
     try:
         load(paths, modules)
     except LoadProblem as problem:
@@ -264,8 +266,8 @@ def _simulate(
         final_objects,
         models_of,
     )
-    from fnop.interpreters.cluster import empty_cluster
     from fnop.interpreters.clock import EPOCH
+    from fnop.interpreters.cluster import empty_cluster
     from fnop.interpreters.simulation import SimulatedRun
 
     sim = SimulatedRun(
@@ -389,8 +391,12 @@ def replay(recording: str, paths: Sequence[str], modules: Sequence[str]) -> None
 
     Exit status: 0 when identical, 1 when not, or when the recording is damaged.
     """
-    from fnop.interpreters.replay import RecordingProblem, read_header, read_records
-    from fnop.interpreters.replay import replay as replayed
+    from fnop.interpreters.replay import (
+        RecordingProblem,
+        read_header,
+        read_records,
+        replay as replayed,
+    )
 
     with Path(recording).open("rb") as file:
         try:

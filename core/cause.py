@@ -55,17 +55,17 @@ class Cause(NamedTuple):
     initial: bool
 
 
-_ = None
+ANY = None
 TABLE: tuple[tuple[Facts, Reason], ...] = (
     #      gone  deleting blocked seen  changed initial
-    (Facts(True, _, _, _, _, _), Reason.GONE),
+    (Facts(True, ANY, ANY, ANY, ANY, ANY), Reason.GONE),
     # Somebody else's finalizer keeps it; ours is off, so it is theirs.
-    (Facts(_, True, False, _, _, _), Reason.FREE),
-    (Facts(_, True, True, _, _, _), Reason.DELETE),
-    (Facts(_, False, _, False, _, _), Reason.CREATE),
-    (Facts(_, False, _, True, False, True), Reason.RESUME),
-    (Facts(_, False, _, True, False, False), Reason.NOOP),
-    (Facts(_, False, _, True, True, _), Reason.UPDATE),
+    (Facts(ANY, True, False, ANY, ANY, ANY), Reason.FREE),
+    (Facts(ANY, True, True, ANY, ANY, ANY), Reason.DELETE),
+    (Facts(ANY, False, ANY, False, ANY, ANY), Reason.CREATE),
+    (Facts(ANY, False, ANY, True, False, True), Reason.RESUME),
+    (Facts(ANY, False, ANY, True, False, False), Reason.NOOP),
+    (Facts(ANY, False, ANY, True, True, ANY), Reason.UPDATE),
 )
 
 # A new object cannot be resumed, and nothing is resumed once it is handled.

@@ -89,7 +89,7 @@ def resolve(value: Any, path: Path) -> Any:
     return value
 
 
-def parse_field(field: str | list[str] | tuple[str, ...] | None) -> Path:
+def parse_field(field: Any) -> Path:
     """A field path from its dotted form, or from a list of keys.
 
     >>> parse_field("spec.size"), parse_field(["metadata", "labels", "a.b/c"])

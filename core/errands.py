@@ -4,14 +4,15 @@ An effect is answered once, by an outcome that can be acted upon: what the
 network left open is found out by a live read first, and what could not be sent
 is sent again.
 
-| effect   | sent: conflict          | sent: unknown | look: found       | look: missing |
-|----------|-------------------------|---------------|-------------------|---------------|
-| Adopt    | look whose it is        | look          | ours, or conflict | send again    |
-| Create   | conflict                | look          | it is there: done | send again    |
-| Patch    | conflict                | look          | done, or again    | missing       |
-| Delete   | conflict                | send again    | –                 | –             |
-| Get/List | –                       | send again    | –                 | –             |
-| Call     | (answers are final: only a call may answer *unknown*)                   |
+| effect   | sent: conflict        | sent: unknown | look: found    | look: missing |
+|----------|-----------------------|---------------|----------------|---------------|
+| Adopt    | look whose it is      | look          | ours, or not   | send again    |
+| Create   | conflict              | look          | done           | send again    |
+| Patch    | conflict              | look          | done, or again | missing       |
+| Delete   | conflict              | send again    |                |               |
+| Get/List |                       | send again    |                |               |
+
+The answers of a `Call` are final: only a call may answer *unknown*.
 """
 
 from __future__ import annotations
@@ -153,7 +154,10 @@ def proceed(
             return outcome
         case Unknown():
             return _unknown(errand, outcome, now, jitter)
-    return _looked(errand, outcome, now) if errand.looking else _sent(errand, outcome)
+        case _ if errand.looking:
+            return _looked(errand, outcome, now)
+        case _:
+            return _sent(errand, outcome)
 
 
 def _later(

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.errors import (
@@ -54,7 +55,7 @@ from fnop.effects.wire import digest_of, encode
 
 __all__ = ["Advance", "Ending", "Entry", "Journal", "LiveCache", "advance", "cancel"]
 
-_EFFECTS = Effect.__args__  # type: ignore[attr-defined]
+_EFFECTS = get_args(Effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +211,8 @@ class LiveCache:
 
 
 def _close(drive: _Drive) -> None:
-    try:
+    with suppress(Exception, SystemExit):  # it is over, whatever it still says
         drive.close()
-    except (Exception, SystemExit):  # it is over, whatever it still says
-        pass
 
 
 def advance(

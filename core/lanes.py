@@ -134,9 +134,9 @@ def _activity_move(turn: Turn, known: Known) -> Move:
     for each in work.running:
         if each.ready or (each.wake is not None and each.wake <= turn.now.mono):
             return GoOn(each)
-        if each.errand and each.errand.due is not None:
-            if each.errand.due <= turn.now.mono:
-                return GoOn(each)
+        due = each.errand.due if each.errand else None
+        if due is not None and due <= turn.now.mono:
+            return GoOn(each)
         if each.deadline is not None and each.deadline <= turn.now.mono:
             return Expire(each)
         return Rest(each.due)
@@ -171,6 +171,8 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _keep(turn, key, replace(known, stored=stored), ends=ends)
         case Look():
             look_at(turn, key, known)
+        case Rest():
+            pass
         case Forget():
             turn.objects = turn.objects.discard(key)
             turn.queue = turn.queue.discard(key)

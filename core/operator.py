@@ -17,7 +17,7 @@ from fnop.core import discovery as discovering
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.backoff import backoff_seconds
 from fnop.core.cause import Reason
-from fnop.core.commands import CloseStream, Command, Exit, Fetch, Ready
+from fnop.core.commands import CloseStream, Command, Exit, Fetch, ListPage, Ready
 from fnop.core.filters import Sight
 from fnop.core.fusion import stored_text
 from fnop.core.inputs import (
@@ -145,7 +145,7 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
             answer_echo(turn, ticket, outcome)
         case "event":
             _on_event_posted(turn, ticket, outcome)
-        case "fetch":
+        case _:
             _on_document(turn, number, outcome)
 
 
@@ -164,9 +164,7 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.stop_by = turn.now.mono + STOP_SECONDS
     for number in turn.streams:
         turn.emit(CloseStream(number))
-    turn.streams = (
-        turn.streams.clear() if hasattr(turn.streams, "clear") else NEW.streams
-    )
+    turn.streams = NEW.streams
     turn.followed = NEW.followed
     turn.discovery = None
     turn.discovery_due = None
@@ -180,12 +178,8 @@ def _on_stop(turn: Turn, reason: str) -> None:
 
 def _discover(turn: Turn) -> None:
     turn.discovery_due = None
-    pages = {}
-    for path in discovering.ROOTS:
-        number = turn.next_serial()
-        pages[number] = discovering.Page(path)
     turn.discovery = discovering.begun({})
-    _fetch(turn, tuple(pages.values()))
+    _fetch(turn, tuple(map(discovering.Page, discovering.ROOTS)))
 
 
 def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
@@ -327,8 +321,9 @@ def _on_list_done(turn: Turn, number: int, version: str, token: str | None) -> N
     if stream is None:
         return
     if token is not None:
-        _, command = opened(stream, number, stream.begun, turn.now, turn.settings)
-        turn.emit(replace(command, continue_token=token))  # type: ignore[call-arg]
+        limit = turn.settings.list_page_limit
+        more = ListPage(number, stream.resource, stream.namespace, limit, token)
+        turn.emit(more)
         return
     if stream.lists:
         _miss_the_vanished(turn, stream)
@@ -500,7 +495,7 @@ def _spy_wants(
     try:
         return handler.filters.prematch(sight)
     except (Exception, SystemExit) as problem:
-        text = f"{type_name(problem)}: {problem}"
+        text = f"{problem.__class__.__name__}: {problem}"
         turn.say(
             "error",
             f"a filter of {handler.id} failed, so it is not called: {text}",
@@ -511,10 +506,6 @@ def _spy_wants(
             exception=problem,
         )
         return False
-
-
-def type_name(problem: BaseException) -> str:
-    return type(problem).__name__
 
 
 # -------------------------------------------------------------------- work

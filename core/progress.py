@@ -185,14 +185,15 @@ def progress_from_json(found: Any) -> Progress:
     retries = found.get("retries", 0)
     if not isinstance(retries, int):
         raise ValueError("a progress record whose retries are no number")
-    times = [
+    started, until = (
         parse_time(str(found[name])) if name in found else None
         for name in ("started", "until")
-    ]
+    )
     return Progress(
         found["aim"],
         retries,
-        *times,
+        started,
+        until,
         finished=found.get("finished"),
         message=found.get("message"),
     )

@@ -411,10 +411,7 @@ def _record(
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
         return _record_deletion(at, known, work, ended, due)
-    if ended:
-        after = _ended(known, cycle)
-    else:
-        after = _partial(at, known, cycle, records)
+    after = _ended(known, cycle) if ended else _partial(at, known, cycle, records)
     news = known.readable and _is_news(at.kind, known.stored, after, ended)
     if work.patches or work.results or news:
         written = after if news else None

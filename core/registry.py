@@ -141,7 +141,7 @@ class Handler:
     role: Role
     signature: Signature
     selector: Selector | None = None
-    filters: Filters = Filters()
+    filters: Filters = Filters()  # noqa: RUF009 (an immutable value)
     errors: ErrorsMode = ErrorsMode.TEMPORARY
     timeout: float | None = None
     retries: int | None = None

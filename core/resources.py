@@ -74,7 +74,7 @@ class Selector:
     shortcut: str | None = None
 
     @classmethod
-    def of(cls, *words: str, **named: str | None) -> Selector:
+    def of(cls, *words: Any, **named: str | None) -> Selector:
         """Parse the forms that Kopf and kubectl users know.
 
         >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast, get_args
 
 from fnop.core.commands import Command, Say, Subject
 from fnop.core.inputs import (
@@ -40,7 +40,7 @@ _INPUTS: dict[str, type] = {
         StopRequested,
     )
 }
-_VALUES: tuple[type, ...] = (*Effect.__args__, *Outcome.__args__)
+_VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
 
 
 def _to_json(value: Any) -> Any:
@@ -51,7 +51,7 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Subject):
         return value.label
     if isinstance(value, _VALUES):
-        return to_wire(value)
+        return to_wire(cast(Any, value))
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     return value

@@ -322,6 +322,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     known = turn.objects.get(key)
     if known is None or known.echo is None:
         return
+    echo = known.echo
     match outcome:
         case Applied(object=dict() as found):
             body = Body(found)
@@ -331,7 +332,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
             known = replace(known, gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds
-            echo = replace(known.echo, looking=False, deadline=again)
-            known = replace(known, echo=echo)
+            waiting = replace(echo, looking=False, deadline=again)
+            known = replace(known, echo=waiting)
     turn.objects = turn.objects.set(key, known)
     turn.due(key)

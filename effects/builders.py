@@ -6,7 +6,7 @@ yield it, or await it for its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.effects.effects import (
@@ -196,7 +196,7 @@ def result(value: _Any) -> Return:
     return Return(value)
 
 
-def call(function: Callable[..., _Any], /, **arguments: _Any) -> Call:
+def call(function: _Any, /, **arguments: _Any) -> Call:
     """Run `function(**arguments)` outside; awaiting it answers what it returned.
 
     The function must stand at the top level of an importable module, and the

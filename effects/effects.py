@@ -395,8 +395,9 @@ class Random(_Effect):
     size: int
 
     def _check(self) -> None:
-        if not isinstance(self.size, int) or not 1 <= self.size <= 1024:
-            raise ValueError(f"Random.size is 1 to 1024 bytes, not {self.size!r}")
+        size: Any = self.size
+        if not isinstance(size, int) or not 1 <= size <= 1024:
+            raise ValueError(f"Random.size is 1 to 1024 bytes, not {size!r}")
 
 
 @dataclass(frozen=True, slots=True)

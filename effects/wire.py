@@ -7,9 +7,10 @@ their default are left out, and a value is written in exactly one way.
 from __future__ import annotations
 
 import typing
+from collections.abc import Hashable
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from fnop.effects.effects import Effect, Target
 from fnop.effects.outcomes import Outcome
@@ -27,7 +28,7 @@ _CLASSES: dict[str, type] = {
 
 
 @cache
-def _fields(cls: type) -> tuple[tuple[str, Any], ...]:
+def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((each.name, _default(each)) for each in fields(cls))
 
 
@@ -48,7 +49,7 @@ def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
     """
     cls = type(value)
     wire: dict[str, Any] = {"is": cls.__name__}
-    for name, default in _fields(cls):
+    for name, default in _fields(cast(Hashable, cls)):
         item = getattr(value, name)
         if item is default or (type(item) is type(default) and item == default):
             continue

@@ -1,0 +1,12 @@
+"""Kubernetes Events: what `kubectl describe` shows about an object."""
+
+import fnop
+
+
+@fnop.on.create("fnopexamples")
+def create_fn(name: str) -> list[fnop.Effect]:
+    return [
+        fnop.event("Creating", f"{name} is being set up"),
+        fnop.warn("OutOfPaper", "the printer is not ready; nobody needs it"),
+        fnop.event("Created", f"{name} is there"),
+    ]

@@ -1,0 +1,152 @@
+"""The dependency rules between rooms, read from the source and seen at run time."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What each room may import, beyond itself.
+ALLOWED = {
+    "effects": {"orjson", "pyrsistent"},
+    "core": {"fnop.effects", "orjson", "pyrsistent", "returns"},
+    "interpreters": {
+        "fnop.core",
+        "fnop.effects",
+        "jsonpatch",
+        "jsonpointer",
+        "orjson",
+        "pyrsistent",
+        "returns",
+    },
+    "adapters": {
+        "aiohttp",
+        "click",
+        "fnop",  # the version and the facade's registry, for the command line
+        "fnop.core",
+        "fnop.effects",
+        "fnop.interpreters",
+        "kubernetes_asyncio",
+        "orjson",
+        "pyrsistent",
+        "returns",
+        "uvloop",
+        "yaml",
+    },
+}
+
+# The part of the standard library that a pure room may use.
+PURE_STDLIB = {
+    "__future__",
+    "base64",
+    "binascii",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "datetime",
+    "difflib",
+    "enum",
+    "functools",
+    "hashlib",
+    "inspect",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "re",
+    "sys",
+    "types",
+    "typing",
+    "zlib",
+}
+
+# What no pure room may load, not even through somebody else.
+IMPURE = ("asyncio", "logging", "random", "socket", "kubernetes_asyncio", "click")
+
+
+def imports(source: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source}:{node.lineno} relative import"
+            yield node.lineno, node.module or ""
+
+
+def permitted(room: str, module: str) -> bool:
+    top = module.partition(".")[0]
+    if top == "fnop":
+        target = ".".join(module.split(".")[:2])
+        return target in ALLOWED[room] | {f"fnop.{room}"}
+    if top in sys.stdlib_module_names:
+        return room not in ("core", "effects") or top in PURE_STDLIB
+    return top in ALLOWED[room]
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_room_imports_only_what_it_may(room: str) -> None:
+    offences = [
+        f"{source.relative_to(ROOT)}:{line} imports {module}"
+        for source in sorted((ROOT / room).rglob("*.py"))
+        for line, module in imports(source)
+        if not permitted(room, module)
+    ]
+    assert offences == []
+
+
+def test_only_the_clock_reads_the_clock() -> None:
+    readers = {
+        str(source.relative_to(ROOT))
+        for room in ("core", "effects", "interpreters")
+        for source in (ROOT / room).rglob("*.py")
+        for _, module in imports(source)
+        if module == "time"
+    }
+    assert readers == {"interpreters/clock.py"}
+
+
+def test_core_contains_no_async_functions() -> None:
+    found = [
+        f"{source.name}:{node.lineno}"
+        for room in ("core", "effects")
+        for source in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await))
+    ]
+    assert found == []
+
+
+def loaded_by(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import fnop",
+        "import fnop.core.operator, fnop.core.wire",
+        "import fnop.effects.builders, fnop.effects.wire",
+    ],
+)
+def test_the_pure_rooms_load_nothing_impure(statement: str) -> None:
+    assert loaded_by(statement).isdisjoint(IMPURE)
+
+
+def test_replay_and_simulation_never_load_the_client_library() -> None:
+    modules = loaded_by(
+        "import fnop.adapters.cli, fnop.adapters.scenario, fnop.adapters.manifests\n"
+        "import fnop.interpreters.simulation, fnop.interpreters.replay"
+    )
+    assert modules.isdisjoint({"kubernetes_asyncio", "aiohttp"})
