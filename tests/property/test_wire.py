@@ -1,0 +1,47 @@
+"""Effects and outcomes survive the wire, and are written in exactly one way."""
+
+import random
+from typing import Any
+
+from hypothesis import given, strategies as st
+
+from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, freeze_json
+from fnop.effects.wire import decode, digest_of, encode
+from tests.property.strategies import all_effects, all_outcomes, json_values
+
+
+@given(all_effects | all_outcomes)
+def test_what_is_decoded_is_what_was_encoded(value: Any) -> None:
+    back = decode(encode(value))
+    assert type(back) is type(value)
+    assert encode(back) == encode(value)
+    assert digest_of(back) == digest_of(value)
+
+
+def shuffled(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, dict):
+        items = [(key, shuffled(item, chance)) for key, item in value.items()]
+        chance.shuffle(items)
+        return dict(items)
+    if isinstance(value, list):
+        return [shuffled(item, chance) for item in value]
+    return value
+
+
+@given(json_values, st.randoms(use_true_random=False))
+def test_the_order_of_keys_is_not_visible(value: Any, chance: random.Random) -> None:
+    assert canonical(shuffled(value, chance)) == canonical(value)
+
+
+@given(json_values)
+def test_frozen_json_is_equal_and_deeply_read_only(value: Any) -> None:
+    frozen = freeze_json(value, "value")
+    assert canonical(frozen) == canonical(value)
+    pending = [frozen]
+    while pending:
+        each = pending.pop()
+        assert type(each) not in (dict, list)
+        if isinstance(each, ReadOnlyDict):
+            pending += each.values()
+        elif isinstance(each, ReadOnlyList):
+            pending += each
