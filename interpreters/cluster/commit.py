@@ -1,0 +1,135 @@
+"""Store a decided change, with what follows from it at once.
+
+What follows later, by the hand of a controller, is put on the agenda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fnop.interpreters.cluster.crds import CRDS, established, registry_with
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.store import (
+    Cluster,
+    Key,
+    Object,
+    Resource,
+    StoredEvent,
+    Task,
+    lookup,
+    put,
+    remove,
+    timestamp,
+)
+
+__all__ = ["NAMESPACES", "removed", "stored"]
+
+NAMESPACES: Resource = ("", "namespaces")
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+def stored(
+    cluster: Cluster, kind: Kind, key: Key, obj: Object, old: Object | None, now: float
+) -> tuple[Cluster, tuple[StoredEvent, ...]]:
+    """Store an object; the first event is its own."""
+    cluster, event = put(cluster, kind.resource, key, obj, old)
+    events: tuple[StoredEvent, ...] = (event,)
+    if kind.resource == CRDS:
+        cluster, events = _crd_written(cluster, key, event, now)
+    tasks = _tasks_after_write(kind.resource, key, event.object, old)
+    return (scheduled(cluster, tasks) if tasks else cluster), events
+
+
+def _crd_written(
+    cluster: Cluster, key: Key, event: StoredEvent, now: float
+) -> tuple[Cluster, tuple[StoredEvent, ...]]:
+    """A CRD is established at once: a controller of infinite speed."""
+    crd, old = event.object, event.previous
+    cluster = replace(cluster, registry=registry_with(cluster.registry, crd, old))
+    if old is not None and crd["spec"] == old["spec"]:
+        return cluster, (event,)
+    after = established(crd, timestamp(now))
+    if after["status"] == crd.get("status"):
+        return cluster, (event,)
+    cluster, second = put(cluster, CRDS, key, after, crd)
+    return cluster, (event, second)
+
+
+def removed(
+    cluster: Cluster, kind: Kind, key: Key
+) -> tuple[Cluster, tuple[StoredEvent, ...]]:
+    """Remove an object.
+
+    The DELETED event shows it as it was last stored (its last finalizer still
+    in place), at a resourceVersion of the deletion's own.
+    """
+    cluster, event = remove(cluster, kind.resource, key)
+    if kind.resource == CRDS:
+        spec = event.object["spec"]
+        registry = cluster.registry.without(spec["group"], spec["names"]["plural"])
+        cluster = replace(cluster, registry=registry)
+    tasks = _tasks_after_removal(cluster, kind, key, event.object)
+    return (scheduled(cluster, tasks) if tasks else cluster), (event,)
+
+
+def scheduled(cluster: Cluster, tasks: list[Task]) -> Cluster:
+    """With more work for the controllers."""
+    return replace(cluster, agenda=cluster.agenda.extend(tasks))
+
+
+def _tasks_after_write(
+    resource: Resource, key: Key, new: Object, old: Object | None
+) -> list[Task]:
+    metadata = new["metadata"]
+    tasks = []
+    owners = metadata.get("ownerReferences")
+    if owners and (old is None or old["metadata"].get("ownerReferences") != owners):
+        tasks.append(Task("garbage", resource, key))
+    if "deletionTimestamp" in metadata:
+        finalizers = metadata.get("finalizers", ())
+        if FOREGROUND in finalizers:
+            tasks.append(Task("foreground", resource, key))
+        if ORPHAN in finalizers:
+            tasks.append(Task("orphan", resource, key))
+        if resource == NAMESPACES:
+            tasks.append(Task("namespace", resource, key))
+        if resource == CRDS:
+            tasks.append(Task("crd", resource, key))
+    return tasks
+
+
+def _tasks_after_removal(
+    cluster: Cluster, kind: Kind, key: Key, gone: Object
+) -> list[Task]:
+    metadata = gone["metadata"]
+    dependents = cluster.owned.get(metadata["uid"], ())
+    tasks = [Task("garbage", *dependent) for dependent in sorted(dependents)]
+    for reference in metadata.get("ownerReferences", ()):
+        tasks.extend(_waiting_owner(cluster, reference, key))
+    if key[0] and _is_deleted(cluster, NAMESPACES, ("", key[0])):
+        tasks.append(Task("namespace", NAMESPACES, ("", key[0])))
+    crd = ("", f"{kind.plural}.{kind.group}")
+    if kind.custom and _is_deleted(cluster, CRDS, crd):
+        tasks.append(Task("crd", CRDS, crd))
+    return tasks
+
+
+def _waiting_owner(
+    cluster: Cluster, reference: dict[str, str], dependent: Key
+) -> list[Task]:
+    """An owner that may have waited, in foreground deletion, for this dependent."""
+    group = reference["apiVersion"].rpartition("/")[0]
+    kind = cluster.registry.by_kind.get((group, reference["kind"]))
+    if kind is None:
+        return []
+    key = (dependent[0] if kind.namespaced else "", reference["name"])
+    owner = lookup(cluster, kind.resource, key)
+    if owner is None or FOREGROUND not in owner["metadata"].get("finalizers", ()):
+        return []
+    return [Task("foreground", kind.resource, key)]
+
+
+def _is_deleted(cluster: Cluster, resource: Resource, key: Key) -> bool:
+    obj = lookup(cluster, resource, key)
+    return obj is not None and "deletionTimestamp" in obj["metadata"]

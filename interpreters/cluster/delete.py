@@ -1,0 +1,239 @@
+"""Deletion: finalizers, propagation, preconditions, grace."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fnop.interpreters.cluster.commit import (
+    FOREGROUND,
+    NAMESPACES,
+    ORPHAN,
+    removed,
+    stored,
+)
+from fnop.interpreters.cluster.crds import CLEANUP, CRDS
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.read import list_body, selected, served
+from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.status import (
+    Fault,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    method_not_allowed,
+    not_found,
+    quoted,
+    success,
+)
+from fnop.interpreters.cluster.store import (
+    Cluster,
+    Key,
+    Object,
+    StoredEvent,
+    lookup,
+    timestamp,
+)
+from fnop.interpreters.cluster.write import Answer, same
+from fnop.interpreters.protocol import ApiResponse
+
+__all__ = ["Options", "delete", "delete_collection", "deleted"]
+
+POLICIES = ("Background", "Foreground", "Orphan")
+# These may not be deleted (NamespaceLifecycle).
+IMMORTAL = ("default", "kube-system", "kube-public")
+
+
+class Options(NamedTuple):
+    """The parts of DeleteOptions that decide something."""
+
+    policy: str | None = None
+    uid: str | None = None
+    version: str | None = None
+    grace: int | None = None
+
+
+def delete(cluster: Cluster, call: Call) -> Answer:
+    """DELETE of one object."""
+    kind, name = call.kind, call.route.name
+    if not name or call.route.subresource:
+        raise method_not_allowed()
+    options = _options(call)
+    obj = lookup(cluster, kind.resource, call.key)
+    if kind.resource == NAMESPACES and name in IMMORTAL:
+        raise forbidden("", "namespaces", name, "this namespace may not be deleted")
+    if obj is None:
+        raise not_found(kind.group, kind.plural, name)
+    _check_preconditions(kind, options, obj)
+    if call.dry_run:
+        return cluster, ApiResponse(200, obj), ()
+    cluster, left, events = deleted(cluster, kind, call.key, options, call.now)
+    if left is not None:
+        return cluster, ApiResponse(200, served(kind, left)), events
+    return cluster, _farewell(kind, obj), events
+
+
+def _farewell(kind: Kind, obj: Object) -> ApiResponse:
+    if kind.resource in RETURNS_OBJECT:
+        return ApiResponse(200, obj)
+    details = {"name": obj["metadata"]["name"]}
+    if kind.group:
+        details["group"] = kind.group
+    details |= {"kind": kind.plural, "uid": obj["metadata"]["uid"]}
+    return success(details)
+
+
+# Most deletions are answered by a Status, some by the object that was deleted
+# (ReturnDeletedObject in the registries).
+RETURNS_OBJECT = frozenset(
+    {
+        ("", "pods"),
+        ("", "serviceaccounts"),
+        ("", "persistentvolumes"),
+        ("", "persistentvolumeclaims"),
+        ("", "podtemplates"),
+        ("", "resourcequotas"),
+        ("policy", "podsecuritypolicies"),
+        ("storage.k8s.io", "storageclasses"),
+    }
+)
+
+
+def _options(call: Call) -> Options:
+    body = call.request.body
+    raw: dict[str, Any] = body if isinstance(body, dict) else {}
+    if body is not None and not isinstance(body, dict):
+        raise bad_request("couldn't get version/kind; json parse error")
+    policy = raw.get("propagationPolicy") or call.query.get("propagationPolicy")
+    orphan = raw.get("orphanDependents")
+    if policy is None and isinstance(orphan, bool):
+        policy = "Orphan" if orphan else "Background"
+    if policy is not None and policy not in POLICIES:
+        raise _unknown_policy(policy)
+    conditions = raw.get("preconditions")
+    conditions = conditions if isinstance(conditions, dict) else {}
+    grace = raw.get("gracePeriodSeconds", call.query.get("gracePeriodSeconds"))
+    if isinstance(grace, str) and grace.isdecimal():
+        grace = int(grace)
+    return Options(
+        policy,
+        conditions.get("uid"),
+        conditions.get("resourceVersion"),
+        grace if isinstance(grace, int) else None,
+    )
+
+
+def _unknown_policy(policy: Any) -> Exception:
+    known = ", ".join(map(quoted, ("Foreground", "Background", "Orphan", "nil")))
+    fault = Fault(
+        "propagationPolicy",
+        "FieldValueNotSupported",
+        f"Unsupported value: {quoted(str(policy))}: supported values: {known}",
+    )
+    return invalid("meta.k8s.io", "DeleteOptions", "", [fault])
+
+
+def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
+    metadata = obj["metadata"]
+    name = metadata["name"]
+    if options.uid is not None and options.uid != metadata["uid"]:
+        raise conflict(
+            kind.group,
+            kind.kind,
+            name,
+            f"the UID in the precondition ({options.uid}) does not match the UID in "
+            f"record ({metadata['uid']}). The object might have been deleted and then "
+            "recreated",
+        )
+    if options.version is not None and options.version != metadata["resourceVersion"]:
+        raise conflict(
+            kind.group,
+            kind.kind,
+            name,
+            f"the ResourceVersion in the precondition ({options.version}) does not "
+            f"match the ResourceVersion in record ({metadata['resourceVersion']}). "
+            "The object might have been modified",
+        )
+
+
+def deleted(
+    cluster: Cluster, kind: Kind, key: Key, options: Options, now: float
+) -> tuple[Cluster, Object | None, tuple[StoredEvent, ...]]:
+    """Delete an object, or mark it; the marked object is the second result."""
+    obj = lookup(cluster, kind.resource, key)
+    assert obj is not None
+    finalizers = _finalizers(kind, obj, options.policy)
+    grace = _grace(kind, obj, options)
+    if not finalizers and not grace and kind.resource != NAMESPACES:
+        cluster, events = removed(cluster, kind, key)
+        return cluster, None, events
+    marked = _marked(kind, obj, finalizers, grace, now)
+    if same(marked, obj):
+        return cluster, obj, ()
+    cluster, events = stored(cluster, kind, key, marked, obj, now)
+    return cluster, events[0].object, events
+
+
+def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
+    """The finalizers, with those of the garbage collector as the policy asks."""
+    present = obj["metadata"].get("finalizers", [])
+    if policy is None:
+        # Without a policy, finalizers that are there say what happens.
+        orphan, foreground = ORPHAN in present, FOREGROUND in present
+    else:
+        orphan, foreground = policy == "Orphan", policy == "Foreground"
+    kept = [name for name in present if name not in (ORPHAN, FOREGROUND)]
+    if orphan:
+        kept.append(ORPHAN)
+    if foreground:
+        kept.append(FOREGROUND)
+    if kind.resource == CRDS and CLEANUP not in kept:
+        kept.append(CLEANUP)
+    return kept
+
+
+def _grace(kind: Kind, obj: Object, options: Options) -> int:
+    """Only scheduled pods that have not ended get time to end."""
+    if kind.resource != ("", "pods"):
+        return 0
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+        return 0
+    if options.grace is not None:
+        return options.grace
+    grace: int = spec.get("terminationGracePeriodSeconds", 30)
+    return grace
+
+
+def _marked(
+    kind: Kind, obj: Object, finalizers: list[str], grace: int, now: float
+) -> Object:
+    metadata = {**obj["metadata"]}
+    metadata.pop("finalizers", None)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    if "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"] = timestamp(now + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if "generation" in metadata:
+            # To be deleted is a change of the desired state.
+            metadata["generation"] += 1
+    if kind.resource == NAMESPACES:
+        metadata.pop("deletionGracePeriodSeconds", None)
+        status = {**(obj.get("status") or {}), "phase": "Terminating"}
+        return {**obj, "metadata": metadata, "status": status}
+    return {**obj, "metadata": metadata}
+
+
+def delete_collection(cluster: Cluster, call: Call) -> Answer:
+    """DELETE of a collection: each selected object by itself."""
+    options = _options(call)
+    found = [obj for _, obj in selected(cluster, call)]
+    body = list_body(cluster, call.kind, found)
+    events: tuple[StoredEvent, ...] = ()
+    for obj in found:
+        metadata = obj["metadata"]
+        key = (metadata.get("namespace", ""), metadata["name"])
+        cluster, _, more = deleted(cluster, call.kind, key, options, call.now)
+        events += more
+    return cluster, ApiResponse(200, body), events

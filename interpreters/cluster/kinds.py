@@ -1,0 +1,239 @@
+"""Which kinds a cluster serves: the built-in table, and CRDs registered at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyrsistent import PMap, pmap
+
+from fnop.interpreters.cluster.schema import Schema, compile_schema
+
+__all__ = ["Kind", "Registry", "Scale", "builtin_registry", "kinds_of_crd"]
+
+
+class Scale(NamedTuple):
+    """Where `/scale` finds its numbers in an object."""
+
+    spec: tuple[str, ...]
+    status: tuple[str, ...]
+    selector: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind in one version, and the rules by which its objects live."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    list_kind: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    namespaced: bool = True
+    # The `/status` subresource: the main endpoint then does not write status.
+    status: bool = False
+    scale: Scale | None = None
+    # Whether metadata.generation counts changes of the desired state.
+    generation: bool = False
+    # PUT without resourceVersion overwrites (AllowUnconditionalUpdate).
+    unconditional: bool = True
+    # PUT to a free name creates (AllowCreateOnUpdate).
+    creates_on_update: bool = False
+    custom: bool = False
+    served: bool = True
+    storage: bool = True
+    schema: Schema | None = None
+
+    @property
+    def api_version(self) -> str:
+        """As objects name it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> tuple[str, str]:
+        """The key under which objects of all versions are stored together."""
+        return (self.group, self.plural)
+
+
+class Registry(NamedTuple):
+    """All served kinds: by (group, version, plural), and by (group, kind)."""
+
+    by_path: PMap[tuple[str, str, str], Kind]
+    by_kind: PMap[tuple[str, str], Kind]
+
+    def with_kinds(self, kinds: tuple[Kind, ...]) -> Registry:
+        """With these kinds added; a kind of the same path is replaced."""
+        by_path, by_kind = self
+        for kind in kinds:
+            by_path = by_path.set((kind.group, kind.version, kind.plural), kind)
+            if kind.storage:
+                by_kind = by_kind.set((kind.group, kind.kind), kind)
+        return Registry(by_path, by_kind)
+
+    def without(self, group: str, plural: str) -> Registry:
+        """Without any version of this resource."""
+        by_path, by_kind = self
+        for path, kind in self.by_path.items():
+            if path[0] == group and path[2] == plural:
+                by_path = by_path.remove(path)
+                by_kind = by_kind.discard((group, kind.kind))
+        return Registry(by_path, by_kind)
+
+
+# One row per kind: kind, plural, short names, categories, then letters:
+#   c cluster-scoped   s has /status   x has /scale   g counts generations
+#   u PUT needs a resourceVersion      p PUT to a free name creates it
+BUILTINS: dict[tuple[str, str], str] = {
+    ("", "v1"): """
+        ConfigMap configmaps cm - -
+        Endpoints endpoints ep - p
+        Event events ev - p
+        LimitRange limitranges limits - p
+        Namespace namespaces ns - cs
+        Node nodes no - cs
+        PersistentVolumeClaim persistentvolumeclaims pvc - s
+        PersistentVolume persistentvolumes pv - cs
+        Pod pods po all s
+        ReplicationController replicationcontrollers rc all sxg
+        ResourceQuota resourcequotas quota - s
+        Secret secrets - - -
+        ServiceAccount serviceaccounts sa - -
+        Service services svc all sp
+    """,
+    ("apps", "v1"): """
+        ControllerRevision controllerrevisions - - -
+        DaemonSet daemonsets ds all sg
+        Deployment deployments deploy all sxg
+        ReplicaSet replicasets rs all sxg
+        StatefulSet statefulsets sts all sxg
+    """,
+    ("batch", "v1"): """
+        CronJob cronjobs cj all sg
+        Job jobs - all sg
+    """,
+    ("autoscaling", "v2"): """
+        HorizontalPodAutoscaler horizontalpodautoscalers hpa all s
+    """,
+    ("rbac.authorization.k8s.io", "v1"): """
+        ClusterRoleBinding clusterrolebindings - - cp
+        ClusterRole clusterroles - - cp
+        RoleBinding rolebindings - - p
+        Role roles - - p
+    """,
+    ("coordination.k8s.io", "v1"): """
+        Lease leases - - p
+    """,
+    ("networking.k8s.io", "v1"): """
+        IngressClass ingressclasses - - cg
+        Ingress ingresses ing - sg
+        NetworkPolicy networkpolicies netpol - g
+    """,
+    ("policy", "v1"): """
+        PodDisruptionBudget poddisruptionbudgets pdb - sg
+    """,
+    ("storage.k8s.io", "v1"): """
+        StorageClass storageclasses sc - c
+    """,
+    ("admissionregistration.k8s.io", "v1"): """
+        MutatingWebhookConfiguration mutatingwebhookconfigurations - - cg
+        ValidatingWebhookConfiguration validatingwebhookconfigurations - - cg
+    """,
+    ("apiextensions.k8s.io", "v1"): """
+        CustomResourceDefinition customresourcedefinitions crd,crds - csgu
+    """,
+    ("discovery.k8s.io", "v1"): """
+        EndpointSlice endpointslices - - g
+    """,
+    ("scheduling.k8s.io", "v1"): """
+        PriorityClass priorityclasses pc - cg
+    """,
+    ("events.k8s.io", "v1"): """
+        Event events ev - p
+    """,
+}
+
+REPLICAS = Scale(("spec", "replicas"), ("status", "replicas"), None)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split(","))
+
+
+def _builtin(group: str, version: str, row: str) -> Kind:
+    kind, plural, short_names, categories, traits = row.split()
+    return Kind(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        list_kind=f"{kind}List",
+        short_names=_names(short_names),
+        categories=_names(categories),
+        namespaced="c" not in traits,
+        status="s" in traits,
+        scale=REPLICAS if "x" in traits else None,
+        generation="g" in traits,
+        unconditional="u" not in traits,
+        creates_on_update="p" in traits,
+    )
+
+
+def _builtins() -> Iterator[Kind]:
+    for (group, version), rows in BUILTINS.items():
+        for row in rows.strip().splitlines():
+            yield _builtin(group, version, row)
+
+
+def builtin_registry() -> Registry:
+    """The kinds that every cluster has."""
+    return Registry(pmap(), pmap()).with_kinds(tuple(_builtins()))
+
+
+def _path(text: str | None) -> tuple[str, ...]:
+    return tuple((text or "").strip(".").split("."))
+
+
+def _scale(subresources: dict[str, Any]) -> Scale | None:
+    scale = subresources.get("scale")
+    if scale is None:
+        return None
+    selector = scale.get("labelSelectorPath")
+    return Scale(
+        _path(scale.get("specReplicasPath")),
+        _path(scale.get("statusReplicasPath")),
+        _path(selector) if selector else None,
+    )
+
+
+def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
+    """The kinds that a CustomResourceDefinition defines, one per version."""
+    spec = crd["spec"]
+    names = spec["names"]
+    return tuple(
+        Kind(
+            group=spec["group"],
+            version=version["name"],
+            kind=names["kind"],
+            plural=names["plural"],
+            singular=names["singular"],
+            list_kind=names["listKind"],
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            namespaced=spec["scope"] == "Namespaced",
+            status="status" in (version.get("subresources") or {}),
+            scale=_scale(version.get("subresources") or {}),
+            generation=True,
+            # Custom resources are never overwritten blindly.
+            unconditional=False,
+            custom=True,
+            served=bool(version["served"]),
+            storage=bool(version["storage"]),
+            schema=compile_schema((version.get("schema") or {}).get("openAPIV3Schema")),
+        )
+        for version in spec["versions"]
+    )

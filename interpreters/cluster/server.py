@@ -1,0 +1,90 @@
+"""One request, one answer."""
+
+from __future__ import annotations
+
+from fnop.interpreters.cluster.commit import NAMESPACES
+from fnop.interpreters.cluster.delete import delete, delete_collection
+from fnop.interpreters.cluster.discovery import discover
+from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.read import get, list_objects
+from fnop.interpreters.cluster.request import Call, call_of
+from fnop.interpreters.cluster.status import (
+    Refusal,
+    method_not_allowed,
+    no_such_path,
+    not_found,
+    unknown_resource,
+)
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, bare
+from fnop.interpreters.cluster.write import Answer, create, patch, update
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+
+__all__ = ["answer", "empty_cluster"]
+
+REGISTRY = builtin_registry()
+FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+EPOCH = 1_700_000_000.0
+
+
+def empty_cluster(seed: str = "0", now: float = EPOCH) -> Cluster:
+    """A cluster as it is after its first start: namespaces and nothing else.
+
+    >>> empty_cluster().version
+    104
+    """
+    cluster = bare(seed, 100, REGISTRY)
+    for name in FIRST_NAMESPACES:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        request = ApiRequest("POST", "/api/v1/namespaces", body=body)
+        cluster, _, _ = answer(cluster, request, now)
+    return cluster
+
+
+def answer(
+    cluster: Cluster, request: ApiRequest, now: float
+) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
+    """Answer any request: the next cluster, the response, and what watches see.
+
+    `now` is the wall clock in Unix seconds.  A request that cannot be served is
+    answered as a real server answers it; nothing is raised.
+    """
+    try:
+        call = call_of(cluster.registry, request, now)
+        if call is None:
+            if request.method != "GET":
+                raise no_such_path()
+            return cluster, discover(cluster.registry, request.path), ()
+        return _dispatch(cluster, call)
+    except Refusal as refusal:
+        return cluster, refusal.response, ()
+
+
+def _dispatch(cluster: Cluster, call: Call) -> Answer:
+    if call.route.subresource:
+        _check_subresource(call)
+    match call.request.method:
+        case "GET" if call.route.name:
+            return cluster, get(cluster, call), ()
+        case "GET":
+            return cluster, list_objects(cluster, call), ()
+        case "POST":
+            return create(cluster, call)
+        case "PUT":
+            return update(cluster, call)
+        case "PATCH":
+            return patch(cluster, call)
+        case "DELETE" if call.route.name:
+            return delete(cluster, call)
+        case "DELETE" if call.kind.resource != NAMESPACES:
+            return delete_collection(cluster, call)
+        case _:
+            raise method_not_allowed()
+
+
+def _check_subresource(call: Call) -> None:
+    kind, name = call.kind, call.route.subresource
+    if name == "status" and kind.status:
+        return
+    if kind.custom:
+        raise not_found(kind.group, kind.plural, call.route.name or "")
+    raise unknown_resource()

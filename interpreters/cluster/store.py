@@ -1,0 +1,243 @@
+"""The state of a simulated cluster, and the only ways to change it.
+
+Everything is persistent: a `Cluster` is a value, keeping one is a snapshot,
+and two values that grew from one share what they have in common.  Stored
+objects are plain dicts that nobody ever changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from pyrsistent import PMap, PVector, pmap, pvector
+
+from fnop.interpreters.cluster.kinds import Registry
+
+__all__ = [
+    "Cluster",
+    "Key",
+    "Object",
+    "Resource",
+    "StoredEvent",
+    "Task",
+    "events_after",
+    "fresh_uid",
+    "lookup",
+    "name_suffix",
+    "put",
+    "remove",
+    "shelf",
+    "timestamp",
+]
+
+Object = dict[str, Any]
+Resource = tuple[str, str]  # group, plural
+Key = tuple[str, str]  # namespace ("" where there is none), name
+
+# How many events are kept for watches to resume from: at least half of it, at
+# most all of it.  Older versions answer 410, as after an etcd compaction.
+HISTORY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """One change of one object, as watches show it.
+
+    `previous` is the object before the change: a watch with a selector needs
+    it to tell an object that left the selection from one that never was in it.
+    """
+
+    type: str
+    resource: Resource
+    namespace: str | None
+    object: Object
+    version: int
+    previous: Object | None = None
+
+
+class Task(NamedTuple):
+    """A reminder for a built-in controller to look at one object."""
+
+    controller: str
+    resource: Resource
+    key: Key
+
+
+class History(NamedTuple):
+    """The last events in two halves; when `recent` is full it becomes `earlier`."""
+
+    floor: int  # events up to this version are forgotten
+    earlier: PVector[StoredEvent]
+    recent: PVector[StoredEvent]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Kubernetes cluster as a value.  Change it with `answer` and `tick`."""
+
+    seed: str
+    version: int
+    registry: Registry
+    shelves: PMap[Resource, PMap[Key, Object]]
+    history: History
+    # Owner uid -> the objects that name it in their ownerReferences.
+    owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
+    # What the built-in controllers have yet to look at, oldest first.
+    agenda: PVector[Task] = field(default_factory=pvector)
+
+
+EMPTY_SHELF: PMap[Key, Object] = pmap()
+NO_EVENTS: PVector[StoredEvent] = pvector()
+
+
+def bare(seed: str, version: int, registry: Registry) -> Cluster:
+    """A cluster without a single object."""
+    return Cluster(seed, version, registry, pmap(), History(version, *[NO_EVENTS] * 2))
+
+
+def shelf(cluster: Cluster, resource: Resource) -> PMap[Key, Object]:
+    """All stored objects of one resource."""
+    return cluster.shelves.get(resource, EMPTY_SHELF)
+
+
+def lookup(cluster: Cluster, resource: Resource, key: Key) -> Object | None:
+    """One stored object, or None."""
+    objects = cluster.shelves.get(resource)
+    return None if objects is None else objects.get(key)
+
+
+def put(
+    cluster: Cluster, resource: Resource, key: Key, obj: Object, old: Object | None
+) -> tuple[Cluster, StoredEvent]:
+    """Store `obj` under the next version, which it gets as resourceVersion."""
+    version = cluster.version + 1
+    # etcd has one revision counter for all keys; it is the resourceVersion.
+    stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    event = StoredEvent(
+        "ADDED" if old is None else "MODIFIED",
+        resource,
+        key[0] or None,
+        stored,
+        version,
+        old,
+    )
+    shelves = cluster.shelves
+    return (
+        Cluster(
+            cluster.seed,
+            version,
+            cluster.registry,
+            shelves.set(resource, shelf(cluster, resource).set(key, stored)),
+            _recorded(cluster.history, event),
+            _reindexed(cluster.owned, resource, key, old, stored),
+            cluster.agenda,
+        ),
+        event,
+    )
+
+
+def remove(
+    cluster: Cluster, resource: Resource, key: Key
+) -> tuple[Cluster, StoredEvent]:
+    """Remove the object; its DELETED event shows it at a version of its own."""
+    version = cluster.version + 1
+    old = shelf(cluster, resource)[key]
+    # A deletion is a revision too: the event carries it as resourceVersion.
+    last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(version)}}
+    event = StoredEvent("DELETED", resource, key[0] or None, last, version, old)
+    return (
+        replace(
+            cluster,
+            version=version,
+            shelves=cluster.shelves.set(resource, shelf(cluster, resource).remove(key)),
+            history=_recorded(cluster.history, event),
+            owned=_reindexed(cluster.owned, resource, key, old, None),
+        ),
+        event,
+    )
+
+
+def _recorded(history: History, event: StoredEvent) -> History:
+    floor, earlier, recent = history
+    if len(recent) < HISTORY // 2:
+        return History(floor, earlier, recent.append(event))
+    forgotten = earlier[-1].version if earlier else floor
+    return History(forgotten, recent, pvector([event]))
+
+
+def events_after(cluster: Cluster, version: int) -> list[StoredEvent] | None:
+    """The events later than `version`, or None where they are forgotten."""
+    floor, earlier, recent = cluster.history
+    if version < floor:
+        return None
+    return [
+        event
+        for half in (earlier, recent)
+        for event in half[bisect_right(half, version, key=_version) :]
+    ]
+
+
+def _version(event: StoredEvent) -> int:
+    return event.version
+
+
+def _owners(obj: Object | None) -> frozenset[str]:
+    references = obj["metadata"].get("ownerReferences") if obj else None
+    return frozenset(r["uid"] for r in references) if references else frozenset()
+
+
+def _reindexed(
+    owned: PMap[str, PMap[tuple[Resource, Key], None]],
+    resource: Resource,
+    key: Key,
+    old: Object | None,
+    new: Object | None,
+) -> PMap[str, PMap[tuple[Resource, Key], None]]:
+    before, after = _owners(old), _owners(new)
+    if before == after:
+        return owned
+    for uid in after - before:
+        owned = owned.set(uid, owned.get(uid, pmap()).set((resource, key), None))
+    for uid in before - after:
+        rest = owned[uid].remove((resource, key))
+        owned = owned.set(uid, rest) if rest else owned.remove(uid)
+    return owned
+
+
+def fresh_uid(cluster: Cluster) -> str:
+    """A uid for the next created object: shaped like a random one, but derived.
+
+    The version counter never repeats, so neither does the uid.
+    """
+    digest = blake2b(f"{cluster.seed}/{cluster.version}".encode(), digest_size=16)
+    text = digest.hexdigest()
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
+
+
+def name_suffix(cluster: Cluster, attempt: int) -> str:
+    """Five letters for `generateName`, derived like the uid."""
+    source = f"{cluster.seed}/{cluster.version}/{attempt}".encode()
+    digest = blake2b(source, digest_size=5, person=b"name").digest()
+    return "".join(SUFFIX_LETTERS[byte % len(SUFFIX_LETTERS)] for byte in digest)
+
+
+@lru_cache(maxsize=1024)
+def _rfc3339(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def timestamp(now: float) -> str:
+    """The wall clock as `metav1.Time` prints it: whole seconds, UTC.
+
+    >>> timestamp(0.9)
+    '1970-01-01T00:00:00Z'
+    """
+    return _rfc3339(int(now))
