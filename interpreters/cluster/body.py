@@ -15,7 +15,7 @@ from fnop.interpreters.cluster.status import (
     invalid,
     quoted,
 )
-from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["decoded", "metadata_faults", "name_faults"]
 
@@ -205,12 +205,12 @@ PATH_SEGMENT_NAMES = frozenset(
 
 
 @lru_cache(maxsize=4096)
-def name_faults(kind: Kind, name: str) -> tuple[str, ...]:
+def name_faults(resource: Resource, name: str) -> tuple[str, ...]:
     """What is wrong with an object's name: nothing, mostly."""
-    if kind.plural in PATH_SEGMENT_NAMES:
+    if resource[1] in PATH_SEGMENT_NAMES:
         return tuple(f"may not contain '{c}'" for c in "/%" if c in name)
     pattern, limit, text = NAME_RULES.get(
-        kind.resource, (SUBDOMAIN, 253, NOT_SUBDOMAIN)
+        resource, (SUBDOMAIN, 253, NOT_SUBDOMAIN)
     )
     faults = []
     if len(name) > limit:

@@ -179,7 +179,7 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
         message = "Required value: name or generateName is required"
         yield Fault("metadata.name", "FieldValueRequired", message)
         return
-    for why in name_faults(kind, name):
+    for why in name_faults(kind.resource, name):
         message = f"Invalid value: {quoted(name)}: {why}"
         yield Fault("metadata.name", "FieldValueInvalid", message)
 
