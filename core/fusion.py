@@ -17,7 +17,7 @@ from typing import Any
 
 from fnop.core.finalizers import with_finalizer, without_finalizer
 from fnop.core.last_seen import Stored, write_stored
-from fnop.core.merge import effective, merged, operations
+from fnop.core.merge import applied, difference, operated
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
 from fnop.effects import Patch
@@ -82,75 +82,57 @@ def next_write(
 ) -> tuple[str, Patch] | None:
     """The endpoint ("" or "status") and the patch that is due next; None: done.
 
-    Raises `ValueError` when the state is too long to be stored.
+    Raises `ValueError` when the state is too long to be stored, and
+    `OperationFailed` when a JSON patch does not fit the object.
     """
-    merge = _fused(writing, body, marker, home)
-    steps = [step for _, patch in writing.patches for step in patch.json]
-    split = resource.has_status
-    parts = {
-        "": {k: v for k, v in merge.items() if not (split and k == "status")},
-        "status": {"status": merge["status"]} if split and "status" in merge else {},
-    }
-    carries_state = writing.after is not None and home is Home.STATUS and split
-    order = ("", "status") if carries_state or writing.after is None else ("status", "")
-    for endpoint in order:
-        own_steps = [
-            step
-            for step in steps
-            if (split and str(step["path"]).startswith("/status"))
-            == (endpoint == "status")
-        ]
-        if endpoint in writing.sent or not (parts[endpoint] or own_steps):
-            continue
-        binding = writing.after is not None or writing.finalizer is not None
-        patch = _patch(parts[endpoint], own_steps, body, binding=binding)
-        return endpoint, Patch(
-            None, patch.merge, patch.json, "status" if endpoint else None
-        )
+    change = difference(body.data, _target(writing, body, marker, home))
+    parts = {"": change}
+    if resource.has_status and "status" in change:
+        parts["status"] = {"status": change.pop("status")}
+    # The request that says "done" is the last (R20).
+    done_last = ("status", "") if home is Home.ANNOTATION else ("", "status")
+    for endpoint in done_last if writing.after is not None else ("", "status"):
+        part = parts.get(endpoint)
+        if part and endpoint not in writing.sent:
+            binding = writing.after is not None or writing.finalizer is not None
+            merge = _bound(part, body) if binding or _has_steps(writing) else part
+            return endpoint, Patch(None, merge, (), endpoint or None)
     return None
 
 
-def _fused(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, Any]:
-    merge: dict[str, Any] = {}
+def _target(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, Any]:
+    """The object as it shall be, all changes applied to its freshest body."""
+    target: dict[str, Any] = body.data
     for _, patch in writing.patches:
-        merge = merged(merge, patch.merge or {})
+        target = operated(patch.json, applied(patch.merge or {}, target))
     for handler, value in writing.results.items():
-        merge = merged(merge, {"status": {handler: value}})
+        target = applied({"status": {handler: value}}, target)
     if writing.after is not None:
         text = write_stored(writing.after, body.uid)
         if home is Home.STATUS:
-            merge = merged(merge, {"status": {marker: text}})
+            target = applied({"status": {marker: text}}, target)
         else:
-            merge = merged(merge, {"metadata": {"annotations": {marker: text}}})
+            target = applied({"metadata": {"annotations": {marker: text}}}, target)
     if writing.finalizer is not None:
         change = with_finalizer if writing.finalizer == "add" else without_finalizer
         names = change(body.finalizers, marker)
-        merge = merged(merge, {"metadata": {"finalizers": names}})
-    return effective(merge, body.data)
+        target = applied({"metadata": {"finalizers": names}}, target)
+    return target
 
 
-def _patch(
-    part: dict[str, Any], steps: list[Any], body: Body, *, binding: bool
-) -> Patch:
-    """One request's patch, bound to the version it was computed from.
+def _has_steps(writing: Writing) -> bool:
+    return any(patch.json for _, patch in writing.patches)
+
+
+def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
+    """The patch, bound to the version that it was computed from (R21).
 
     A state must not land on an object that somebody has changed since, nor on a
-    re-created namesake (R21): the API server compares a resourceVersion that a
-    patch carries with the object's own, and answers 409.
+    re-created namesake: the API server compares a resourceVersion that a patch
+    carries with the object's own, and answers 409.
     """
-    if steps:
-        version = [
-            {
-                "op": "replace",
-                "path": "/metadata/resourceVersion",
-                "value": body.version,
-            }
-        ]
-        return Patch(None, None, (*version, *operations(part, body.data), *steps))
-    if not binding:
-        return Patch(None, part)
     meta = {**part.get("metadata", {}), "resourceVersion": body.version}
-    return Patch(None, {**part, "metadata": meta})
+    return {**part, "metadata": meta}
 
 
 def was_pruned(writing: Writing, response: Body, marker: str) -> tuple[bool, set[str]]:

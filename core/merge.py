@@ -1,28 +1,175 @@
-"""Merge patches (RFC 7386) and JSON patches (RFC 6902) as pure functions."""
+"""Merge patches (RFC 7386) and JSON patches (RFC 6902) as pure functions.
+
+Patches are fused by what they do, not by how they are written: apply all of
+them, then take the difference.  So no-ops vanish by themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fnop.effects.values import same_json
 
-__all__ = ["collisions", "effective", "merged", "operations", "pointer"]
+__all__ = [
+    "OperationFailed",
+    "applied",
+    "collisions",
+    "difference",
+    "effective",
+    "operated",
+    "pointer",
+]
 
 
-def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two merge patches as one; where they disagree, the later wins.
+class OperationFailed(Exception):
+    """A JSON patch operation that does not fit the object, in one sentence."""
 
-    >>> merged({"a": {"b": 1}}, {"a": {"c": None}})
-    {'a': {'b': 1, 'c': None}}
+
+def applied(patch: Any, base: Any) -> Any:
+    """The value that a merge patch makes of `base`; both stay as they are.
+
+    >>> applied({"a": {"b": 1, "c": None}}, {"a": {"c": 2}, "d": 3})
+    {'a': {'b': 1}, 'd': 3}
     """
-    found = dict(one)
-    for key, value in other.items():
-        mine = found.get(key)
-        if isinstance(mine, dict) and isinstance(value, dict):
-            found[key] = merged(mine, value)
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(base) if isinstance(base, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
         else:
+            found[key] = applied(value, found.get(key))
+    return found
+
+
+def difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
+    """The least merge patch that makes `target` of `base`.
+
+    >>> difference({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 4}})
+    {'b': {'c': 4, 'd': None}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in target.items():
+        was = base.get(key)
+        if value is was or value is None:
+            continue  # shared with the base; an absent member is no member
+        if isinstance(value, dict) and isinstance(was, dict):
+            deeper = difference(was, value)
+            if deeper:
+                found[key] = deeper
+        elif was is None or not same_json(value, was):
             found[key] = value
+    for key, value in base.items():
+        if value is not None and target.get(key) is None:
+            found[key] = None
+    return found
+
+
+def effective(patch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a merge patch that would change `base`.
+
+    >>> effective({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 1}})
+    {'c': {'d': 2}}
+    """
+    return difference(base, applied(dict(patch), base))
+
+
+def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
+    """The value that JSON patch operations make of `base`, which stays as it is.
+
+    Raises `OperationFailed` for an operation that does not fit.
+
+    >>> operated([{"op": "add", "path": "/a/-", "value": 2}], {"a": [1]})
+    {'a': [1, 2]}
+    """
+    for step in steps:
+        base = _operated(step, base)
+    return base
+
+
+def _operated(step: Mapping[str, Any], base: Any) -> Any:
+    path = _parsed(step["path"])
+    match step["op"]:
+        case "add":
+            return _changed(base, path, step.get("value"), "add")
+        case "replace":
+            _resolved(base, path)
+            return _changed(base, path, step.get("value"), "replace")
+        case "remove":
+            _resolved(base, path)
+            return _changed(base, path, None, "remove")
+        case "test":
+            if not same_json(_resolved(base, path), step.get("value")):
+                raise OperationFailed(f"the test of {step['path']} fails")
+            return base
+        case "copy" | "move" as kind:
+            source = _parsed(step["from"])
+            value = _resolved(base, source)
+            if kind == "move":
+                base = _changed(base, source, None, "remove")
+            return _changed(base, path, value, "add")
+        case other:
+            raise OperationFailed(f"there is no JSON patch operation {other!r}")
+
+
+def _parsed(path: str) -> tuple[str, ...]:
+    if path and not path.startswith("/"):
+        raise OperationFailed(f"{path!r} is no JSON pointer; it begins with a /")
+    return tuple(
+        part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]
+    )
+
+
+def _resolved(base: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        if isinstance(base, list):
+            base = base[_index(part, len(base) - 1)]
+        elif isinstance(base, dict) and part in base:
+            base = base[part]
+        else:
+            raise OperationFailed(f"there is nothing at {pointer(path)}")
+    return base
+
+
+def _index(part: str, last: int) -> int:
+    if not part.isdigit() or (len(part) > 1 and part[0] == "0") or int(part) > last:
+        raise OperationFailed(f"{part!r} is no index of a list with {last + 1} items")
+    return int(part)
+
+
+def _changed(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
+    """A copy of `base` with one place changed; the rest is shared."""
+    if not path:
+        return value
+    part, rest = path[0], path[1:]
+    if isinstance(base, list):
+        return _changed_list(base, part, rest, value, how)
+    if not isinstance(base, dict) or (rest and part not in base):
+        raise OperationFailed(f"there is nothing to change at {pointer(path)}")
+    found = dict(base)
+    if rest:
+        found[part] = _changed(base[part], rest, value, how)
+    elif how == "remove":
+        del found[part]
+    else:
+        found[part] = value
+    return found
+
+
+def _changed_list(
+    base: list[Any], part: str, rest: tuple[str, ...], value: Any, how: str
+) -> list[Any]:
+    found = list(base)
+    if rest:
+        index = _index(part, len(base) - 1)
+        found[index] = _changed(base[index], rest, value, how)
+    elif how == "add":
+        found.insert(len(base) if part == "-" else _index(part, len(base)), value)
+    elif how == "remove":
+        del found[_index(part, len(base) - 1)]
+    else:
+        found[_index(part, len(base) - 1)] = value
     return found
 
 
@@ -39,57 +186,6 @@ def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
             found += [pointer((key,)) + deeper for deeper in collisions(mine, theirs)]
         elif not same_json(mine, theirs):
             found.append(pointer((key,)))
-    return found
-
-
-def effective(patch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a merge patch that would change `base`: no-ops are dropped.
-
-    >>> effective({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 1}})
-    {'c': {'d': 2}}
-    """
-    found: dict[str, Any] = {}
-    for key, value in patch.items():
-        if value is None:
-            if base.get(key) is not None:
-                found[key] = None
-        elif isinstance(value, dict) and isinstance(base.get(key), dict):
-            deeper = effective(value, base[key])
-            if deeper:
-                found[key] = deeper
-        elif key not in base or not same_json(_without_nulls(value), base[key]):
-            found[key] = value
-    return found
-
-
-def _without_nulls(value: Any) -> Any:
-    """What a merge patch leaves of a new subtree: RFC 7386 drops its nulls."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: _without_nulls(item) for key, item in value.items() if item is not None
-    }
-
-
-def operations(
-    patch: Mapping[str, Any], base: Mapping[str, Any], path: tuple[str, ...] = ()
-) -> list[dict[str, Any]]:
-    """A merge patch against `base` as JSON patch operations.
-
-    >>> operations({"a": {"b": 1}}, {"a": {}})
-    [{'op': 'add', 'path': '/a/b', 'value': 1}]
-    """
-    found: list[dict[str, Any]] = []
-    for key, value in effective(patch, base).items():
-        here = (*path, key)
-        if value is None:
-            found.append({"op": "remove", "path": pointer(here)})
-        elif isinstance(value, dict) and isinstance(base.get(key), dict):
-            found += operations(value, base[key], here)
-        else:
-            # `add` also replaces an existing member (RFC 6902, 4.1).
-            value = _without_nulls(value)
-            found.append({"op": "add", "path": pointer(here), "value": value})
     return found
 
 

@@ -13,7 +13,7 @@ from fnop.core.errands import Address
 from fnop.core.fusion import Home, Writing, home_of, next_write, was_pruned
 from fnop.core.known import Echo, Known, Work
 from fnop.core.kubernetes_events import report_event
-from fnop.core.merge import collisions, merged
+from fnop.core.merge import OperationFailed, applied, collisions
 from fnop.core.objects import Body, Key
 from fnop.core.progress import Failure, Progress, judge_failure
 from fnop.core.registry import Handler
@@ -76,7 +76,7 @@ def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
                 key=key,
                 handler=handler,
             )
-        so_far = merged(so_far, merge)
+        so_far = applied(merge, so_far)
 
 
 def _housed(turn: Turn, key: Key, writing: Writing) -> Writing:
@@ -130,6 +130,9 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
+        return
+    except OperationFailed as problem:
+        _refused(turn, key, known, writing, str(problem))
         return
     if found is None:
         _done(turn, key, known, writing)

@@ -164,6 +164,8 @@ class Patch(_Effect):
                 )
         object.__setattr__(self, "json", operations)
         _text(self, "subresource", optional=True)
+        if self.merge is not None and self.json:
+            raise ValueError("Patch takes either fields or json=, not both")
         if self.merge is None and not self.json:
             raise ValueError(
                 "Patch changes nothing; give fields, such as patch(status={...})"

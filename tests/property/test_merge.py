@@ -1,17 +1,41 @@
-"""Merge patches: what is dropped as a no-op is one, and nothing else is."""
+"""Patches: what is dropped as a no-op is one, and nothing else is."""
 
 from typing import Any
 
 import jsonpatch  # type: ignore[import-untyped]  # it has no types
-from hypothesis import given
+import pytest
+from hypothesis import given, strategies as st
+from jsonpointer import JsonPointerException  # type: ignore[import-untyped]  # nor it
 
 from fnop.core.diff import diff, reduce, resolve
-from fnop.core.merge import effective, merged, operations
+from fnop.core.merge import OperationFailed, difference, effective, operated
 from fnop.effects.values import same_json, thaw_json
-from tests.property.strategies import json_objects
+from tests.property.strategies import json_objects, json_values
+
+pointers = st.lists(
+    st.sampled_from(["a", "b", "spec", "0", "1", "-"]), min_size=1, max_size=3
+).map(lambda parts: "".join(f"/{part}" for part in parts))
+
+steps = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "op": st.sampled_from(["add", "replace", "test"]),
+            "path": pointers,
+            "value": json_values,
+        }
+    ),
+    st.fixed_dictionaries({"op": st.just("remove"), "path": pointers}),
+    st.fixed_dictionaries(
+        {
+            "op": st.sampled_from(["copy", "move"]),
+            "from": pointers,
+            "path": pointers,
+        }
+    ),
+)
 
 
-def applied(patch: Any, base: Any) -> Any:
+def reference(patch: Any, base: Any) -> Any:
     """RFC 7386, as it is written there."""
     if not isinstance(patch, dict):
         return thaw_json(patch)
@@ -20,7 +44,7 @@ def applied(patch: Any, base: Any) -> Any:
         if value is None:
             found.pop(key, None)
         else:
-            found[key] = applied(value, found.get(key))
+            found[key] = reference(value, found.get(key))
     return found
 
 
@@ -34,31 +58,33 @@ def without_nulls(value: Any) -> Any:
 @given(json_objects, json_objects)
 def test_the_effective_part_does_all_that_the_patch_does(patch: Any, base: Any) -> None:
     base = without_nulls(base)
-    assert same_json(applied(effective(patch, base), base), applied(patch, base))
+    assert same_json(reference(effective(patch, base), base), reference(patch, base))
 
 
 @given(json_objects, json_objects)
 def test_what_has_been_applied_has_no_effect_any_more(patch: Any, base: Any) -> None:
     base = without_nulls(base)
-    assert effective(patch, applied(patch, base)) == {}
-
-
-@given(json_objects, json_objects, json_objects)
-def test_merged_patches_do_what_one_after_the_other_does(
-    one: Any, other: Any, base: Any
-) -> None:
-    # A removal in the first is lost where the second writes below it again.
-    one, base = without_nulls(one), without_nulls(base)
-    together = applied(merged(one, other), base)
-    assert same_json(together, applied(other, applied(one, base)))
+    assert effective(patch, reference(patch, base)) == {}
 
 
 @given(json_objects, json_objects)
-def test_as_json_patch_it_does_the_same(patch: Any, base: Any) -> None:
-    base = without_nulls(base)
-    steps = operations(patch, base)
-    found = jsonpatch.apply_patch(thaw_json(base), steps)
-    assert same_json(found, applied(patch, base))
+def test_the_difference_makes_the_target(base: Any, target: Any) -> None:
+    base, target = without_nulls(base), without_nulls(target)
+    assert same_json(reference(difference(base, target), base), target)
+    assert difference(target, target) == {}
+
+
+@given(json_objects, st.lists(steps, max_size=4))
+def test_json_patches_do_what_the_library_does(base: Any, found: Any) -> None:
+    try:
+        expected = jsonpatch.apply_patch(thaw_json(base), found)
+    except (jsonpatch.JsonPatchException, JsonPointerException):
+        with pytest.raises(OperationFailed):
+            operated(found, base)
+    else:
+        before = thaw_json(base)
+        assert same_json(operated(found, base), expected)
+        assert same_json(base, before)
 
 
 @given(json_objects, json_objects)
