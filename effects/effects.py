@@ -47,6 +47,9 @@ _LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
 
 
+_OWN_FILES = (__file__.removesuffix("effects.py"), "<")
+
+
 class Witness:
     """Sees which effects are built while a handler is driven, and where.
 
@@ -62,12 +65,9 @@ class Witness:
 
     def saw(self, effect: Any) -> None:
         frame = sys._getframe(2)
-        while frame.f_back and "/effects/" in frame.f_code.co_filename.replace(
-            "\\", "/"
-        ):
+        # Leave the builders, and the __init__ that dataclasses generate.
+        while frame.f_back and frame.f_code.co_filename.startswith(_OWN_FILES):
             frame = frame.f_back
-        while frame.f_back and frame.f_code.co_filename.startswith("<"):
-            frame = frame.f_back  # the __init__ that dataclasses generate
         self.built.append((effect, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
 
 
