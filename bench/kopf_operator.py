@@ -1,0 +1,18 @@
+"""The same work, written with Kopf."""
+
+import os
+from typing import Any
+
+import kopf
+
+
+@kopf.on.create("benchobjects")
+def create(spec: kopf.Spec, **_: Any) -> dict[str, int]:
+    return {"doubled": spec["number"] * 2}
+
+
+if "BENCH_DELETE" in os.environ:
+
+    @kopf.on.delete("benchobjects")
+    def delete(**_: Any) -> None:
+        pass

@@ -1,0 +1,100 @@
+"""One contender, once: fill a namespace, run the operator over it, measure."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from bench import workload
+from bench.client import Json
+from bench.metrics import Writes, parse
+from bench.process import Process, command, environment
+
+DEADLINE = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of one contender took."""
+
+    contender: str
+    objects: int
+    wall: float  # seconds from the start of the process to the last result
+    cpu: float  # seconds, user and system, of the whole life of the process
+    peak_mb: float
+    writes: int  # to the objects and their status
+    events: int  # Kubernetes Events posted
+
+
+class Failed(Exception):
+    """The contender did not do the work; the message says how that showed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What all runs have in common."""
+
+    session: aiohttp.ClientSession
+    kubeconfig: str
+    padding: int
+    delete_handler: bool
+    log: Path
+
+    async def run(self, contender: str, namespace: str, objects: int) -> Run:
+        async with workload.namespace(self.session, namespace):
+            await workload.fill(self.session, namespace, objects, self.padding)
+            before = await self._writes()
+            wall, cpu, peak_mb = await self._operate(contender, namespace, objects)
+            after = await self._writes()
+        return Run(
+            contender,
+            objects,
+            wall,
+            cpu,
+            peak_mb,
+            writes=after.objects - before.objects,
+            events=after.events - before.events,
+        )
+
+    async def _operate(
+        self, contender: str, namespace: str, objects: int
+    ) -> tuple[float, float, float]:
+        args = command(contender, namespace, self.kubeconfig)
+        env = environment(self.kubeconfig, self.delete_handler)
+        since = await workload.version(self.session, namespace)
+        started = time.perf_counter()
+        process = Process.start(args, env, self.log)
+        changes = workload.changes(self.session, namespace, since)
+        try:
+            finished = await _finished(process, changes, objects)
+            peak_mb = process.peak_mb()
+        finally:
+            cpu = await process.stop()
+        return finished - started, cpu, peak_mb
+
+    async def _writes(self) -> Writes:
+        async with self.session.get("/metrics") as response:
+            response.raise_for_status()
+            return parse(await response.text())
+
+
+async def _finished(
+    process: Process, changes: AsyncIterator[Json], objects: int
+) -> float:
+    """When the work was done, unless the process or our patience ends first."""
+    working = asyncio.create_task(workload.all_handled(changes, objects))
+    await asyncio.wait(
+        {working, process.exited},
+        timeout=DEADLINE,
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if process.exited.done():
+        working.cancel()
+        raise Failed(f"exited early\n{process.last_words()}")
+    if not working.done():
+        working.cancel()
+        raise Failed(f"not done after {DEADLINE:.0f} s\n{process.last_words()}")
+    return working.result()

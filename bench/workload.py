@@ -1,0 +1,187 @@
+"""The work: small custom objects, each to get a result into its status."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
+import orjson
+
+from bench.client import MERGE_PATCH, Json, request
+
+GROUP = "bench.fnop.dev"
+PLURAL = "benchobjects"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+AT_ONCE = 16
+QUIET = 1.0  # seconds without a change: then the operator has done all it will do
+
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CRD: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"{PLURAL}.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": PLURAL, "singular": "benchobject", "kind": "BenchObject"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": _ANYTHING, "status": _ANYTHING},
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def path(namespace: str) -> str:
+    return f"/apis/{GROUP}/v1/namespaces/{namespace}/{PLURAL}"
+
+
+def item(number: int, padding: int) -> Json:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "BenchObject",
+        "metadata": {"name": f"object-{number:05}"},
+        "spec": {"number": number, "padding": "x" * padding},
+    }
+
+
+def handled(body: Json) -> bool:
+    """Is the right result in the status?
+
+    >>> handled({"spec": {"number": 2}, "status": {"create": {"doubled": 4}}})
+    True
+    >>> handled({"spec": {"number": 2}})
+    False
+    """
+    result = body.get("status", {}).get("create", {})
+    return bool(result.get("doubled") == 2 * body["spec"]["number"])
+
+
+async def define(session: aiohttp.ClientSession) -> None:
+    """Have the kind, and wait until the server serves it."""
+    status, answer = await request(session, "POST", CRDS, CRD)
+    if status not in (201, 409):
+        raise RuntimeError(f"cannot create the kind: {answer['message']}")
+    for _ in range(100):
+        status, _answer = await request(session, "GET", path("default"))
+        if status == 200:
+            return
+        await asyncio.sleep(0.1)
+    raise RuntimeError(f"the kind is not served: {status}")
+
+
+async def padding_for(session: aiohttp.ClientSession, size: int) -> int:
+    """How much padding makes an object *size* bytes long as the server sends it."""
+    async with namespace(session, "bench-size"):
+        await fill(session, "bench-size", 1, padding=0)
+        body = (await bodies(session, "bench-size"))[0]
+        return max(0, size - len(orjson.dumps(body)))
+
+
+@asynccontextmanager
+async def namespace(session: aiohttp.ClientSession, name: str) -> AsyncIterator[None]:
+    """A namespace, and no trace of its objects afterwards."""
+    body: Json = {"metadata": {"name": name}}
+    status, answer = await request(session, "POST", "/api/v1/namespaces", body)
+    if status != 201:
+        raise RuntimeError(f"cannot create namespace {name}: {answer['message']}")
+    try:
+        yield
+    finally:
+        await clear(session, name)
+        await request(session, "DELETE", f"/api/v1/namespaces/{name}")
+
+
+async def fill(
+    session: aiohttp.ClientSession, name: str, objects: int, padding: int
+) -> None:
+    async def create(number: int) -> None:
+        status, answer = await request(
+            session, "POST", path(name), item(number, padding)
+        )
+        if status != 201:
+            raise RuntimeError(f"cannot create an object: {answer['message']}")
+
+    await _in_parallel(create(number) for number in range(objects))
+
+
+async def clear(session: aiohttp.ClientSession, name: str) -> None:
+    """Delete the objects, whatever finalizers the operator has left on them."""
+    await request(session, "DELETE", path(name))
+
+    async def release(body: Json) -> None:
+        url = f"{path(name)}/{body['metadata']['name']}"
+        change: Json = {"metadata": {"finalizers": None}}
+        await request(session, "PATCH", url, change, MERGE_PATCH)
+
+    await _in_parallel(release(body) for body in await bodies(session, name))
+
+
+async def bodies(session: aiohttp.ClientSession, name: str) -> list[Json]:
+    _, answer = await request(session, "GET", path(name))
+    found: list[Json] = answer["items"]
+    return found
+
+
+async def version(session: aiohttp.ClientSession, name: str) -> str:
+    """Where a watch would begin now."""
+    _, answer = await request(session, "GET", path(name), limit="1")
+    return str(answer["metadata"]["resourceVersion"])
+
+
+async def changes(
+    session: aiohttp.ClientSession, name: str, since: str
+) -> AsyncIterator[Json]:
+    """Each changed object since a version, as one more client of the server.
+
+    A server under load ends watches that fall behind: then this goes on from there.
+    """
+    while True:
+        query = {"watch": "1", "resourceVersion": since}
+        async with session.get(path(name), params=query) as response:
+            async for line in response.content:
+                event = orjson.loads(line)
+                if event.get("type") not in ("ADDED", "MODIFIED"):
+                    raise RuntimeError(f"the watch of {name} failed: {line.decode()}")
+                since = event["object"]["metadata"]["resourceVersion"]
+                yield event["object"]
+
+
+async def all_handled(stream: AsyncIterator[Json], objects: int) -> float:
+    """When the last object got its result; returns once all is quiet after that."""
+    done: set[str] = set()
+    async for body in stream:
+        if handled(body):
+            done.add(body["metadata"]["name"])
+        if len(done) == objects:
+            break
+    finished = time.perf_counter()
+    with suppress(TimeoutError):
+        while True:
+            await asyncio.wait_for(anext(stream), QUIET)
+    return finished
+
+
+async def _in_parallel(jobs: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run *jobs*, a few at once."""
+    waiting = iter(jobs)
+
+    async def worker() -> None:
+        for job in waiting:
+            await job
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(worker())
