@@ -25,6 +25,7 @@ from fnop.core.errors import RegistrationError
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
+from fnop.effects.values import thaw_json
 
 __all__ = ["main"]
 
@@ -242,7 +243,7 @@ def _recorder(path: str, program: Program) -> Any:
     from fnop.interpreters.recorder import Recorder, header_of
 
     try:
-        file: BinaryIO = Path(path).open("wb")
+        file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 (open for the run)
     except OSError as problem:
         _fail(f"cannot write the recording: {problem}", EXIT_USAGE)
     header = header_of(program, fnop.__version__)
@@ -282,7 +283,7 @@ def _simulate(
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
     settled = sim.settle(seconds=options["seconds"])
-    click.echo(dump_yaml(final_objects(sim)), nl=False)
+    click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     failures = sim.machine.state.failures
     status = sim.exit.status if sim.exit else 0
     sim.machine.close()

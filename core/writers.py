@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.effects import Log, Patch
+from fnop.effects import Log, Patch, Witness
 
 __all__ = ["LogWriter", "PatchWriter"]
 
@@ -83,7 +83,9 @@ class LogWriter:
                 text = text % (args[0] if isinstance(args[0], dict) else args)
             except (TypeError, ValueError, KeyError):
                 text = " ".join((text, *map(str, args)))
-        self._lines.append(Log(level, text))
+        # A line that is collected is not an effect that somebody could lose.
+        with Witness.looking_away():
+            self._lines.append(Log(level, text))
 
     def debug(self, message: Any, *args: Any, **_: Any) -> None:
         self._log("debug", message, args)

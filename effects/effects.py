@@ -9,7 +9,8 @@ to build them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -62,6 +63,16 @@ class Witness:
 
     def __init__(self) -> None:
         self.built: list[tuple[Any, str]] = []
+
+    @classmethod
+    @contextmanager
+    def looking_away(cls) -> Iterator[None]:
+        """Build effects that are not the author's own."""
+        outer, cls.current = cls.current, None
+        try:
+            yield
+        finally:
+            cls.current = outer
 
     def saw(self, effect: Any) -> None:
         frame = sys._getframe(2)

@@ -117,16 +117,10 @@ def freeze_json(value: Any, where: str) -> Any:
         ...
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        if -(2**63) <= value < 2**64:
-            return value
-        raise ValueError(f"{where}: the integer {value} does not fit into 64 bits")
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        raise ValueError(f"{where}: {value} is not a JSON number")
+    if isinstance(value, (str, int, float)):
+        return _freeze_scalar(value, where)
     if isinstance(value, Mapping):
         return _freeze_mapping(value, where)
     if isinstance(value, (list, tuple)):
@@ -137,6 +131,19 @@ def freeze_json(value: Any, where: str) -> Any:
         f"{where}: {type(value).__name__} is not a JSON value; "
         "use str, int, float, bool, None, dict or list"
     )
+
+
+def _freeze_scalar(value: Any, where: str) -> Any:
+    """A plain string or number; members of enumerations become their values."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**64:
+            return int(value)
+        raise ValueError(f"{where}: the integer {value} does not fit into 64 bits")
+    if math.isfinite(value):
+        return float(value)
+    raise ValueError(f"{where}: {value} is not a JSON number")
 
 
 def _freeze_mapping(value: Mapping[Any, Any], where: str) -> ReadOnlyDict:

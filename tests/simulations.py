@@ -1,0 +1,130 @@
+"""Operators in the simulated cluster, as tests want to have them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fnop.adapters.scenario import apply_manifests, catalogue_of
+from fnop.core.commands import Say
+from fnop.core.program import Program
+from fnop.core.registry import Handler, Registry, default_registry
+from fnop.core.settings import Settings
+from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.machine import Observer
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.requests import path_of
+from fnop.interpreters.simulation import SimulatedRun
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ("01-minimal", "02-children", "03-exceptions", "04-events", "05-handlers")
+
+
+def example_handlers(name: str) -> tuple[Handler, ...]:
+    """The handlers of an example, freshly imported."""
+    default_registry.clear()
+    path = ROOT / "examples" / name / "example.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name[:2]}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    handlers = default_registry.handlers
+    default_registry.clear()
+    return handlers
+
+
+def manifests_of(name: str) -> list[dict[str, Any]]:
+    """The objects of an example, its definition among them."""
+    text = (ROOT / "examples" / name / "object.yaml").read_text()
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+DEFINITION = manifests_of("01-minimal")[0]
+
+
+def example(name: str = "example-1", **spec: Any) -> dict[str, Any]:
+    """A FnopExample."""
+    return {
+        "apiVersion": "fnop.dev/v1",
+        "kind": "FnopExample",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+class Scenario(SimulatedRun):
+    """A simulated run with the verbs of a user."""
+
+    def __init__(
+        self,
+        handlers: Registry | Iterable[Handler],
+        manifests: Iterable[dict[str, Any]] = (),
+        *,
+        settings: Settings | None = None,
+        observers: Iterable[Observer] = (),
+        **options: Any,
+    ) -> None:
+        if isinstance(handlers, Registry):
+            handlers = handlers.handlers
+        self.said: list[Say] = []
+        program = Program(tuple(handlers), settings or Settings())
+        super().__init__(
+            program,
+            empty_cluster(now=EPOCH),
+            observers=observers,
+            on_say=lambda say, wall: self.said.append(say),
+            **options,
+        )
+        manifests = list(manifests)
+        if DEFINITION not in manifests:
+            manifests.insert(0, DEFINITION)
+        apply_manifests(self, manifests)
+
+    def apply(self, *manifests: dict[str, Any]) -> Scenario:
+        apply_manifests(self, manifests)
+        return self
+
+    def path(self, kind: str, name: str | None = None) -> str:
+        resource = catalogue_of(self).lookup(kind)
+        assert resource is not None, kind
+        return path_of(resource, "default", name)
+
+    def get(self, kind: str, name: str = "example-1") -> dict[str, Any] | None:
+        response = self.request(ApiRequest("GET", self.path(kind, name)))
+        return None if response.status == 404 else response.body
+
+    def objects(self, kind: str) -> list[dict[str, Any]]:
+        response = self.request(ApiRequest("GET", self.path(kind)))
+        found: list[dict[str, Any]] = response.body["items"]
+        return found
+
+    def edit(self, kind: str, name: str = "example-1", **change: Any) -> Scenario:
+        """A user's merge patch."""
+        path = self.path(kind, name)
+        response = self.request(ApiRequest("PATCH", path, (), change, MERGE_PATCH))
+        assert response.status == 200, response
+        return self
+
+    def delete(self, kind: str, name: str = "example-1") -> Scenario:
+        response = self.request(ApiRequest("DELETE", self.path(kind, name)))
+        assert response.status == 200, response
+        return self
+
+    @property
+    def lines(self) -> list[str]:
+        """What the log says."""
+        return [say.message for say in self.said]
+
+    @property
+    def writes(self) -> list[str]:
+        """The operator's own write requests, as `METHOD path`."""
+        return [
+            f"{each.method} {each.path}"
+            for each in self.requests
+            if each.method != "GET"
+        ]
