@@ -69,32 +69,35 @@ def options(args: Sequence[str]) -> Options:
 async def measure(given: Options, kubeconfig: str, log: Path) -> Results:
     rounds: defaultdict[str, list[Round]] = defaultdict(list)
     failures: dict[str, str] = {}
-    async with connect(kubeconfig) as session:
+    async with connect(kubeconfig) as session, workload.namespace(session) as place:
         await workload.define(session)
-        padding = await workload.padding_for(session, given.size)
-        trial = Trial(session, kubeconfig, padding, given.delete_handler, log)
+        padding = await workload.padding_for(session, place, given.size)
+        trial = Trial(session, kubeconfig, place, padding, given.delete_handler, log)
         for number in range(1, given.rounds + 1):
             for name in given.only:
                 if name in failures:
                     continue
                 try:
-                    found = await one_round(trial, name, number, given.objects)
+                    found = await one_round(trial, name, given.objects)
                 except Failed as error:
                     failures[name] = str(error)
                     say(f"round {number}, {name}: {error}")
                 else:
                     rounds[name].append(found)
+                    say(f"round {number}, {name}: {summary(found)}")
     return Results({k: v for k, v in rounds.items() if k not in failures}, failures)
 
 
-async def one_round(trial: Trial, name: str, number: int, objects: int) -> Round:
-    start = await trial.run(name, f"bench-{name}-{number}-start", 1)
-    run = await trial.run(name, f"bench-{name}-{number}", objects)
-    say(
-        f"round {number}, {name}: {run.wall:.2f} s, CPU {run.cpu:.2f} s, "
+async def one_round(trial: Trial, name: str, objects: int) -> Round:
+    return Round(await trial.run(name, 1), await trial.run(name, objects))
+
+
+def summary(found: Round) -> str:
+    run = found.backlog
+    return (
+        f"{run.wall:.2f} s, CPU {run.cpu:.2f} s, "
         f"{run.peak_mb:.0f} MB, {run.writes} writes"
     )
-    return Round(start, run)
 
 
 def conclude(given: Options, results: Results) -> int:

@@ -39,15 +39,15 @@ class Trial:
 
     session: aiohttp.ClientSession
     kubeconfig: str
+    namespace: str
     padding: int
     delete_handler: bool
     log: Path
 
-    async def run(self, contender: str, namespace: str, objects: int) -> Run:
-        async with workload.namespace(self.session, namespace):
-            await workload.fill(self.session, namespace, objects, self.padding)
+    async def run(self, contender: str, objects: int) -> Run:
+        async with workload.filled(self.session, self.namespace, objects, self.padding):
             before = await self._writes()
-            wall, cpu, peak_mb = await self._operate(contender, namespace, objects)
+            wall, cpu, peak_mb = await self._operate(contender, objects)
             after = await self._writes()
         return Run(
             contender,
@@ -60,14 +60,14 @@ class Trial:
         )
 
     async def _operate(
-        self, contender: str, namespace: str, objects: int
+        self, contender: str, objects: int
     ) -> tuple[float, float, float]:
-        args = command(contender, namespace, self.kubeconfig)
+        args = command(contender, self.namespace, self.kubeconfig)
         env = environment(self.kubeconfig, self.delete_handler)
-        since = await workload.version(self.session, namespace)
+        since = await workload.version(self.session, self.namespace)
         started = time.perf_counter()
         process = Process.start(args, env, self.log)
-        changes = workload.changes(self.session, namespace, since)
+        changes = workload.changes(self.session, self.namespace, since)
         try:
             finished = await _finished(process, changes, objects)
             peak_mb = process.peak_mb()

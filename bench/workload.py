@@ -1,6 +1,7 @@
 """The work: small custom objects, each to get a result into its status."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -82,26 +83,37 @@ async def define(session: aiohttp.ClientSession) -> None:
     raise RuntimeError(f"the kind is not served: {status}")
 
 
-async def padding_for(session: aiohttp.ClientSession, size: int) -> int:
-    """How much padding makes an object *size* bytes long as the server sends it."""
-    async with namespace(session, "bench-size"):
-        await fill(session, "bench-size", 1, padding=0)
-        body = (await bodies(session, "bench-size"))[0]
-        return max(0, size - len(orjson.dumps(body)))
-
-
 @asynccontextmanager
-async def namespace(session: aiohttp.ClientSession, name: str) -> AsyncIterator[None]:
-    """A namespace, and no trace of its objects afterwards."""
+async def namespace(session: aiohttp.ClientSession) -> AsyncIterator[str]:
+    """A namespace of our own."""
+    name = f"bench-{os.getpid()}"
     body: Json = {"metadata": {"name": name}}
     status, answer = await request(session, "POST", "/api/v1/namespaces", body)
     if status != 201:
         raise RuntimeError(f"cannot create namespace {name}: {answer['message']}")
     try:
+        yield name
+    finally:
+        await request(session, "DELETE", f"/api/v1/namespaces/{name}")
+
+
+async def padding_for(session: aiohttp.ClientSession, name: str, size: int) -> int:
+    """How much padding makes an object *size* bytes long as the server sends it."""
+    async with filled(session, name, 1, padding=0):
+        body = (await bodies(session, name))[0]
+    return max(0, size - len(orjson.dumps(body)))
+
+
+@asynccontextmanager
+async def filled(
+    session: aiohttp.ClientSession, name: str, objects: int, padding: int
+) -> AsyncIterator[None]:
+    """A namespace full of new objects, and none of them afterwards."""
+    try:
+        await fill(session, name, objects, padding)
         yield
     finally:
         await clear(session, name)
-        await request(session, "DELETE", f"/api/v1/namespaces/{name}")
 
 
 async def fill(
