@@ -93,7 +93,8 @@ async def _finished(
     )
     if process.exited.done():
         working.cancel()
-        raise Failed(f"exited early\n{process.last_words()}")
+        code = process.popen.returncode
+        raise Failed(f"exited early, with status {code}\n{process.last_words()}")
     if not working.done():
         working.cancel()
         raise Failed(f"not done after {DEADLINE:.0f} s\n{process.last_words()}")

@@ -158,7 +158,8 @@ async def changes(
 ) -> AsyncIterator[Json]:
     """Each changed object since a version, as one more client of the server.
 
-    A server under load ends watches that fall behind: then this goes on from there.
+    A server under load ends watches that fall behind: then this goes on from there,
+    or, when that is too long ago, takes all objects for changed.
     """
     while True:
         query = {"watch": "1", "resourceVersion": since}
@@ -166,7 +167,10 @@ async def changes(
             async for line in response.content:
                 event = orjson.loads(line)
                 if event.get("type") not in ("ADDED", "MODIFIED"):
-                    raise RuntimeError(f"the watch of {name} failed: {line.decode()}")
+                    since = await version(session, name)
+                    for body in await bodies(session, name):
+                        yield body
+                    break
                 since = event["object"]["metadata"]["resourceVersion"]
                 yield event["object"]
 
