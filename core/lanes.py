@@ -92,6 +92,7 @@ def serve(turn: Turn, key: Key) -> None:
         if isinstance(move, Rest):
             if move.until is not None:
                 turn.due(key, move.until)
+            known.body.forget()
             return
         if turn.drives and isinstance(move, (GoOn, Spy, Begin, Cancel, Expire)):
             turn.due(key)

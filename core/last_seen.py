@@ -137,11 +137,13 @@ def see(body: Body, observation: Observation) -> Seen:
     """What there is to remember of this state of the object."""
     digests: dict[Scope, str] = {}
     values: dict[Scope, Any] | None = {} if observation.keeps_old else None
+    essence = essence_of(body) if () in observation.scopes else None
     for path in observation.scopes:
-        value = body.at(path) if path else essence_of(body)
+        value = body.at(path) if path else essence
         scope = scope_name(path)
         digests[scope] = f"{DIGEST_VERSION}:{digest(value)}"
-        if values is not None:
+        # A field of the essence is kept once, with the essence.
+        if values is not None and (not path or resolve(essence, path) != value):
             values[scope] = value
     return Seen(digests, values)
 

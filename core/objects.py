@@ -50,9 +50,10 @@ class Body:
         """The JSON text."""
         return self._raw if self._raw is not None else orjson.dumps(self._data)
 
-    def kept(self) -> Body:
-        """The form to keep for long: bytes alone where there are bytes."""
-        return self if self._raw is None else Body(None, self._raw)
+    def forget(self) -> None:
+        """Let go of the parsed form, which is only a cache of the bytes."""
+        if self._raw is not None:
+            self._data = self._meta = None
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -72,7 +72,9 @@ def step(
     turn = Turn(program, state, now)
     _fold(turn, input)
     _work(turn)
+    turn.enqueue()
     _advance_phase(turn)
+    turn.enqueue()
     turn.set_alarm(_next_alarm(turn))
     return turn.close(), tuple(turn.commands)
 
@@ -434,11 +436,11 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
                 body=body,
             )
             seen = see(body, turn.kinds[key.resource].observation)
-            return Known(body.kept(), Stored(seen), readable=False, initial=listed)
+            return Known(body, Stored(seen), readable=False, initial=listed)
         case None:
-            return Known(body.kept(), Stored(), initial=listed)
+            return Known(body, Stored(), initial=listed)
         case _:
-            return Known(body.kept(), stored, initial=listed)
+            return Known(body, stored, initial=listed)
 
 
 def _refreshed(
@@ -449,9 +451,9 @@ def _refreshed(
         return replace(known, body=body, gone=True, echo=None)
     echo = known.echo
     if echo is None:
-        return replace(known, body=body.kept())
+        return replace(known, body=body)
     if body.version == echo.version or (type is None and stream.begun > echo.step):
-        return replace(known, body=body.kept(), echo=None)
+        return replace(known, body=body, echo=None)
     return known
 
 
@@ -520,7 +522,7 @@ def _work(turn: Turn) -> None:
         _discover(turn)
     if not turn.has_slot():
         return
-    key, turn.queue = turn.queue.take(turn.now.mono)
+    key = turn.take_due()
     if key is not None:
         serve(turn, key)
 

@@ -147,12 +147,14 @@ class Turn:
         self.commands: list[Command] = []
         # How often user code was driven: at most once in a step (R11).
         self.drives = 0
+        self.fresh: Key | None = None
         for name in _FIELDS:
             setattr(self, name, getattr(state, name))
         self.step += 1
 
     def close(self) -> State:
         """The next state."""
+        assert self.fresh is None, "what is due is queued before a turn is closed"
         return State(*[getattr(self, name) for name in _FIELDS])
 
     def next_serial(self) -> int:
@@ -191,7 +193,26 @@ class Turn:
 
     def due(self, key: Key, at: float | None = None) -> None:
         """Look at this object then; without a time, at once."""
-        self.queue = self.queue.add(key, self.now.mono if at is None else at)
+        if at is None and self.fresh is None:
+            self.fresh = key
+        else:
+            self.queue = self.queue.add(key, self.now.mono if at is None else at)
+
+    def take_due(self) -> Key | None:
+        """The key whose turn it is, if one is due.
+
+        A key that became due in this step and finds nothing before it goes
+        past the queue: that is the common case, and the same order.
+        """
+        first, fresh = self.queue.next_due(), self.fresh
+        if fresh is not None and (first is None or first > self.now.mono):
+            self.fresh = None
+            if first is not None:
+                self.queue = self.queue.discard(fresh)
+            return fresh
+        key: Key | None
+        key, self.queue = self.queue.take(self.now.mono)
+        return key
 
     def say(
         self,
@@ -231,6 +252,12 @@ class Turn:
             resource.kind if resource else "",
             resource.api_version if resource else "",
         )
+
+    def enqueue(self) -> None:
+        """Queue what became due in this step and was not served by it."""
+        if self.fresh is not None:
+            self.queue = self.queue.add(self.fresh, self.now.mono)
+            self.fresh = None
 
     def set_alarm(self, at: float | None) -> None:
         """Ring then, unless that is what the world was told already."""
