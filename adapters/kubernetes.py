@@ -1,0 +1,363 @@
+"""The Kubernetes API of a real cluster.
+
+kubernetes_asyncio configures and authenticates; requests leave through a plain
+aiohttp session on its connector: raw bytes in and out, no models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from fnop.adapters.kubeconfig import (
+    ConfigurationProblem,
+    Login,
+    Source,
+    find_source,
+    rest,
+)
+from fnop.interpreters.protocol import (
+    ApiRequest,
+    ApiResponse,
+    StreamRefused,
+    StreamSilent,
+    StreamUndecodable,
+    Unreachable,
+    WatchLine,
+)
+
+__all__ = ["ConfigurationProblem", "KubernetesApi", "connect"]
+
+REQUEST_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+# Rejected credentials are renewed at most this often.
+RENEWAL_SECONDS = 5.0
+# Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
+_READ_BUFFER = 2**21
+_SHOWN_TEXT = 1000
+
+_HEADERS = {
+    "Accept": "application/json",
+    # Compressing large lists costs both sides more than it saves nearby.
+    "Accept-Encoding": "identity",
+    "User-Agent": "fnop",
+}
+
+
+async def connect(
+    *, kubeconfig: str | None, context: str | None, concurrency: int = 32
+) -> KubernetesApi:
+    """The API of the cluster that the user means; no request is sent yet.
+
+    `concurrency` bounds the requests at work; watches do not count.
+    Raises `ConfigurationProblem`.
+    """
+    source = find_source(kubeconfig, context)
+    return KubernetesApi(source, await source.login(), concurrency=concurrency)
+
+
+class KubernetesApi:
+    """The `Api` of a real cluster."""
+
+    def __init__(self, source: Source, login: Login, *, concurrency: int) -> None:
+        self._source = source
+        self._transport = _Transport(login)
+        # The connector has no limit: watches would hold its slots for good.
+        self._slots = asyncio.Semaphore(concurrency)
+        self._renewal = asyncio.Lock()
+        self._renewed_at = float("-inf")
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._transport.server
+
+    @property
+    def default_namespace(self) -> str | None:
+        """The namespace of the context or of the service account, if it has one."""
+        return self._transport.login.namespace
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer one request.  Raises `Unreachable` when no answer came."""
+        try:
+            async with self._slots:
+                response = await self._open(request, _REQUEST_TIMEOUT)
+                async with response:
+                    text = await response.read()
+        except _FAILURES as problem:
+            raise _unreachable(self.server, problem) from problem
+        return _answer(self.server, response, text)
+
+    async def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[WatchLine, None]:
+        """Follow one watch until the server ends it.
+
+        Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or
+        `Unreachable` when the connection cannot be made or breaks.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=silence_seconds
+        )
+        try:
+            response = await self._open(request, timeout)
+            async with response:
+                if response.status != 200:
+                    answer = _answer(self.server, response, await response.read())
+                    raise StreamRefused(answer.status, _message(answer.body))
+                unfinished: list[bytes] = []
+                async for chunk in response.content.iter_any():
+                    for line in _whole_lines(unfinished, chunk):
+                        yield _watch_line(line)
+        except aiohttp.ConnectionTimeoutError as problem:
+            raise _unreachable(self.server, problem) from problem
+        except aiohttp.ServerTimeoutError as problem:
+            text = f"nothing came for {silence_seconds:g} seconds"
+            raise StreamSilent(text) from problem
+        except _FAILURES as problem:
+            raise _unreachable(self.server, problem) from problem
+
+    async def close(self) -> None:
+        """Release connections and files."""
+        await self._transport.close()
+
+    async def _open(
+        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Send it, and once more after a 401 that new credentials may cure."""
+        transport, login = self._transport, self._transport.login
+        response = await transport.open(request, timeout)
+        if response.status != 401:
+            return response
+        await response.read()  # it stays with the response; the connection is free
+        if not await self._renew(login):
+            return response
+        return await self._transport.open(request, timeout)
+
+    async def _renew(self, rejected: Login) -> bool:
+        """Log in again; is there something new to try?
+
+        Many requests may be rejected at once: the first one renews for all.
+        """
+        async with self._renewal:
+            if self._transport.login is not rejected:
+                return True
+            now = asyncio.get_running_loop().time()
+            if now - self._renewed_at < RENEWAL_SECONDS:
+                return False
+            self._renewed_at = now
+            try:
+                await self._adopt(await self._source.login())
+            except ConfigurationProblem as problem:
+                text = f"the credentials were rejected and cannot be renewed: {problem}"
+                raise Unreachable(text, sent=False) from problem
+            return True
+
+    async def _adopt(self, login: Login) -> None:
+        old = self._transport
+        if login.configuration.cert_file or old.login.configuration.cert_file:
+            self._transport = _Transport(login)
+            await old.close()
+        else:
+            old.login = login  # tokens travel with requests: connections may stay
+
+
+class _Transport:
+    """An aiohttp session on a connector that kubernetes_asyncio has set up."""
+
+    def __init__(self, login: Login) -> None:
+        self.login = login
+        configuration = login.configuration
+        self.server: str = configuration.host.rstrip("/")
+        try:
+            self._rest = rest(configuration)
+        except OSError as problem:  # ssl.SSLError is one
+            raise ConfigurationProblem(
+                f"the certificates for {self.server} cannot be used: {problem}"
+            ) from problem
+        self._session = aiohttp.ClientSession(
+            # Not its own session: with trust_env each request waits for two threads.
+            connector=self._rest.pool_manager.connector,
+            connector_owner=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BUFFER,
+        )
+        self._options: dict[str, Any] = {"allow_redirects": False}
+        if proxy := configuration.proxy or _proxy_of_environment(self.server):
+            self._options["proxy"] = proxy
+            self._options["proxy_headers"] = configuration.proxy_headers
+        if name := getattr(configuration, "tls_server_name", None):
+            self._options["server_hostname"] = name
+
+    async def open(
+        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Send the request; the response, its body yet to be read."""
+        headers = {**_HEADERS, "Content-Type": request.content_type}
+        configuration = self.login.configuration
+        if token := await configuration.get_api_key_with_prefix("BearerToken"):
+            headers["Authorization"] = token.strip()
+        elif configuration.username:
+            headers["Authorization"] = configuration.get_basic_auth_token()
+        query = f"?{_encoded(request.query)}" if request.query else ""
+        return await self._session.request(
+            request.method,
+            URL(f"{self.server}{request.path}{query}", encoded=True),
+            data=None if request.body is None else orjson.dumps(request.body),
+            headers=headers,
+            timeout=timeout,
+            **self._options,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self._rest.close()  # and the connector, which is its own
+
+
+# --------------------------------------------------------------------- requests
+
+_REQUEST_TIMEOUT = aiohttp.ClientTimeout(
+    total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS
+)
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """HTTPS_PROXY and its like, unless NO_PROXY excepts the server."""
+    url = URL(server)
+    proxy = getproxies().get(url.scheme)
+    if not proxy or proxy_bypass(url.host or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _unreachable(server: str, problem: BaseException) -> Unreachable:
+    """Say why no answer came, and whether the request may have arrived."""
+    if isinstance(problem, aiohttp.ConnectionTimeoutError):
+        text = f"cannot connect to {server} within {CONNECT_SECONDS:g} seconds"
+        return Unreachable(text, sent=False)
+    if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+        return Unreachable(
+            f"cannot connect to {server}: {_reason(problem)}", sent=False
+        )
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        text = f"the proxy refuses to connect to {server}: {_reason(problem)}"
+        return Unreachable(text, sent=False)
+    if isinstance(problem, TimeoutError):
+        text = f"{server} did not answer within {REQUEST_SECONDS:g} seconds"
+        return Unreachable(text, sent=True)
+    return Unreachable(
+        f"the connection to {server} broke: {_reason(problem)}", sent=True
+    )
+
+
+def _reason(problem: BaseException) -> str:
+    """The cause in the words of the system, without addresses of objects."""
+    cause = getattr(problem, "os_error", None) or problem
+    certificate = getattr(problem, "certificate_error", None)
+    if certificate is not None:
+        return getattr(certificate, "verify_message", "") or str(certificate)
+    number = getattr(cause, "errno", None)
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number)
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+
+
+def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiResponse:
+    """The response, its JSON parsed; errors in another form become a `Status`.
+
+    Raises `Unreachable` for a success that is no JSON: something in between answered,
+    and an empty page must not be taken for an empty list.
+    """
+    try:
+        body = orjson.loads(text)
+    except ValueError as problem:
+        plain = response.content_type == "text/plain"
+        if response.status < 300 and not plain:
+            what = _shown(text)[:100]
+            message = f"{server} did not answer in JSON but with {what!r}"
+            raise Unreachable(message, sent=True) from problem
+        body = _status(response.status, text)
+    return ApiResponse(response.status, body, _retry_after(response, body))
+
+
+def _status(code: int, text: bytes) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Success" if code < 300 else "Failure",
+        "message": _shown(text),
+        "code": code,
+    }
+
+
+def _shown(text: bytes) -> str:
+    return text[:_SHOWN_TEXT].decode(errors="replace").strip()
+
+
+def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
+    """The server's advice in seconds, from the header or from its `Status`."""
+    given = response.headers.get("Retry-After")
+    if given is not None and given.isdecimal():
+        return float(given)
+    if response.status < 400 or not isinstance(body, dict):
+        return None
+    seconds = (body.get("details") or {}).get("retryAfterSeconds")
+    return float(seconds) if seconds else None
+
+
+def _message(body: Any) -> str:
+    return str(body.get("message") or "") if isinstance(body, dict) else ""
+
+
+# ---------------------------------------------------------------------- watches
+
+
+def _whole_lines(unfinished: list[bytes], chunk: bytes) -> Iterator[bytes]:
+    """The lines that this chunk completes; the rest waits in `unfinished`.
+
+    >>> pieces = [b"a"]
+    >>> [*_whole_lines(pieces, b"b\\ncd\\ne")], pieces
+    ([b'ab', b'cd'], [b'e'])
+    """
+    *lines, tail = chunk.split(b"\n")
+    if lines:
+        unfinished.append(lines[0])
+        lines[0] = b"".join(unfinished)
+        unfinished.clear()
+    if tail:
+        unfinished.append(tail)
+    return (line for line in lines if line)
+
+
+_TYPE, _OBJECT = b'{"type":"', b'","object":'
+
+
+def _watch_line(line: bytes) -> WatchLine:
+    """Take a line apart; the bytes of the object are kept where they can be cut out."""
+    end = line.find(b'"', len(_TYPE))
+    if line.startswith(_TYPE) and line.startswith(_OBJECT, end):
+        raw = line[end + len(_OBJECT) : -1]
+        try:
+            return WatchLine(line[len(_TYPE) : end].decode(), orjson.loads(raw), raw)
+        except ValueError:
+            pass  # more fields, or not JSON at all: as a whole, then
+    try:
+        event = orjson.loads(line)
+        return WatchLine(event["type"], event["object"])
+    except (ValueError, KeyError, TypeError) as problem:
+        raise StreamUndecodable(f"no watch event: {_shown(line)[:100]!r}") from problem
