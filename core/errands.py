@@ -17,10 +17,11 @@ The answers of a `Call` are final: only a call may answer *unknown*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fnop.core.backoff import backoff_seconds
+from fnop.core.evolve import replace
 from fnop.core.merge import effective
 from fnop.core.now import Now
 from fnop.core.ownership import Claim, claim_of

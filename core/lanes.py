@@ -6,12 +6,12 @@ to do now, or the author's code has been driven once.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fnop.core import invocation as driving
 from fnop.core.arguments import Situation
 from fnop.core.errands import Address, Errand, errand_for, is_request, proceed
+from fnop.core.evolve import replace
 from fnop.core.known import Invocation, Known, Sighting, Work
 from fnop.core.kubernetes_events import report_event
 from fnop.core.now import Now

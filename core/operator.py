@@ -11,13 +11,12 @@ moves that `reconcile` decides on.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fnop.core import discovery as discovering
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.backoff import backoff_seconds
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command, Exit, Fetch, ListPage, Ready
+from fnop.core.evolve import replace
 from fnop.core.filters import Sight
 from fnop.core.fusion import stored_text
 from fnop.core.inputs import (

@@ -8,10 +8,11 @@ success nor a counter ever leaks from one change into another.  The clock of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fnop.core.errors import ErrorsMode
+from fnop.core.evolve import replace
 from fnop.core.now import Now, parse_time, wall_text
 
 __all__ = [

@@ -12,10 +12,11 @@ is what its own view was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
+from fnop.core.evolve import replace
 from fnop.core.filters import Sight
 from fnop.core.finalizers import Duty, finalizer_duty
 from fnop.core.fusion import Writing, stored_text

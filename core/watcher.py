@@ -11,11 +11,12 @@ their order (Kubernetes API concepts: "Efficient detection of changes").
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.commands import ListPage, Watch
+from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
 from fnop.core.resources import Resource

@@ -6,10 +6,9 @@ the freshest body; the handlers behind it are not run again (R22).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fnop.core.backoff import backoff_seconds
 from fnop.core.errands import Address
+from fnop.core.evolve import replace
 from fnop.core.fusion import Home, Writing, home_of, next_write, was_pruned
 from fnop.core.known import Echo, Known, Work
 from fnop.core.kubernetes_events import report_event
