@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -15,61 +13,9 @@ from fnop.interpreters.cluster.status import (
     invalid,
     quoted,
 )
-from fnop.interpreters.cluster.store import Object, Resource
+from fnop.interpreters.cluster.store import Object
 
-__all__ = ["decoded", "metadata_faults", "name_faults"]
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
-def _is_references(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(ref, dict)
-        and all(
-            isinstance(ref.get(name, ""), str)
-            for name in ("apiVersion", "kind", "name", "uid")
-        )
-        for ref in value
-    )
-
-
-def _is_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-# The fields of metav1.ObjectMeta; anything else in metadata is dropped.
-METADATA: dict[str, Callable[[Any], bool]] = {
-    "name": _is_text,
-    "generateName": _is_text,
-    "namespace": _is_text,
-    "selfLink": _is_text,
-    "uid": _is_text,
-    "resourceVersion": _is_text,
-    "generation": _is_number,
-    "creationTimestamp": _is_text,
-    "deletionTimestamp": _is_text,
-    "deletionGracePeriodSeconds": _is_number,
-    "labels": _is_text_map,
-    "annotations": _is_text_map,
-    "ownerReferences": _is_references,
-    "finalizers": _is_texts,
-    "managedFields": _is_objects,
-}
-NEVER_STORED = frozenset(("selfLink", "managedFields"))
+__all__ = ["decoded"]
 
 
 def decoded(kind: Kind, body: Any) -> Object:
@@ -156,133 +102,3 @@ def go_name(value: Any) -> str:
         return "bool"
     names = {dict: "object", list: "array", str: "string", int: "number"}
     return names.get(type(value), "number" if isinstance(value, float) else "null")
-
-
-DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-SUBDOMAIN = re.compile(rf"{DNS_LABEL}(\.{DNS_LABEL})*")
-LABEL = re.compile(DNS_LABEL)
-SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-
-NOT_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-    "characters, '-' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'example.com', regex used for validation is "
-    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-NOT_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
-    "or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  "
-    "or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-NOT_SERVICE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character "
-    "(e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-NOT_QUALIFIED = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
-    "'123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-NOT_LABEL_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, "
-    "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-    "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-# Names that become DNS labels or path segments have rules of their own.
-NAME_RULES: dict[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
-    ("", "namespaces"): (LABEL, 63, NOT_LABEL),
-    ("", "services"): (SERVICE, 63, NOT_SERVICE),
-}
-PATH_SEGMENT_NAMES = frozenset(
-    ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-)
-
-
-@lru_cache(maxsize=4096)
-def name_faults(resource: Resource, name: str) -> tuple[str, ...]:
-    """What is wrong with an object's name: nothing, mostly."""
-    if resource[1] in PATH_SEGMENT_NAMES:
-        return tuple(f"may not contain '{c}'" for c in "/%" if c in name)
-    pattern, limit, text = NAME_RULES.get(
-        resource, (SUBDOMAIN, 253, NOT_SUBDOMAIN)
-    )
-    faults = []
-    if len(name) > limit:
-        faults.append(f"must be no more than {limit} characters")
-    if not pattern.fullmatch(name):
-        faults.append(text)
-    return tuple(faults)
-
-
-@lru_cache(maxsize=4096)
-def key_faults(key: str) -> tuple[str, ...]:
-    """What is wrong with a qualified name: a label, annotation or finalizer."""
-    prefix, slash, name = key.rpartition("/")
-    faults = []
-    if slash:
-        if not prefix:
-            faults.append("prefix part must be non-empty")
-        elif "/" in prefix:
-            return (
-                f"a qualified name {NOT_QUALIFIED} with an optional DNS subdomain "
-                "prefix and '/' (e.g. 'example.com/MyName')",
-            )
-        elif not SUBDOMAIN.fullmatch(prefix):
-            faults.append(f"prefix part {NOT_SUBDOMAIN}")
-    if not name:
-        faults.append("name part must be non-empty")
-    elif len(name) > 63:
-        faults.append("name part must be no more than 63 characters")
-    if not QUALIFIED.fullmatch(name):
-        faults.append(NOT_QUALIFIED)
-    return tuple(faults)
-
-
-@lru_cache(maxsize=4096)
-def value_faults(value: str) -> tuple[str, ...]:
-    """What is wrong with a label's value."""
-    faults = []
-    if len(value) > 63:
-        faults.append("must be no more than 63 characters")
-    if not LABEL_VALUE.fullmatch(value):
-        faults.append(NOT_LABEL_VALUE)
-    return tuple(faults)
-
-
-def _invalid(field: str, value: str, why: str) -> Fault:
-    return Fault(field, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {why}")
-
-
-def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
-    """What is wrong with labels, annotations, finalizers and owner references."""
-    for key, value in metadata.get("labels", {}).items():
-        for why in key_faults(key):
-            yield _invalid("metadata.labels", key, why)
-        for why in value_faults(value):
-            yield _invalid("metadata.labels", value, why)
-    # Annotation keys are checked in lower case, for the sake of old objects.
-    for key in metadata.get("annotations", ()):
-        for why in key_faults(key.lower()):
-            yield _invalid("metadata.annotations", key, why)
-    for reference in metadata.get("ownerReferences", ()):
-        yield from _reference_faults(reference)
-    for finalizer in metadata.get("finalizers", ()):
-        for why in key_faults(finalizer):
-            yield _invalid("metadata.finalizers", finalizer, why)
-
-
-def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:
-    for name, why in (
-        ("apiVersion", "version must not be empty"),
-        ("kind", "kind must not be empty"),
-        ("name", "name must not be empty"),
-        ("uid", "uid must not be empty"),
-    ):
-        if not reference.get(name):
-            yield _invalid(f"metadata.ownerReferences.{name}", "", why)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fnop.interpreters.cluster.crds import CRDS, established, registry_with
+from fnop.interpreters.cluster.crds import CRDS, establishing, registry_with
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import (
     Cluster,
@@ -19,6 +19,7 @@ from fnop.interpreters.cluster.store import (
     lookup,
     put,
     remove,
+    same,
     timestamp,
 )
 
@@ -44,16 +45,16 @@ def stored(
 def _crd_written(
     cluster: Cluster, key: Key, event: StoredEvent, now: float
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
-    """A CRD is established at once: a controller of infinite speed."""
+    """A CRD is established at once: by controllers of infinite speed."""
     crd, old = event.object, event.previous
-    cluster = replace(cluster, registry=registry_with(cluster.registry, crd, old))
-    if old is not None and crd["spec"] == old["spec"]:
+    if old is not None and same(crd["spec"], old["spec"]):
         return cluster, (event,)
-    after = established(crd, timestamp(now))
-    if after["status"] == crd.get("status"):
-        return cluster, (event,)
-    cluster, second = put(cluster, CRDS, key, after, crd)
-    return cluster, (event, second)
+    events = [event]
+    for state in establishing(crd, timestamp(now)):
+        cluster, event = put(cluster, CRDS, key, state, event.object)
+        events.append(event)
+    registry = registry_with(cluster.registry, crd, old)
+    return replace(cluster, registry=registry), tuple(events)
 
 
 def removed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.kinds import Registry, kinds_of_crd
@@ -11,8 +12,9 @@ __all__ = [
     "CLEANUP",
     "CRDS",
     "crd_defaults",
-    "established",
+    "establishing",
     "registry_with",
+    "terminating",
     "unseen_status",
 ]
 
@@ -49,38 +51,73 @@ def unseen_status(obj: Object) -> dict[str, Any]:
     }
 
 
-def established(obj: Object, moment: str) -> Object:
-    """The CRD as the naming and establishing controllers leave it."""
-    conditions = [
-        {
-            "type": "NamesAccepted",
-            "status": "True",
-            "lastTransitionTime": moment,
-            "reason": "NoConflicts",
-            "message": "no conflicts found",
-        },
-        {
-            "type": "Established",
-            "status": "True",
-            "lastTransitionTime": moment,
-            "reason": "InitialNamesAccepted",
-            "message": "the initial names have been accepted",
-        },
+def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+ACCEPTED = _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+INSTALLING = _condition(
+    "Established", "False", "Installing", "the initial names have been accepted"
+)
+ESTABLISHED = _condition(
+    "Established",
+    "True",
+    "InitialNamesAccepted",
+    "the initial names have been accepted",
+)
+TERMINATING = _condition(
+    "Terminating",
+    "True",
+    "InstanceDeletionInProgress",
+    "CustomResource deletion is in progress",
+)
+
+
+def establishing(obj: Object, moment: str) -> Iterator[Object]:
+    """The states through which the controllers lead a CRD that was written.
+
+    First the naming controller accepts the names, then the establishing
+    controller lets the kind be served.
+    """
+    status = obj.get("status") or {}
+    present = {c["type"]: c for c in status.get("conditions") or ()}
+    stored = [
+        version["name"] for version in obj["spec"]["versions"] if version["storage"]
     ]
-    stored = list(
-        dict.fromkeys(
-            [
-                *((obj.get("status") or {}).get("storedVersions") or ()),
-                *(v["name"] for v in obj["spec"]["versions"] if v["storage"]),
-            ]
-        )
-    )
-    status = {
-        "conditions": conditions,
-        "acceptedNames": obj["spec"]["names"],
-        "storedVersions": stored,
-    }
-    return {**obj, "status": status}
+    known = status.get("storedVersions") or ()
+    for wanted in ((ACCEPTED, INSTALLING), (ACCEPTED, ESTABLISHED)):
+        if wanted[1] is INSTALLING and "Established" in present:
+            continue
+        for condition in wanted:
+            present[condition["type"]] = _moved(present, condition, moment)
+        after = {
+            "conditions": list(present.values()),
+            "acceptedNames": obj["spec"]["names"],
+            "storedVersions": list(dict.fromkeys([*known, *stored])),
+        }
+        if after != status:
+            obj, status = {**obj, "status": after}, after
+            yield obj
+
+
+def _moved(
+    present: dict[str, dict[str, str]], wanted: dict[str, str], moment: str
+) -> dict[str, str]:
+    """A condition; its time moves only when its status flips."""
+    old = present.get(wanted["type"])
+    flipped = old is None or old["status"] != wanted["status"]
+    since = moment if old is None or flipped else old["lastTransitionTime"]
+    return {**wanted, "lastTransitionTime": since}
+
+
+def terminating(obj: Object, moment: str) -> Object:
+    """The CRD as its finalizing controller marks it; itself if that was done."""
+    status = obj.get("status") or {}
+    conditions = status.get("conditions") or []
+    if any(condition["type"] == "Terminating" for condition in conditions):
+        return obj
+    ending = {**TERMINATING, "lastTransitionTime": moment}
+    return {**obj, "status": {**status, "conditions": [*conditions, ending]}}
 
 
 def registry_with(registry: Registry, crd: Object, old: Object | None) -> Registry:

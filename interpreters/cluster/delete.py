@@ -11,9 +11,10 @@ from fnop.interpreters.cluster.commit import (
     removed,
     stored,
 )
+from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.crds import CLEANUP, CRDS
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.read import list_body, selected, served
+from fnop.interpreters.cluster.read import list_body, selected
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -32,9 +33,10 @@ from fnop.interpreters.cluster.store import (
     Object,
     StoredEvent,
     lookup,
+    same,
     timestamp,
 )
-from fnop.interpreters.cluster.write import Answer, same
+from fnop.interpreters.cluster.write import Answer
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = ["Options", "delete", "delete_collection", "deleted"]
@@ -69,7 +71,7 @@ def delete(cluster: Cluster, call: Call) -> Answer:
         return cluster, ApiResponse(200, obj), ()
     cluster, left, events = deleted(cluster, kind, call.key, options, call.now)
     if left is not None:
-        return cluster, ApiResponse(200, served(kind, left)), events
+        return cluster, ApiResponse(200, served(kind.api_version, left)), events
     return cluster, _farewell(kind, obj), events
 
 
@@ -214,12 +216,13 @@ def _marked(
         metadata["finalizers"] = finalizers
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = timestamp(now + grace)
-        metadata["deletionGracePeriodSeconds"] = grace
-        if "generation" in metadata:
-            # To be deleted is a change of the desired state.
-            metadata["generation"] += 1
+        # Namespaces and CRDs are marked by their own registries, without these.
+        if kind.resource not in (NAMESPACES, CRDS):
+            metadata["deletionGracePeriodSeconds"] = grace
+            if "generation" in metadata:
+                # To be deleted is a change of the desired state.
+                metadata["generation"] += 1
     if kind.resource == NAMESPACES:
-        metadata.pop("deletionGracePeriodSeconds", None)
         status = {**(obj.get("status") or {}), "phase": "Terminating"}
         return {**obj, "metadata": metadata, "status": status}
     return {**obj, "metadata": metadata}

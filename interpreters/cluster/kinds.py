@@ -8,9 +8,16 @@ from typing import Any, NamedTuple
 
 from pyrsistent import PMap, pmap
 
-from fnop.interpreters.cluster.schema import Schema, compile_schema
+from fnop.interpreters.cluster.schema import Schema, compile_root
 
-__all__ = ["Kind", "Registry", "Scale", "builtin_registry", "kinds_of_crd"]
+__all__ = [
+    "Kind",
+    "Registry",
+    "Scale",
+    "builtin_registry",
+    "kinds_of_crd",
+    "storage_of",
+]
 
 
 class Scale(NamedTuple):
@@ -46,6 +53,7 @@ class Kind:
     custom: bool = False
     served: bool = True
     storage: bool = True
+    storage_version: str = ""  # of custom kinds
     schema: Schema | None = None
 
     @property
@@ -56,7 +64,21 @@ class Kind:
     @property
     def resource(self) -> tuple[str, str]:
         """The key under which objects of all versions are stored together."""
-        return (self.group, self.plural)
+        return storage_of(self.group, self.plural)
+
+
+# Resources that are only another view of one that is stored elsewhere.
+VIEWS = {("events.k8s.io", "events"): ("", "events")}
+
+
+def storage_of(group: str, plural: str) -> tuple[str, str]:
+    """Under which resource the objects of a group and plural are stored.
+
+    >>> storage_of("events.k8s.io", "events")
+    ('', 'events')
+    """
+    path = (group, plural)
+    return VIEWS.get(path, path)
 
 
 class Registry(NamedTuple):
@@ -214,6 +236,7 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
     """The kinds that a CustomResourceDefinition defines, one per version."""
     spec = crd["spec"]
     names = spec["names"]
+    (storage,) = (version["name"] for version in spec["versions"] if version["storage"])
     return tuple(
         Kind(
             group=spec["group"],
@@ -233,7 +256,8 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             custom=True,
             served=bool(version["served"]),
             storage=bool(version["storage"]),
-            schema=compile_schema((version.get("schema") or {}).get("openAPIV3Schema")),
+            storage_version=storage,
+            schema=compile_root((version.get("schema") or {}).get("openAPIV3Schema")),
         )
         for version in spec["versions"]
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.selectors import selection_of
@@ -14,14 +15,7 @@ from fnop.interpreters.cluster.status import bad_request, not_found
 from fnop.interpreters.cluster.store import Cluster, Key, Object, lookup, shelf
 from fnop.interpreters.protocol import ApiResponse
 
-__all__ = ["get", "list_body", "list_objects", "selected", "served"]
-
-
-def served(kind: Kind, obj: Object) -> Object:
-    """A stored object in the version of the kind that was asked for."""
-    if obj["apiVersion"] == kind.api_version:
-        return obj
-    return {**obj, "apiVersion": kind.api_version}
+__all__ = ["get", "list_body", "list_objects", "selected"]
 
 
 def get(cluster: Cluster, call: Call) -> ApiResponse:
@@ -30,7 +24,7 @@ def get(cluster: Cluster, call: Call) -> ApiResponse:
     obj = lookup(cluster, kind.resource, call.key)
     if obj is None:
         raise not_found(kind.group, kind.plural, call.route.name or "")
-    return ApiResponse(200, served(kind, obj))
+    return ApiResponse(200, served(kind.api_version, obj))
 
 
 def selected(cluster: Cluster, call: Call) -> list[tuple[Key, Object]]:
@@ -69,12 +63,12 @@ def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, 
     metadata: dict[str, Any] = {"resourceVersion": str(cluster.version)}
     if kind.custom:
         metadata["continue"] = ""
-        items = [served(kind, obj) for obj in objects]
+        items = [served(kind.api_version, obj) for obj in objects]
     else:
         # Items of built-in lists do not repeat apiVersion and kind.
         items = [
-            {k: v for k, v in obj.items() if k != "kind" and k != "apiVersion"}
-            for obj in objects
+            {k: v for k, v in item.items() if k != "kind" and k != "apiVersion"}
+            for item in (served(kind.api_version, obj) for obj in objects)
         ]
     return {
         "apiVersion": kind.api_version,

@@ -145,16 +145,71 @@ def field_clauses(selector: str) -> tuple[FieldTest, ...] | None:
     )
 
 
+# Fields by which collections can be filtered, beside name and namespace.
+SELECTABLE: dict[tuple[str, str], frozenset[str]] = {
+    ("", "pods"): frozenset(
+        (
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        )
+    ),
+    ("", "events"): frozenset(
+        (
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        )
+    ),
+    ("", "namespaces"): frozenset(("status.phase",)),
+    ("", "nodes"): frozenset(("spec.unschedulable",)),
+    ("", "replicationcontrollers"): frozenset(("status.replicas",)),
+    ("", "secrets"): frozenset(("type",)),
+    ("apps", "replicasets"): frozenset(("status.replicas",)),
+    ("batch", "jobs"): frozenset(("status.successful",)),
+}
+EVERYWHERE = frozenset(("metadata.name", "metadata.namespace"))
+
+
 def selection_of(kind: Kind | None, query: Mapping[str, str]) -> Selection:
-    """The selection of a list, watch or collection delete; malformed → 400."""
+    """The selection of a list, watch or collection delete; malformed → 400.
+
+    Without a kind, which fields it knows is not checked.
+    """
     labels = label_clauses(query.get("labelSelector", ""))
     if labels is None:
-        raise bad_request(
-            f"unable to parse requirement: {query['labelSelector']}: not a selector"
-        )
+        text = query["labelSelector"]
+        raise bad_request(f"unable to parse requirement: invalid selector: {text}")
     fields = field_clauses(query.get("fieldSelector", ""))
     if fields is None:
-        raise bad_request(
-            f"invalid selector: '{query['fieldSelector']}'; can't understand it"
-        )
+        text = query["fieldSelector"]
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
+    if kind is not None:
+        for clause in fields:
+            _check_field(kind, ".".join(clause.path))
     return Selection(labels, fields)
+
+
+def _check_field(kind: Kind, name: str) -> None:
+    more = SELECTABLE.get(kind.resource, frozenset())
+    if name in EVERYWHERE or name in more:
+        return
+    if kind.custom or more:
+        raise bad_request(f"field label not supported: {name}")
+    raise bad_request(
+        f'"{name}" is not a known field selector: only "metadata.name", '
+        '"metadata.namespace"'
+    )

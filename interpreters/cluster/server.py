@@ -8,6 +8,7 @@ from fnop.interpreters.cluster.discovery import discover
 from fnop.interpreters.cluster.kinds import builtin_registry
 from fnop.interpreters.cluster.read import get, list_objects
 from fnop.interpreters.cluster.request import Call, call_of
+from fnop.interpreters.cluster.scale import answer_scale
 from fnop.interpreters.cluster.status import (
     Refusal,
     method_not_allowed,
@@ -62,6 +63,8 @@ def answer(
 def _dispatch(cluster: Cluster, call: Call) -> Answer:
     if call.route.subresource:
         _check_subresource(call)
+        if call.route.subresource == "scale":
+            return answer_scale(cluster, call)
     match call.request.method:
         case "GET" if call.route.name:
             return cluster, get(cluster, call), ()
@@ -83,7 +86,7 @@ def _dispatch(cluster: Cluster, call: Call) -> Answer:
 
 def _check_subresource(call: Call) -> None:
     kind, name = call.kind, call.route.subresource
-    if name == "status" and kind.status:
+    if (name == "status" and kind.status) or (name == "scale" and kind.scale):
         return
     if kind.custom:
         raise not_found(kind.group, kind.plural, call.route.name or "")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.read import selected, served
+from dataclasses import replace
+
+from fnop.interpreters.cluster.conversion import served
+from fnop.interpreters.cluster.kinds import storage_of
+from fnop.interpreters.cluster.read import selected
 from fnop.interpreters.cluster.request import Call, Route, call_of, route_of
 from fnop.interpreters.cluster.selectors import Selection, selection_of
 from fnop.interpreters.cluster.status import (
@@ -58,7 +61,7 @@ def _backlog(cluster: Cluster, request: ApiRequest) -> tuple[StoredEvent, ...]:
     if missed is None:
         floor = cluster.history.floor
         raise expired(f"too old resource version: {version} ({floor})")
-    seen = (_seen(call.route, call.kind, selection, event) for event in missed)
+    seen = (_seen(call.route, selection, event) for event in missed)
     return tuple(event for event in seen if event is not None)
 
 
@@ -68,7 +71,7 @@ def _present(cluster: Cluster, call: Call) -> list[StoredEvent]:
             "ADDED",
             call.kind.resource,
             key[0] or None,
-            served(call.kind, obj),
+            served(call.kind.api_version, obj),
             int(obj["metadata"]["resourceVersion"]),
         )
         for key, obj in selected(cluster, call)
@@ -84,8 +87,7 @@ def seen_by(request: ApiRequest, event: StoredEvent) -> StoredEvent | None:
     route = route_of(request.path)
     if route is None:
         return None
-    query = dict(request.query)
-    return _seen(route, None, selection_of(None, query), event)
+    return _seen(route, selection_of(None, dict(request.query)), event)
 
 
 def selects(request: ApiRequest, event: StoredEvent) -> bool:
@@ -93,47 +95,27 @@ def selects(request: ApiRequest, event: StoredEvent) -> bool:
     return seen_by(request, event) is not None
 
 
-def _seen(
-    route: Route, kind: Kind | None, selection: Selection, event: StoredEvent
-) -> StoredEvent | None:
-    if event.resource != (route.group, route.plural):
+def _seen(route: Route, selection: Selection, event: StoredEvent) -> StoredEvent | None:
+    if event.resource != storage_of(route.group, route.plural):
         return None
     if route.namespace is not None and event.namespace != route.namespace:
         return None
-    version = f"{route.group}/{route.version}" if route.group else route.version
-    if not selection.labels and not selection.fields:
-        return _versioned(event, version)
-    is_in = event.type != "DELETED" and selection.holds(event.object)
-    was_in = event.previous is not None and selection.holds(event.previous)
-    if is_in:
-        kind_of_event = "MODIFIED" if was_in else "ADDED"
-        shown = event.object
-    elif was_in and event.previous is not None:
-        kind_of_event = "DELETED"
-        shown = _at_version(event.previous, event.version)
-    else:
-        return None
-    return _versioned(
-        StoredEvent(
-            kind_of_event, event.resource, event.namespace, shown, event.version
-        ),
-        version,
-    )
+    api_version = f"{route.group}/{route.version}" if route.group else route.version
+    kind, obj = event.type, event.object
+    if selection.labels or selection.fields:
+        is_in = kind != "DELETED" and selection.holds(obj)
+        was_in = event.previous is not None and selection.holds(event.previous)
+        if not is_in and not was_in:
+            return None
+        kind = "DELETED" if not is_in else "MODIFIED" if was_in else "ADDED"
+        if not is_in and event.previous is not None:
+            # It is shown as it was last selected, at the version of the change.
+            obj = _at_version(event.previous, event.version)
+    obj = served(api_version, obj)
+    if kind == event.type and obj is event.object:
+        return event
+    return replace(event, type=kind, object=obj)
 
 
 def _at_version(obj: Object, version: int) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
-
-
-def _versioned(event: StoredEvent, api_version: str) -> StoredEvent:
-    if event.object["apiVersion"] == api_version:
-        return event
-    shown = {**event.object, "apiVersion": api_version}
-    return StoredEvent(
-        event.type,
-        event.resource,
-        event.namespace,
-        shown,
-        event.version,
-        event.previous,
-    )

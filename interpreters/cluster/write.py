@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
-from fnop.interpreters.cluster.body import decoded, metadata_faults, name_faults
+from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, removed, stored
+from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
 from fnop.interpreters.cluster.patch import patched
-from fnop.interpreters.cluster.read import served
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -35,11 +34,12 @@ from fnop.interpreters.cluster.store import (
     fresh_uid,
     lookup,
     name_suffix,
+    same,
     timestamp,
 )
 from fnop.interpreters.protocol import ApiResponse
 
-__all__ = ["Answer", "create", "patch", "update"]
+__all__ = ["Answer", "create", "patch", "replaced", "update"]
 
 Answer = tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]
 
@@ -71,9 +71,9 @@ def _create(cluster: Cluster, call: Call, obj: Object) -> Answer:
     if lookup(cluster, kind.resource, key) is not None:
         raise already_exists(kind.group, kind.plural, name)
     if call.dry_run:
-        return cluster, ApiResponse(201, obj), ()
-    cluster, events = stored(cluster, kind, key, obj, None, call.now)
-    return cluster, ApiResponse(201, served(kind, events[0].object)), events
+        return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
+    cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
+    return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
 
 
 def _not_creatable(kind: Kind) -> Exception:
@@ -125,7 +125,7 @@ def _born(cluster: Cluster, call: Call, obj: Object, namespace: str) -> Object:
     if kind.schema is not None:
         obj = kind.schema.filled(obj)
     if not kind.custom:
-        obj = defaulted(kind, obj)
+        obj = defaulted(kind, to_storage(kind, obj))
     return _with_fresh_status(kind, obj)
 
 
@@ -187,7 +187,17 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
 def _faults(kind: Kind, obj: Object) -> Iterator[Fault]:
     yield from metadata_faults(obj["metadata"])
     if kind.schema is not None:
-        yield from kind.schema.faults(obj)
+        yield from kind.schema.faults(obj, None)
+
+
+def _status_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
+    """Through `/status`, only status is checked; its messages begin there."""
+    schema = kind.schema.properties.get("status") if kind.schema else None
+    if schema is None or "status" not in obj:
+        return
+    for fault in schema.faults(obj["status"], None):
+        field = f"status.{fault.field}" if fault.field else "status"
+        yield Fault(field, fault.reason, fault.message)
 
 
 def update(cluster: Cluster, call: Call) -> Answer:
@@ -207,7 +217,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
         message = "Invalid value: 0: must be specified for an update"
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", message)
         raise invalid(kind.group, kind.plural, call.route.name, [fault])
-    return _replace(cluster, call, new, old)
+    return replaced(cluster, call, new, old)
 
 
 def _unnamed(kind: Kind) -> Exception:
@@ -223,9 +233,9 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         raise not_found(kind.group, kind.plural, name)
-    new = decoded(kind, apply_patch(served(kind, old)))
+    new = decoded(kind, apply_patch(served(kind.api_version, old)))
     _check_identity(call, new)
-    return _replace(cluster, call, new, old)
+    return replaced(cluster, call, new, old)
 
 
 def _check_identity(call: Call, new: Object) -> None:
@@ -270,26 +280,29 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
     raise conflict(kind.group, kind.plural, old["metadata"]["name"])
 
 
-def _replace(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
+def replaced(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
     """The common end of update and patch: `new` wants to take the place of `old`."""
     kind, key = call.kind, call.key
     _check_version(kind, new, old)
     new = _prepared(call, new, old)
-    faults = [*_update_faults(new, old), *_faults(kind, new)]
+    if call.route.subresource == "status":
+        faults = [*_update_faults(new, old), *_status_faults(kind, new)]
+    else:
+        faults = [*_update_faults(new, old), *_faults(kind, new)]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
-        return cluster, ApiResponse(200, new), ()
+        return cluster, ApiResponse(200, served(kind.api_version, new)), ()
     if _is_released(new):
         # The last finalizer is gone: the answer shows the new object at its old
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
-        return cluster, ApiResponse(200, new), events
+        return cluster, ApiResponse(200, served(kind.api_version, new)), events
     if same(new, old):
         # A write that changes nothing is none.
-        return cluster, ApiResponse(200, served(kind, old)), ()
+        return cluster, ApiResponse(200, served(kind.api_version, old)), ()
     cluster, events = stored(cluster, kind, key, new, old, call.now)
-    return cluster, ApiResponse(200, served(kind, events[0].object)), events
+    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
 
 
 def _is_released(obj: Object) -> bool:
@@ -306,31 +319,15 @@ def _is_released(obj: Object) -> bool:
     )
 
 
-def same(new: Any, old: Any) -> bool:
-    """Equal as JSON: to Python alone, true is 1.
-
-    >>> same({"a": True}, {"a": 1})
-    False
-    """
-    options = orjson.OPT_SORT_KEYS
-    return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
-        old, option=options
-    )
-
-
 def _prepared(call: Call, new: Object, old: Object) -> Object:
+    """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     if call.route.subresource == "status":
         new = _status_only(kind, new, old)
     elif kind.status:
         new = _status_kept(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
-    new = {
-        **new,
-        "apiVersion": old["apiVersion"],
-        "kind": kind.kind,
-        "metadata": metadata,
-    }
+    new = to_storage(kind, {**new, "kind": kind.kind, "metadata": metadata})
     if kind.schema is not None:
         new = kind.schema.filled(new)
     if not kind.custom:
