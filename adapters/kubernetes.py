@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -41,6 +42,7 @@ REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 # Rejected credentials are renewed at most this often.
 RENEWAL_SECONDS = 5.0
+FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
@@ -91,7 +93,7 @@ class KubernetesApi:
         try:
             async with self._slots:
                 response = await self._open(request, _REQUEST_TIMEOUT)
-                async with response:
+                with _hanging_up(response):
                     text = await response.read()
         except _FAILURES as problem:
             raise _unreachable(self.server, problem) from problem
@@ -110,7 +112,7 @@ class KubernetesApi:
         )
         try:
             response = await self._open(request, timeout)
-            async with response:
+            with _hanging_up(response):
                 if response.status != 200:
                     answer = _answer(self.server, response, await response.read())
                     raise StreamRefused(answer.status, _message(answer.body))
@@ -191,6 +193,7 @@ class _Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER,
         )
+        self._interrupted = False
         self._options: dict[str, Any] = {"allow_redirects": False}
         if proxy := configuration.proxy or _proxy_of_environment(self.server):
             self._options["proxy"] = proxy
@@ -209,18 +212,40 @@ class _Transport:
         elif configuration.username:
             headers["Authorization"] = configuration.get_basic_auth_token()
         query = f"?{_encoded(request.query)}" if request.query else ""
-        return await self._session.request(
-            request.method,
-            URL(f"{self.server}{request.path}{query}", encoded=True),
-            data=None if request.body is None else orjson.dumps(request.body),
-            headers=headers,
-            timeout=timeout,
-            **self._options,
-        )
+        try:
+            return await self._session.request(
+                request.method,
+                URL(f"{self.server}{request.path}{query}", encoded=True),
+                data=None if request.body is None else orjson.dumps(request.body),
+                headers=headers,
+                timeout=timeout,
+                **self._options,
+            )
+        except BaseException:
+            self._interrupted = True
+            raise
 
     async def close(self) -> None:
         await self._session.close()
         await self._rest.close()  # and the connector, which is its own
+        # Aborted connections end in the next turn of the loop.  Those of interrupted
+        # requests are saying good-bye in TLS, where nobody can see them finish.
+        await asyncio.sleep(FAREWELL_SECONDS if self._interrupted else 0)
+
+
+@contextmanager
+def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Free the connection; one that is left in the middle of a response is cut off.
+
+    It would be closed politely otherwise, which can take longer than the loop lives.
+    """
+    try:
+        yield
+    finally:
+        connection = response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        response.close()
 
 
 # --------------------------------------------------------------------- requests
