@@ -36,6 +36,7 @@ ALLOWED = {
         "returns",
         "uvloop",
         "yaml",
+        "yarl",
     },
 }
 
