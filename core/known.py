@@ -130,12 +130,15 @@ class Echo:
     """A version that this operator has written and the watch has not shown yet.
 
     `step` is when the response came: a listing begun after it is as good.
+    `passes` lets the object be reconciled all the same: after the finalizer, the
+    response alone is enough (R20).
     """
 
     version: str
     step: int
     deadline: float
     looking: bool = False
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,9 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
     if known.echo is not None and not at.stopping:
         if known.echo.deadline <= at.now.mono and not known.echo.looking:
             return Look()
-        return Rest(_earlier(waking, known.echo.deadline))
+        waking = _earlier(waking, known.echo.deadline)
+        if not known.echo.passes:
+            return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
         return Rest(_earlier(waking, work.outstanding_until))
     move = _change(at, known, work)

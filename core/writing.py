@@ -9,6 +9,7 @@ from __future__ import annotations
 from fnop.core.backoff import backoff_seconds
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
+from fnop.core.finalizers import Duty
 from fnop.core.fusion import Home, Writing, home_of, next_write, was_pruned
 from fnop.core.known import Echo, Known, Work
 from fnop.core.kubernetes_events import report_event
@@ -166,6 +167,8 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     if writing.ends:
         work = replace(work, cycle=None, progress={})
         known = replace(known, initial=False)
+    if writing.finalizer == Duty.ADD.value and known.echo is not None:
+        known = replace(known, echo=replace(known.echo, passes=True))
     kept = replace(known, work=None if work.is_over else work)
     turn.objects = turn.objects.set(key, kept)
     turn.due(key)
