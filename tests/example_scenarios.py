@@ -1,0 +1,360 @@
+"""What the examples do, as one table: for the simulated cluster and for a real one.
+
+A story is told in steps: somebody does something to the cluster, and then some
+expectations hold, at once or after a while.  A `World` is where it happens; how
+long "a while" may be is the world's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tests.simulations import manifests_of
+
+__all__ = ["STORIES", "Expectation", "Picture", "Step", "Story", "World", "unmet"]
+
+Manifest = dict[str, Any]
+MARKER = "fnop.dev/default"
+
+
+class Picture(Protocol):
+    """What can be seen of a cluster and an operator; kinds go by their plural."""
+
+    def get(self, kind: str, name: str) -> Manifest | None: ...
+
+    def objects(self, kind: str) -> list[Manifest]: ...
+
+    @property
+    def lines(self) -> list[str]:
+        """What the operator has logged."""
+        ...
+
+
+class World(Picture, Protocol):
+    """A cluster with an operator in it."""
+
+    def create(self, manifest: Manifest) -> None: ...
+
+    def edit(self, kind: str, name: str, change: Manifest) -> None: ...
+
+    def delete(self, kind: str, name: str) -> None: ...
+
+    def restart(self) -> None:
+        """Stop the operator in order, and start it again."""
+        ...
+
+    def expect(self, expectations: tuple[Expectation, ...]) -> None:
+        """Wait until all hold; fails if they do not."""
+        ...
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A sentence, and whether it is true."""
+
+    sentence: str
+    holds: Callable[[Picture], bool]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Somebody does something; then this is expected."""
+
+    does: Callable[[World], None]
+    expected: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True)
+class Story:
+    """One example; `failing` if a handler of it is meant to fail for good."""
+
+    example: str
+    steps: tuple[Step, ...]
+    failing: bool = False
+
+
+def unmet(expectations: tuple[Expectation, ...], picture: Picture) -> list[str]:
+    """The sentences that are not true."""
+    return [each.sentence for each in expectations if not each.holds(picture)]
+
+
+# -------------------------------------------------------------- what is done
+
+
+def create(example: str) -> Callable[[World], None]:
+    """Create the example's objects; its definition is there already."""
+
+    def does(world: World) -> None:
+        for manifest in manifests_of(example):
+            if manifest["kind"] != "CustomResourceDefinition":
+                world.create(manifest)
+
+    return does
+
+
+def edit(change: Manifest, kind: str = "fnopexamples") -> Callable[[World], None]:
+    return lambda world: world.edit(kind, "example-1", change)
+
+
+def delete(kind: str, name: str) -> Callable[[World], None]:
+    return lambda world: world.delete(kind, name)
+
+
+def restart(world: World) -> None:
+    world.restart()
+
+
+# ------------------------------------------------------------ what is expected
+
+
+def own_status(found: Manifest | None) -> Mapping[str, Any] | None:
+    """The status that handlers have written, without fnop's own field."""
+    if found is None:
+        return None
+    status = found.get("status") or {}
+    return {key: value for key, value in status.items() if key != MARKER}
+
+
+def status(expected: Mapping[str, Any]) -> Expectation:
+    return Expectation(
+        f"the status is {dict(expected)}",
+        lambda seen: own_status(seen.get("fnopexamples", "example-1")) == expected,
+    )
+
+
+def annotation(kind: str, name: str, key: str, value: str | None) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, name)
+        if found is None:
+            return False
+        return (found["metadata"].get("annotations") or {}).get(key) == value
+
+    return Expectation(f"{name} has the annotation {key}={value}", holds)
+
+
+def finalizers(*expected: str) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get("fnopexamples", "example-1")
+        return found is not None and (
+            found["metadata"].get("finalizers") or []
+        ) == list(expected)
+
+    return Expectation(f"the finalizers are {list(expected)}", holds)
+
+
+def gone(kind: str, name: str = "example-1") -> Expectation:
+    return Expectation(
+        f"{name} of {kind} is gone", lambda seen: seen.get(kind, name) is None
+    )
+
+
+def owned_pod(count: int) -> Expectation:
+    """So many pods, each owned by the example and labelled after it."""
+
+    def is_owned(pod: Manifest, parent: Manifest) -> bool:
+        meta = pod["metadata"]
+        (owner,) = meta.get("ownerReferences") or [{}]
+        return (
+            owner.get("uid") == parent["metadata"]["uid"]
+            and owner.get("kind") == "FnopExample"
+            and owner.get("controller") is True
+            and meta["labels"].get("somelabel") == "somevalue"
+            and meta["name"].startswith("example-1-")
+        )
+
+    def holds(seen: Picture) -> bool:
+        pods = seen.objects("pods")
+        parent = seen.get("fnopexamples", "example-1")
+        if parent is None or not pods:
+            return len(pods) == count
+        named = (own_status(parent) or {}).get("create_pod")
+        return (
+            len(pods) == count
+            and all(is_owned(pod, parent) for pod in pods)
+            and named == {"pod": pods[0]["metadata"]["name"]}
+        )
+
+    return Expectation(f"there are {count} pods of the example", holds)
+
+
+def events(*expected: tuple[str, str]) -> Expectation:
+    """The Kubernetes Events about the example, as type and reason."""
+
+    def holds(seen: Picture) -> bool:
+        about = [
+            (each["type"], each["reason"])
+            for each in seen.objects("events")
+            if each["involvedObject"]["kind"] == "FnopExample"
+            and each["involvedObject"].get("uid")
+        ]
+        return sorted(about) == sorted(expected)
+
+    return Expectation(f"the Kubernetes Events are {expected}", holds)
+
+
+def said(text: str, times: int | None = None) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = sum(text in line for line in seen.lines)
+        return found > 0 if times is None else found == times
+
+    often = "" if times is None else f" {times} times"
+    return Expectation(f"the log says {text!r}{often}", holds)
+
+
+# ------------------------------------------------------------------ the table
+
+MINIMAL = Story(
+    "01-minimal",
+    (
+        Step(
+            create("01-minimal"),
+            (
+                status({"create_fn": {"message": "example-1 shall run for 1m"}}),
+                finalizers(),
+                said("create handler create_fn succeeded", times=1),
+            ),
+        ),
+        Step(
+            edit({"spec": {"duration": "2m"}}),
+            (status({"create_fn": {"message": "example-1 shall run for 1m"}}),),
+        ),
+        Step(restart, (said("create handler create_fn succeeded", times=1),)),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+CHILDREN = Story(
+    "02-children",
+    (
+        Step(
+            create("02-children"),
+            (owned_pod(1), finalizers(), said("was seen")),
+        ),
+        Step(restart, (owned_pod(1), said("handler create_pod succeeded", times=1))),
+        # The cluster's garbage collector ends what the parent owned.
+        Step(
+            delete("fnopexamples", "example-1"),
+            (gone("fnopexamples"), owned_pod(0)),
+        ),
+    ),
+)
+
+EXCEPTIONS = Story(
+    "03-exceptions",
+    (
+        Step(
+            create("03-exceptions"),
+            (
+                status({"works_at_last": {"attempts": 4}}),
+                said("never_again failed for good: PermanentError", times=1),
+                said("works_at_last failed, again in 1 s", times=3),
+                said("gives_up failed, again in 1 s: RuntimeError", times=2),
+                said("gives_up failed for good after 3 attempts", times=1),
+                said("not_even_once failed for good: KeyError", times=1),
+            ),
+        ),
+        # What has failed for good is not tried again by the next process.
+        Step(
+            restart,
+            (
+                said("never_again failed for good", times=1),
+                said("gives_up failed for good", times=1),
+            ),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+    failing=True,
+)
+
+EVENTS = Story(
+    "04-events",
+    (
+        Step(
+            create("04-events"),
+            (
+                events(
+                    ("Normal", "Creating"),
+                    ("Warning", "OutOfPaper"),
+                    ("Normal", "Created"),
+                ),
+                status({}),
+            ),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+HANDLERS = Story(
+    "05-handlers",
+    (
+        Step(
+            create("05-handlers"),
+            (
+                status(
+                    {
+                        "seen": "create",
+                        "create_fn": {"field": "value"},
+                        # A null in a merge patch means "no such key".
+                        "field_fn/spec.field": {"new": "value"},
+                    }
+                ),
+                finalizers(MARKER),
+                said("the operator starts", times=1),
+            ),
+        ),
+        Step(
+            edit({"spec": {"field": "changed"}}),
+            (
+                status(
+                    {
+                        "seen": "create",
+                        "changed": ["spec.field"],
+                        "create_fn": {"field": "value"},
+                        "field_fn/spec.field": {"old": "value", "new": "changed"},
+                    }
+                ),
+                said("changed: spec.field", times=1),
+            ),
+        ),
+        Step(
+            restart,
+            (
+                status(
+                    {
+                        "seen": "resume",
+                        "changed": ["spec.field"],
+                        "create_fn": {"field": "value"},
+                        "field_fn/spec.field": {"old": "value", "new": "changed"},
+                    }
+                ),
+                said("the operator ends", times=1),
+                said("the operator starts", times=2),
+            ),
+        ),
+        Step(
+            delete("fnopexamples", "example-1"),
+            (gone("fnopexamples"), said("example-1 is cleaned up", times=1)),
+        ),
+    ),
+)
+
+PHASE = "example.fnop.dev/phase"
+
+SPIES = Story(
+    "08-event-spies",
+    (
+        Step(
+            create("08-event-spies"),
+            (
+                annotation("pods", "watched", PHASE, "Pending"),
+                annotation("pods", "ignored", PHASE, None),
+                said("always_fails failed, which is ignored: RuntimeError"),
+            ),
+        ),
+        Step(delete("pods", "watched"), (gone("pods", "watched"), said("DELETED: "))),
+    ),
+)
+
+STORIES = (MINIMAL, CHILDREN, EXCEPTIONS, EVENTS, HANDLERS, SPIES)
