@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.interpreters.cluster.crd_rules import check_crd_shape
+from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
@@ -27,6 +29,8 @@ def decoded(kind: Kind, body: Any) -> Object:
             f"{go_name(body)} into Go value of type struct"
         )
     _check_type(kind, body)
+    if kind.resource == CRDS:
+        check_crd_shape(body)
     return {**body, "metadata": _metadata(kind, body.get("metadata"))}
 
 

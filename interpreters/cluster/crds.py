@@ -24,30 +24,41 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def crd_defaults(obj: Object) -> Object:
-    """Names that follow from the kind, and the conversion strategy."""
+    """Names that follow from the kind, absent flags, the conversion strategy."""
     spec = obj.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+    if spec is None:
         return obj
-    names = spec["names"]
+    names = spec.get("names") or {}
     kind = names.get("kind") or ""
     full = {
         **names,
         "singular": names.get("singular") or kind.lower(),
         "listKind": names.get("listKind") or f"{kind}List",
     }
+    versions = [
+        {
+            **version,
+            "served": version.get("served") or False,
+            "storage": version.get("storage") or False,
+        }
+        for version in spec.get("versions") or ()
+    ]
     conversion = spec.get("conversion") or {"strategy": "None"}
-    return {**obj, "spec": {**spec, "names": full, "conversion": conversion}}
+    filled = {**spec, "names": full, "versions": versions, "conversion": conversion}
+    return {**obj, "spec": filled}
+
+
+def _stored_versions(obj: Object) -> list[str]:
+    versions = (obj.get("spec") or {}).get("versions") or ()
+    return [version.get("name", "") for version in versions if version["storage"]]
 
 
 def unseen_status(obj: Object) -> dict[str, Any]:
     """The status of a CRD that no controller has seen yet."""
-    stored = [
-        version["name"] for version in obj["spec"]["versions"] if version["storage"]
-    ]
     return {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
-        "storedVersions": stored,
+        "storedVersions": _stored_versions(obj),
     }
 
 
@@ -81,9 +92,7 @@ def establishing(obj: Object, moment: str) -> Iterator[Object]:
     """
     status = obj.get("status") or {}
     present = {c["type"]: c for c in status.get("conditions") or ()}
-    stored = [
-        version["name"] for version in obj["spec"]["versions"] if version["storage"]
-    ]
+    stored = _stored_versions(obj)
     known = status.get("storedVersions") or ()
     for wanted in ((ACCEPTED, INSTALLING), (ACCEPTED, ESTABLISHED)):
         if wanted[1] is INSTALLING and "Established" in present:

@@ -236,7 +236,7 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
     """The kinds that a CustomResourceDefinition defines, one per version."""
     spec = crd["spec"]
     names = spec["names"]
-    (storage,) = (version["name"] for version in spec["versions"] if version["storage"])
+    (storage,) = (v["name"] for v in spec["versions"] if v["storage"])
     return tuple(
         Kind(
             group=spec["group"],

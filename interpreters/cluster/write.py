@@ -9,6 +9,7 @@ from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.crd_rules import crd_faults, crd_update_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
@@ -51,8 +52,7 @@ def create(cluster: Cluster, call: Call) -> Answer:
         raise _not_creatable(kind)
     if (route.name and not kind.custom) or (kind.namespaced and not route.namespace):
         raise method_not_allowed()
-    obj = decoded(kind, call.request.body)
-    return _create(cluster, call, obj)
+    return _create(cluster, call, decoded(kind, call.request.body))
 
 
 def _create(cluster: Cluster, call: Call, obj: Object) -> Answer:
@@ -188,6 +188,8 @@ def _faults(kind: Kind, obj: Object) -> Iterator[Fault]:
     yield from metadata_faults(obj["metadata"])
     if kind.schema is not None:
         yield from kind.schema.faults(obj, None)
+    elif kind.resource == CRDS:
+        yield from crd_faults(obj)
 
 
 def _status_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
@@ -404,6 +406,8 @@ def _generation(kind: Kind, new: Object, old: Object) -> int:
 
 def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
     after, before = new["metadata"], old["metadata"]
+    if old["kind"] == "CustomResourceDefinition":
+        yield from crd_update_faults(new, old)
     if "deletionTimestamp" in before:
         yield from _late_finalizers(after, before)
     for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
