@@ -71,7 +71,7 @@ from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 from fnop.effects.values import canonical, read_only
 from fnop.effects.wire import digest_of, to_wire
 
-__all__ = ["answer_errand", "serve"]
+__all__ = ["answer_errand", "let_go", "serve"]
 
 # One pass over an object never needs more moves than this: a limit on everything.
 _MOVES_MAX = 64
@@ -92,7 +92,6 @@ def serve(turn: Turn, key: Key) -> None:
         if isinstance(move, Rest):
             if move.until is not None:
                 turn.due(key, move.until)
-            known.body.forget()
             return
         if turn.drives and isinstance(move, (GoOn, Spy, Begin, Cancel, Expire)):
             turn.due(key)
@@ -250,6 +249,13 @@ def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
         sightings=tuple(each for each in work.sightings if each is not sighting),
     )
     _go_on(turn, key, replace(known, work=work), invocation)
+
+
+def let_go(turn: Turn, key: Key, known: Known) -> None:
+    """Drop what is under way with an object that is not there any more."""
+    work = known.work or Work()
+    for each in (*work.running, *work.spying):
+        turn.program.live.drop(_live_key(key, each))
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
@@ -536,6 +542,7 @@ def _named(
 ) -> Address | Refused:
     resource = turn.catalogue.lookup(kind)
     if resource is None:
+        turn.rediscover()
         return Refused(404, f"the API server serves no kind {kind!r}", "NotFound")
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
@@ -546,6 +553,7 @@ def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
     resource = turn.catalogue.of_manifest(manifest)
     kind = f"{manifest['kind']} of {manifest['apiVersion']}"
     if resource is None:
+        turn.rediscover()
         return Refused(404, f"the API server serves no kind {kind}", "NotFound")
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:

@@ -116,8 +116,8 @@ def essence_of(body: Body) -> dict[str, Any]:
     {'spec': {'a': 1}}
     """
     essence = {key: value for key, value in body.data.items() if key not in _IDENTITY}
-    labels = body.meta.get("labels")
-    annotations = body.meta.get("annotations")
+    labels = body.mapping("labels")
+    annotations = body.mapping("annotations")
     if annotations:
         annotations = {
             key: value
@@ -134,7 +134,17 @@ def essence_of(body: Body) -> dict[str, Any]:
 
 
 def see(body: Body, observation: Observation) -> Seen:
-    """What there is to remember of this state of the object."""
+    """What there is to remember of this state of the object.
+
+    Computed once for a body: a pass over an object asks for it several times.
+    """
+    if body.seen is None or body.seen[0] is not observation:
+        body.seen = observation, _see(body, observation)
+    found: Seen = body.seen[1]
+    return found
+
+
+def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
     values: dict[Scope, Any] | None = {} if observation.keeps_old else None
     essence = essence_of(body) if () in observation.scopes else None

@@ -31,12 +31,14 @@ class Body:
     Malformed metadata reads as absent: bad input hurts only its own object.
     """
 
-    __slots__ = ("_data", "_meta", "_raw")
+    __slots__ = ("_data", "_meta", "_raw", "seen")
 
     def __init__(self, data: dict[str, Any] | None, raw: bytes | None = None) -> None:
         self._data = data
         self._raw = raw
         self._meta: dict[str, Any] | None = None
+        # A memo of what `last_seen.see` makes of it; no part of the value.
+        self.seen: tuple[Any, Any] | None = None
 
     @property
     def data(self) -> dict[str, Any]:
@@ -53,7 +55,7 @@ class Body:
     def forget(self) -> None:
         """Let go of the parsed form, which is only a cache of the bytes."""
         if self._raw is not None:
-            self._data = self._meta = None
+            self._data = self._meta = self.seen = None
 
     @property
     def meta(self) -> dict[str, Any]:

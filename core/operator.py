@@ -32,7 +32,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.known import Cycle, Known, Sighting, Work
-from fnop.core.lanes import answer_errand, serve
+from fnop.core.lanes import answer_errand, let_go, serve
 from fnop.core.last_seen import Seen, Stored, Unreadable, read_stored, see
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
@@ -75,6 +75,8 @@ def step(
     _advance_phase(turn)
     turn.enqueue()
     turn.set_alarm(_next_alarm(turn))
+    if isinstance(input, (ListItem, WatchEvent)):
+        input.body.forget()  # what is kept for long is kept as bytes
     return turn.close(), tuple(turn.commands)
 
 
@@ -418,6 +420,7 @@ def _observe(
 
 def _replaced(turn: Turn, key: Key, known: Known) -> None:
     """Another object has the name: what is under way was for the one before."""
+    let_go(turn, key, known)
     turn.objects = turn.objects.discard(key)
     turn.queue = turn.queue.discard(key)
 

@@ -112,6 +112,9 @@ NEW = State(
     0,
 )
 
+# Kinds that are missing are looked for again after so long.
+_REDISCOVER_SECONDS = 2.0
+
 _FIELDS = State.__slots__
 
 
@@ -258,6 +261,11 @@ class Turn:
         if self.fresh is not None:
             self.queue = self.queue.add(self.fresh, self.now.mono)
             self.fresh = None
+
+    def rediscover(self) -> None:
+        """A kind is missing that an effect names: look again, in a while."""
+        if self.discovery is None and self.discovery_due is None:
+            self.discovery_due = self.now.mono + _REDISCOVER_SECONDS
 
     def set_alarm(self, at: float | None) -> None:
         """Ring then, unless that is what the world was told already."""
