@@ -30,6 +30,8 @@ StreamKey = tuple[str, str]  # resource key, namespace ("" for all)
 # times in a row, has a version that the server does not say it cannot serve.
 _INSTANT = 1.0
 _INSTANT_ENDS_MAX = 3
+# A watch that stood for so long, even in silence, was well.
+_HEALTHY = 30.0
 
 
 class Phase(Enum):
@@ -99,7 +101,6 @@ def listed(stream: Stream, version: str) -> Stream:
         phase=Phase.WAITING,
         version=version,
         lists=stream.lists + 1,
-        failures=0,
         due=0.0,
         refusal=None,
     )
@@ -116,12 +117,12 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     410 says that the version is too old to be resumed from; an undecodable line
     would only come again.
     """
-    is_error = end.reason not in ("eof", "silent")
+    watched = now.mono - stream.opened_at if stream.phase is Phase.WATCHING else 0.0
     instant = (
         stream.phase is Phase.WATCHING
         and not stream.heard
         and end.reason == "eof"
-        and now.mono - stream.opened_at < _INSTANT
+        and watched < _INSTANT
     )
     instant_ends = stream.instant_ends + 1 if instant else 0
     relist = (
@@ -130,9 +131,12 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         or end.reason == "undecodable"
         or instant_ends >= _INSTANT_ENDS_MAX
     )
-    expired = end.status == 410 and stream.failures == 0
-    failures = stream.failures + 1 if (is_error and not expired) or instant else 0
-    wait = backoff_seconds(failures, jitter) if failures else 0.0
+    before = 0 if stream.heard or watched >= _HEALTHY else stream.failures
+    failed = instant or end.reason not in ("eof", "silent")
+    failures = before + 1 if failed else 0
+    # An expired version is no fault of the server's: list at once, the first time.
+    at_once = not failed or (end.status == 410 and failures == 1)
+    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     return replace(
         stream,
         phase=Phase.WAITING,
