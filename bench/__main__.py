@@ -110,7 +110,7 @@ def conclude(given: Options, results: Results) -> int:
         f"backlog of {given.objects} objects of {given.size} bytes{deleting}; "
         f"medians of {given.rounds} rounds; {loop} loop; {os.cpu_count()} cores\n"
     )
-    print(report.table(medians, verdicts))
+    print(report.table(medians, verdicts) if medians else "no contender finished")
     for name, reason in results.failures.items():
         print(f"\n{name} failed: {reason}")
     if given.json:

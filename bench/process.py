@@ -70,8 +70,9 @@ class Process:
         return await self.exited
 
     def last_words(self, lines: int = 5) -> str:
+        """The end of what it wrote to stderr, on lines of their own."""
         text = self.log.read_text(errors="replace")
-        return "\n".join(text.strip().splitlines()[-lines:])
+        return "".join(f"\n{line}" for line in text.strip().splitlines()[-lines:])
 
     def _wait(self) -> float:
         _, status, usage = os.wait4(self.popen.pid, 0)

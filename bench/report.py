@@ -96,7 +96,7 @@ def table(results: Mapping[str, Figures], kept: Iterable[Verdict]) -> str:
     floor = results.get(FLOOR, {})
     head = ["", *(f"{name} (x floor)" for name in results), "budget of fnop"]
     lines = [head, ["---", *("--:" for _ in results), "---"]]
-    for measure in next(iter(results.values()), {}):
+    for measure in next(iter(results.values())):
         cells = [_cell(r[measure], floor.get(measure)) for r in results.values()]
         lines.append([measure, *cells, budgets.get(measure, "")])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -94,8 +94,8 @@ async def _finished(
     if process.exited.done():
         working.cancel()
         code = process.popen.returncode
-        raise Failed(f"exited early, with status {code}\n{process.last_words()}")
+        raise Failed(f"exited early, with status {code}{process.last_words()}")
     if not working.done():
         working.cancel()
-        raise Failed(f"not done after {DEADLINE:.0f} s\n{process.last_words()}")
+        raise Failed(f"not done after {DEADLINE:.0f} s{process.last_words()}")
     return working.result()

@@ -99,10 +99,6 @@ def test_the_table_shows_ratios_and_verdicts() -> None:
     ) in text.splitlines()
 
 
-def test_the_table_of_nothing_is_only_its_head() -> None:
-    assert len(table({}, []).splitlines()) == 2
-
-
 NEW: Json = {"metadata": {"resourceVersion": "7"}, "spec": {"number": 4}}
 DONE: Json = {**NEW, "status": {"create": {"doubled": 8}}}
 MINE = {"resourceVersion": "7", "finalizers": [floor.FINALIZER, "other"]}
