@@ -1,0 +1,196 @@
+"""The list-watch machine: what comes after each way in which a stream can end."""
+
+from dataclasses import replace
+
+import pytest
+
+from fnop.core.backoff import BACKOFF_SECONDS
+from fnop.core.commands import ListPage, Watch
+from fnop.core.inputs import StreamEnded
+from fnop.core.now import Now
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.core.watcher import Phase, Stream, ended, listed, opened, reopened
+
+PODS = Resource("", "v1", "pods", "Pod")
+SETTINGS = Settings()
+LONG_AGO, AT = 1000.0, Now(5000.0, 2000.0)
+
+
+def listing() -> Stream:
+    stream, _ = opened(Stream(PODS, "ns"), 1, 7, Now(4000.0, LONG_AGO), SETTINGS)
+    return stream
+
+
+def watching(*, heard: bool = True, since: float = LONG_AGO) -> Stream:
+    fresh = listed(listing(), "100")
+    stream, _ = opened(fresh, 2, 8, Now(4000.0, since), SETTINGS)
+    return reopened(stream, "105") if heard else stream
+
+
+def end(reason: str, status: int | None = None) -> StreamEnded:
+    return StreamEnded(2, reason, status, "words")
+
+
+# --------------------------------------------------------------------- opening
+
+
+def test_without_a_version_a_stream_lists() -> None:
+    stream, command = opened(Stream(PODS, "ns"), 1, 7, AT, SETTINGS)
+    assert command == ListPage(1, PODS, "ns", SETTINGS.list_page_limit)
+    assert (stream.phase, stream.id, stream.begun) == (Phase.LISTING, 1, 7)
+
+
+def test_with_a_version_it_watches_from_there() -> None:
+    stream, command = opened(listed(listing(), "100"), 2, 8, AT, SETTINGS)
+    assert isinstance(command, Watch)
+    assert (command.stream, command.version) == (2, "100")
+    assert command.silence_seconds > command.timeout_seconds
+    assert (stream.phase, stream.lists) == (Phase.WATCHING, 1)
+    assert stream.begun == 7, "a watch is no listing"
+
+
+def test_a_line_moves_the_version_from_which_it_resumes() -> None:
+    stream = replace(watching(heard=False), failures=3, instant_ends=2)
+    assert stream.version == "100"
+    stream = reopened(stream, "101")
+    assert (stream.version, stream.failures, stream.instant_ends) == ("101", 0, 0)
+
+
+# ---------------------------------------------------------------------- ending
+
+# reason, HTTP status → whether it lists anew, and whether it waits before.
+WATCH_ENDS = [
+    ("eof", None, False, False),
+    ("silent", None, False, False),
+    ("unreachable", None, False, True),
+    ("undecodable", None, True, True),
+    ("refused", 401, False, True),
+    ("refused", 403, False, True),
+    ("refused", 404, True, True),
+    ("refused", 410, True, False),
+    ("refused", 429, False, True),
+    ("refused", 500, False, True),
+    ("refused", 503, False, True),
+    ("eof", 410, True, False),  # an ERROR line within the watch
+]
+
+
+@pytest.mark.parametrize(("reason", "status", "relists", "waits"), WATCH_ENDS)
+def test_the_end_of_a_watch(
+    reason: str, status: int | None, relists: bool, waits: bool
+) -> None:
+    after = ended(watching(), end(reason, status), AT, 0.0)
+    assert after.phase is Phase.WAITING
+    assert after.version == (None if relists else "105")
+    assert after.due == AT.mono + (BACKOFF_SECONDS[0] if waits else 0.0)
+    _, command = opened(after, 3, 9, AT, SETTINGS)
+    assert isinstance(command, ListPage if relists else Watch)
+
+
+@pytest.mark.parametrize("status", [None, 401, 403, 404, 410, 500])
+@pytest.mark.parametrize("reason", ["refused", "unreachable", "undecodable"])
+def test_a_listing_that_breaks_is_begun_anew(reason: str, status: int | None) -> None:
+    after = ended(listing(), end(reason, status), AT, 0.0)
+    assert after.phase is Phase.WAITING
+    assert after.version is None
+    assert after.lists == 0
+    # 410: the continue token has expired, and a fresh listing is all it needs.
+    assert after.due == AT.mono + (0.0 if status == 410 else BACKOFF_SECONDS[0])
+
+
+@pytest.mark.parametrize("reason", ["refused", "unreachable", "undecodable"])
+def test_failures_in_a_row_wait_longer_and_longer(reason: str) -> None:
+    stream, waits = listing(), []
+    for number in range(12):
+        stream = ended(stream, end(reason, 500), AT, 0.0)
+        waits.append(stream.due - AT.mono)
+        stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+    assert waits == [*BACKOFF_SECONDS, 30.0, 30.0, 30.0]
+
+
+def test_jitter_spreads_the_tries() -> None:
+    waits = [
+        ended(listing(), end("unreachable"), AT, jitter).due - AT.mono
+        for jitter in (0.0, 0.5, 1.0)
+    ]
+    assert waits == sorted(set(waits))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_is_kept_until_a_listing_succeeds(status: int) -> None:
+    after = ended(listing(), end("refused", status), AT, 0.0)
+    assert after.refusal == "words"
+    again, _ = opened(after, 3, 9, AT, SETTINGS)
+    assert listed(again, "1").refusal is None
+
+
+def test_a_listing_that_succeeds_is_watched_at_once() -> None:
+    broken = ended(listing(), end("unreachable"), AT, 0.0)
+    again, _ = opened(broken, 3, 9, AT, SETTINGS)
+    fine = listed(again, "100")
+    assert (fine.due, fine.lists) == (0.0, 1)
+
+
+def test_the_first_line_that_is_heard_forgets_the_failures_before() -> None:
+    broken = ended(listing(), end("unreachable"), AT, 0.0)
+    again, _ = opened(broken, 3, 9, AT, SETTINGS)
+    watched, _ = opened(listed(again, "100"), 4, 9, AT, SETTINGS)
+    assert watched.failures == 1, "a listing alone proves nothing about the watch"
+    assert reopened(watched, "101").failures == 0
+
+
+# ----------------------------------------------- R31: when is a version of no use?
+
+
+def test_r31_idle_watches_that_end_are_resumed_for_ever() -> None:
+    """An idle kind ends every few minutes without a line: that is its usual life."""
+    stream = watching(heard=False)
+    for number in range(10):
+        stream = ended(stream, end("eof"), AT, 0.0)
+        assert stream.version == "100"
+        assert stream.due == AT.mono
+        stream, _ = opened(stream, 3 + number, 9, Now(4000.0, LONG_AGO), SETTINGS)
+
+
+def test_r31_three_instant_ends_in_a_row_list_anew() -> None:
+    stream, versions, waits = watching(heard=False, since=AT.mono), [], []
+    for number in range(3):
+        stream = ended(stream, end("eof"), AT, 0.0)
+        versions.append(stream.version)
+        waits.append(stream.due - AT.mono)
+        if stream.version is not None:
+            stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+    assert versions == ["100", "100", None]
+    assert waits == list(BACKOFF_SECONDS[:3]), "an instant end is answered by waiting"
+
+
+def test_r31_a_line_between_instant_ends_begins_the_count_anew() -> None:
+    stream = watching(heard=False, since=AT.mono)
+    for number in range(6):
+        stream = ended(stream, end("eof"), AT, 0.0)
+        assert stream.version is not None
+        stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+        if number % 2:
+            stream = reopened(stream, "106")
+
+
+def test_r31_silence_means_reconnect_and_not_broken() -> None:
+    stream = watching()
+    for number in range(10):
+        stream = ended(stream, end("silent"), AT, 0.0)
+        assert (stream.version, stream.failures) == ("105", 0)
+        stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+
+
+def test_r31_fresh_versions_that_are_always_gone_are_not_listed_without_end() -> None:
+    """A server that says 410 to each version of its own is not asked in a loop."""
+    stream, waits = watching(heard=False), []
+    for number in range(4):
+        stream = ended(stream, end("refused", 410), AT, 0.0)
+        waits.append(stream.due - AT.mono)
+        stream, _ = opened(stream, 10 + number, 9, AT, SETTINGS)
+        assert stream.phase is Phase.LISTING
+        stream, _ = opened(listed(stream, "100"), 20 + number, 9, AT, SETTINGS)
+    assert waits[0] == 0.0, "the first time it is an ordinary expiry"
+    assert all(wait > 0 for wait in waits[1:]), waits
