@@ -339,10 +339,11 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
     given = response.headers.get("Retry-After")
     if given is not None and given.isdecimal():
         return float(given)
-    if response.status < 400 or not isinstance(body, dict):
+    details = body.get("details") if isinstance(body, dict) else None
+    if response.status < 400 or not isinstance(details, dict):
         return None
-    seconds = (body.get("details") or {}).get("retryAfterSeconds")
-    return float(seconds) if seconds else None
+    seconds = details.get("retryAfterSeconds")
+    return float(seconds) if isinstance(seconds, int) and seconds else None
 
 
 def _message(body: Any) -> str:
