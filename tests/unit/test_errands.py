@@ -1,0 +1,303 @@
+"""One effect, several requests: the table of fnop.core.errands, cell by cell."""
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.errands import Address, Errand, errand_for, proceed
+from fnop.core.now import Now
+from fnop.core.resources import Resource
+from fnop.effects import (
+    Answer,
+    Applied,
+    Apply,
+    Call,
+    Conflict,
+    Create,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Random,
+    Refused,
+    Target,
+    Unknown,
+    Unreachable,
+)
+
+NOW = Now(1000.0, 50.0)
+PODS = Resource("", "v1", "pods", "Pod", subresources=("status",))
+PLAIN = Resource("", "v1", "configmaps", "ConfigMap")
+AT = Address(PODS, "ns", "p")
+TARGET = Target("pods", "p")
+POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+OURS: dict[str, Any] = {
+    **POD,
+    "metadata": {"name": "p", "ownerReferences": [{"uid": "u"}]},
+}
+THEIRS = POD
+
+ADOPT, CREATE, APPLY = fnop.adopt(POD), Create(POD), Apply(POD)
+PATCH, DELETE = fnop.patch(TARGET, labels={"a": "1"}), Delete(TARGET)
+GET, LIST, CALL, RANDOM = Get(TARGET), List("pods"), Call("m:f", {}), Random(4)
+LABELLED = {"metadata": {"labels": {"a": "1"}}}
+UNLABELLED: dict[str, Any] = {"metadata": {"labels": {}}}
+
+WRITES: list[Effect] = [ADOPT, CREATE, APPLY, PATCH]
+REQUESTS: list[Effect] = [*WRITES, DELETE, GET, LIST]
+OUTSIDE: list[Effect] = [CALL, RANDOM]
+
+
+def begun(effect: Effect, at: Address = AT) -> Errand:
+    manifest = OURS if effect is ADOPT else None
+    return errand_for(effect, at, manifest=manifest, owner_uid="u")
+
+
+def after(effect: Effect, *outcomes: Outcome) -> Errand | Outcome:
+    """How an errand stands after these answers."""
+    errand = begun(effect)
+    for outcome in outcomes[:-1]:
+        found = proceed(errand, outcome, NOW, 0.0)
+        assert isinstance(found, Errand), f"{outcome} has ended it: {found}"
+        errand = found
+    return proceed(errand, outcomes[-1], NOW, 0.0)
+
+
+def going_on(effect: Effect, *outcomes: Outcome) -> Errand:
+    found = after(effect, *outcomes)
+    assert isinstance(found, Errand), found
+    assert found.id is None
+    return found
+
+
+def is_due(errand: Errand) -> bool:
+    return errand.due is not None and errand.due <= NOW.mono
+
+
+def named(effect: Effect) -> str:
+    return effect.kind
+
+
+# --------------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("effect", [*REQUESTS, *OUTSIDE], ids=named)
+@pytest.mark.parametrize("answer", [Applied({"a": 1}), Answer([1]), Refused(403, "no")])
+def test_a_clear_answer_is_the_answer(effect: Effect, answer: Outcome) -> None:
+    assert after(effect, answer) == answer
+
+
+def test_what_a_call_answers_is_final_whatever_it_is() -> None:
+    for answer in (Raised("E", "m"), Unknown("?"), Unreachable("!"), Refused(501, "x")):
+        assert after(CALL, answer) == answer
+
+
+@pytest.mark.parametrize("effect", [CREATE, APPLY, PATCH, DELETE], ids=named)
+def test_a_conflict_is_an_answer(effect: Effect) -> None:
+    assert after(effect, Conflict("c", "AlreadyExists")) == Conflict(
+        "c", "AlreadyExists"
+    )
+
+
+@pytest.mark.parametrize("effect", [CREATE, ADOPT], ids=named)
+def test_creating_in_a_namespace_that_is_not_there_is_refused(effect: Effect) -> None:
+    assert after(effect, Missing("namespaces x not found")) == Refused(
+        404, "namespaces x not found", "NotFound"
+    )
+
+
+@pytest.mark.parametrize("effect", [PATCH, DELETE, GET], ids=named)
+def test_what_is_missing_is_missing(effect: Effect) -> None:
+    assert after(effect, Missing("gone")) == Missing("gone")
+
+
+# --------------------------------------------- R28: nobody knows → look, then decide
+
+
+@pytest.mark.parametrize("effect", WRITES, ids=named)
+def test_r28_an_unknown_write_is_looked_at_at_once(effect: Effect) -> None:
+    found = going_on(effect, Unknown("?"))
+    assert found.looking
+    assert is_due(found)
+    assert isinstance(found.request.effect, Get)
+    assert found.request.address == AT
+
+
+@pytest.mark.parametrize(
+    ("effect", "shown"),
+    [(CREATE, POD), (PATCH, LABELLED), (ADOPT, OURS)],
+    ids=["Create", "Patch", "Adopt"],
+)
+def test_r28_what_the_look_shows_is_done(effect: Effect, shown: Any) -> None:
+    assert after(effect, Unknown("?"), Applied(shown)) == Applied(shown)
+
+
+@pytest.mark.parametrize(
+    ("effect", "answer"),
+    [
+        (CREATE, Missing("no")),
+        (ADOPT, Missing("no")),
+        (APPLY, Missing("no")),
+        (APPLY, Applied(POD)),  # applying again is no harm
+        (PATCH, Applied(UNLABELLED)),
+    ],
+    ids=["Create", "Adopt", "Apply-missing", "Apply-found", "Patch"],
+)
+def test_r28_what_the_look_does_not_show_is_sent_again(
+    effect: Effect, answer: Outcome
+) -> None:
+    found = going_on(effect, Unknown("?"), answer)
+    assert not found.looking
+    assert is_due(found)
+    assert found.request == begun(effect).request
+
+
+def test_r28_a_patched_object_that_is_gone_is_missing() -> None:
+    assert after(PATCH, Unknown("?"), Missing("no")) == Missing("no")
+
+
+def test_r28_json_operations_are_sent_again_for_they_may_do_nothing_twice() -> None:
+    """Whether a JSON patch was applied cannot be seen: the server tells."""
+    steps = fnop.patch(TARGET, json=[{"op": "add", "path": "/spec/a", "value": 1}])
+    assert not going_on(steps, Unknown("?"), Applied(LABELLED)).looking
+
+
+@pytest.mark.parametrize("effect", [DELETE, GET, LIST, RANDOM], ids=named)
+def test_r28_what_can_be_repeated_is_repeated_after_a_while(effect: Effect) -> None:
+    found = going_on(effect, Unknown("?"))
+    assert not found.looking
+    assert found.due is not None
+    assert found.due > NOW.mono
+
+
+@pytest.mark.parametrize("effect", WRITES, ids=named)
+def test_r28_a_look_that_fails_is_repeated_and_never_taken_for_an_answer(
+    effect: Effect,
+) -> None:
+    for failed in (Unknown("?"), Unreachable("!")):
+        found = going_on(effect, Unknown("?"), failed)
+        assert found.looking
+        assert found.due is not None
+        assert found.due > NOW.mono
+
+
+def test_r28_both_parts_of_a_split_patch_are_sent_whatever_was_looked_up() -> None:
+    """The main part was applied, its answer lost: the status part still goes."""
+    both = fnop.patch(TARGET, labels={"a": "1"}, status={"phase": "Ready"})
+    found = going_on(both, Unknown("?"), Applied(LABELLED))
+    assert not found.looking
+    assert found.request.effect == Patch(
+        TARGET, {"status": {"phase": "Ready"}}, (), "status"
+    )
+
+
+def test_only_a_call_may_answer_unknown() -> None:
+    effects: list[Effect] = [*REQUESTS, RANDOM]
+    for effect in effects:
+        errand = begun(effect)
+        for _ in range(40):
+            found = proceed(errand, Unknown("?"), NOW, 0.0)
+            if not isinstance(found, Errand):
+                break
+            errand = found
+        assert isinstance(found, Unreachable), (effect, found)
+
+
+# ------------------------------------------------------------------ unreachable
+
+
+@pytest.mark.parametrize("effect", REQUESTS, ids=named)
+def test_what_was_not_done_is_tried_again_and_at_last_given_up(effect: Effect) -> None:
+    errand, waits = begun(effect), []
+    while True:
+        found = proceed(errand, Unreachable("no network"), NOW, 0.0)
+        if not isinstance(found, Errand):
+            break
+        assert found.due is not None
+        waits.append(found.due - NOW.mono)
+        errand = found
+    assert found == Unreachable("no network")
+    assert waits == sorted(waits)
+    assert len(waits) == 7
+
+
+def test_the_server_s_word_on_when_to_come_back_is_kept() -> None:
+    found = going_on(GET, Unreachable("busy", 30.0))
+    assert found.due == NOW.mono + 30.0
+
+
+# ---------------------------------------------------------------------- adopting
+
+TAKEN = Conflict("pods p already exists", "AlreadyExists")
+
+
+def test_r10_a_name_that_is_taken_is_looked_at() -> None:
+    found = going_on(ADOPT, TAKEN)
+    assert found.looking
+    assert is_due(found)
+
+
+def test_r10_a_child_that_is_ours_already_is_a_success() -> None:
+    assert after(ADOPT, TAKEN, Applied(OURS)) == Applied(OURS)
+
+
+def test_r10_somebody_else_s_object_is_a_conflict_and_never_taken_over() -> None:
+    found = after(ADOPT, TAKEN, Applied(THEIRS))
+    assert isinstance(found, Conflict)
+    assert found.reason == "NotOurs"
+    assert "give the child another name" in found.message
+
+
+def test_r10_a_child_that_is_ending_is_waited_for() -> None:
+    meta = {**OURS["metadata"], "deletionTimestamp": "t"}
+    found = going_on(ADOPT, TAKEN, Applied({"kind": "Pod", "metadata": meta}))
+    assert not found.looking
+    assert found.due == NOW.mono + 1.0
+    assert found.request == begun(ADOPT).request
+
+
+def test_r10_a_child_that_is_gone_by_then_is_created() -> None:
+    assert not going_on(ADOPT, TAKEN, Missing("gone")).looking
+
+
+# ------------------------------------------------------------- status endpoints
+
+BOTH = fnop.patch(TARGET, labels={"a": "1"}, status={"phase": "Ready"})
+
+
+def test_a_patch_of_both_endpoints_is_two_requests() -> None:
+    errand = begun(BOTH)
+    assert [request.effect for request in errand.requests] == [
+        Patch(TARGET, {"metadata": {"labels": {"a": "1"}}}),
+        Patch(TARGET, {"status": {"phase": "Ready"}}, (), "status"),
+    ]
+    second = going_on(BOTH, Applied(LABELLED))
+    assert is_due(second)
+    done = Applied({"status": {"phase": "Ready"}})
+    assert proceed(second, done, NOW, 0.0) == done
+
+
+def test_the_second_part_is_not_sent_when_the_first_was_refused() -> None:
+    assert after(BOTH, Refused(422, "bad")) == Refused(422, "bad")
+
+
+@pytest.mark.parametrize(
+    ("patch", "at", "subresource"),
+    [
+        (fnop.patch(TARGET, status={"a": 1}), AT, "status"),
+        (fnop.patch(TARGET, status={"a": 1}), Address(PLAIN, "ns", "p"), None),
+        (fnop.patch(TARGET, labels={"a": "1"}), AT, None),
+        (fnop.patch(TARGET, subresource="scale", spec={"a": 1}), AT, "scale"),
+    ],
+)
+def test_a_patch_of_one_endpoint_is_one_request(
+    patch: Patch, at: Address, subresource: str | None
+) -> None:
+    (request,) = begun(patch, at).requests
+    assert isinstance(request.effect, Patch)
+    assert request.effect.subresource == subresource

@@ -1,0 +1,183 @@
+"""What the end of an attempt means: the error table, row by row."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fnop.core.errors import ErrorsMode
+from fnop.core.now import Now
+from fnop.core.progress import (
+    Failure,
+    Judgement,
+    Progress,
+    judge_again,
+    judge_failure,
+    progress_from_json,
+    progress_to_json,
+    succeeded,
+)
+
+BEGUN = Progress("create:1:abc", retries=0, started=1000.0)
+NOW = Now(1010.0, 10.0)  # the first attempt was ten seconds ago
+TEMPORARY = Failure("TemporaryError", "later", temporary=5.0)
+PERMANENT = Failure("PermanentError", "never", permanent=True)
+ARBITRARY = Failure("ValueError", "what?")
+
+
+def judged(failure: Failure, progress: Progress = BEGUN, **options: Any) -> Judgement:
+    given: dict[str, Any] = {
+        "errors": ErrorsMode.TEMPORARY,
+        "timeout": None,
+        "retries": None,
+        "backoff": 60.0,
+    }
+    return judge_failure(progress, failure, NOW, **(given | options))
+
+
+MODES = [
+    # failure, mode → finished, level, the next attempt in seconds
+    (ARBITRARY, ErrorsMode.TEMPORARY, None, "error", 60.0),
+    (ARBITRARY, ErrorsMode.PERMANENT, "failure", "error", None),
+    (ARBITRARY, ErrorsMode.IGNORED, "success", "warning", None),
+    (TEMPORARY, ErrorsMode.TEMPORARY, None, "warning", 5.0),
+    (TEMPORARY, ErrorsMode.PERMANENT, None, "warning", 5.0),
+    (TEMPORARY, ErrorsMode.IGNORED, None, "warning", 5.0),
+    (PERMANENT, ErrorsMode.TEMPORARY, "failure", "error", None),
+    (PERMANENT, ErrorsMode.PERMANENT, "failure", "error", None),
+    (PERMANENT, ErrorsMode.IGNORED, "failure", "error", None),
+]
+
+
+@pytest.mark.parametrize(("failure", "mode", "finished", "level", "delay"), MODES)
+def test_the_author_decides_and_then_the_mode(
+    failure: Failure,
+    mode: ErrorsMode,
+    finished: str | None,
+    level: str,
+    delay: float | None,
+) -> None:
+    found = judged(failure, errors=mode)
+    assert (found.progress.finished, found.level) == (finished, level)
+    assert found.progress.retries == 1, "an attempt is an attempt"
+    if delay is None:
+        assert (found.progress.until, found.progress.due) == (None, None)
+    else:
+        assert found.progress.until == NOW.wall + delay
+        assert found.progress.due == NOW.mono + delay
+        assert found.progress.due_at(NOW) == NOW.mono + delay
+
+
+def test_a_delay_of_nothing_is_due_at_once() -> None:
+    at_once = Failure("TemporaryError", "", temporary=0.0)
+    assert judged(at_once).progress.due_at(NOW) == NOW.mono
+
+
+def test_retries_count_attempts() -> None:
+    """`retries=3` means three attempts in all."""
+    progress, attempts = BEGUN, 0
+    while not progress.is_finished:
+        attempts += 1
+        progress = judged(ARBITRARY, progress, retries=3).progress
+    assert (attempts, progress.finished) == (3, "failure")
+
+
+@pytest.mark.parametrize("failure", [TEMPORARY, ARBITRARY])
+def test_the_last_retry_is_said_to_be_the_last(failure: Failure) -> None:
+    found = judged(failure, replace(BEGUN, retries=1), retries=2)
+    assert found.line.startswith("failed for good after 2 attempts")
+    assert found.level == "error"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "ends"), [(10.0, True), (15.0, True), (15.5, False), (100.0, False)]
+)
+def test_a_retry_that_could_not_take_place_is_not_waited_for(
+    timeout: float, ends: bool
+) -> None:
+    """Ten seconds have passed, and the next attempt would be in five."""
+    found = judged(TEMPORARY, timeout=timeout)
+    assert found.progress.is_finished is ends
+    assert ("timed out" in found.line) is ends
+
+
+def test_an_ignored_error_is_no_matter_of_timeouts() -> None:
+    found = judged(ARBITRARY, errors=ErrorsMode.IGNORED, timeout=1.0, retries=1)
+    assert found.progress.finished == "success"
+
+
+def test_e65_the_clock_of_a_timeout_starts_with_the_first_attempt() -> None:
+    waiting = Progress("create:1:abc")
+    assert not judged(TEMPORARY, waiting, timeout=6.0).progress.is_finished
+    again = judge_again(waiting, NOW, after=5.0, because="", timeout=6.0)
+    assert not again.progress.is_finished
+
+
+def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
+    progress = replace(BEGUN, retries=2)
+    found = judge_again(progress, NOW, after=5.0, because="not yet", timeout=None)
+    assert found.progress.retries == 2
+    assert (found.level, found.line) == ("info", "goes on in 5 s: not yet")
+    assert found.progress.due_at(NOW) == NOW.mono + 5.0
+    late = judge_again(progress, NOW, after=5.0, because="not yet", timeout=15.0)
+    assert late.progress.finished == "failure"
+    assert "timed out after 15 s: not yet" in late.line
+
+
+def test_a_success_counts_and_clears_what_was_waited_for() -> None:
+    found = succeeded(replace(BEGUN, retries=2, until=1.0, due=1.0, message="x"))
+    assert found == Progress(BEGUN.aim, 3, 1000.0, finished="success")
+    assert found.has_succeeded
+
+
+def test_a_wall_clock_that_jumped_back_expires_nothing() -> None:
+    future = replace(BEGUN, started=NOW.wall + 3600)
+    assert not judged(TEMPORARY, future, timeout=6.0).progress.is_finished
+
+
+def test_a_stored_delay_is_waited_for_on_this_process_s_clock() -> None:
+    stored = progress_from_json(progress_to_json(judged(TEMPORARY).progress))
+    assert stored.due is None, "another process has another monotonic clock"
+    assert stored.due_at(Now(NOW.wall + 2, 777.0)) == 777.0 + 3.0
+    assert stored.due_at(Now(NOW.wall + 9, 777.0)) <= 777.0, "it is over"
+
+
+# ------------------------------------------------------------------- stored form
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        Progress("create:1:abc"),
+        BEGUN,
+        succeeded(BEGUN),
+        judged(PERMANENT).progress,
+        replace(judged(TEMPORARY).progress, due=None),
+    ],
+)
+def test_a_record_survives_being_stored(progress: Progress) -> None:
+    assert progress_from_json(progress_to_json(progress)) == progress
+
+
+def test_what_says_nothing_is_not_stored() -> None:
+    assert progress_to_json(Progress("create:1:abc")) == {"aim": "create:1:abc"}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        [],
+        {},
+        {"aim": 1},
+        {"aim": "a", "finished": "perhaps"},
+        {"aim": "a", "retries": "2"},
+        {"aim": "a", "retries": None},
+        {"aim": "a", "started": "yesterday"},
+        {"aim": "a", "until": 5},
+        {"aim": "a", "until": None},
+    ],
+)
+def test_what_is_no_record_is_refused(found: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        progress_from_json(found)
