@@ -1,0 +1,288 @@
+"""Run the same requests on the simulated and on a real API server, and compare.
+
+A case is a list of steps.  What a step must answer is written down, so that the
+simulated cluster is checked without a real one too; where a real one is at hand,
+the whole answers of both are compared, after renaming what cannot be equal: uids,
+resource versions, moments, generated suffixes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fnop.interpreters.cluster import Cluster, answer, backlog, empty_cluster, tick
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+
+__all__ = ["Case", "Raw", "Simulated", "Step", "check_step", "compare", "play"]
+
+PATIENCE_SECONDS = 20.0
+
+
+class Raw(Protocol):
+    """Anything that answers requests."""
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+    ) -> tuple[int, Any]: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request, and what must come back.
+
+    Strings like "$0.metadata.uid" stand for a part of an earlier answer of the
+    same case; "{ns}" in strings for the case's own namespace.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    type: str = JSON
+    query: Mapping[str, str] = field(default_factory=dict)
+    code: int = 200
+    # Parts of the answer: a dotted path and the value there (ABSENT: nothing).
+    has: Mapping[str, Any] = field(default_factory=dict)
+    # What of the answers is compared: "all", "code", or the dotted paths.
+    compare: str | tuple[str, ...] = "all"
+    # Repeat until `code` and `has` are met: controllers are at work.
+    eventually: bool = False
+    # What Kubernetes 1.20 answers where a current one answers otherwise.
+    old: tuple[int, Mapping[str, Any]] | None = None
+
+
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A story that every API server tells alike."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+class Simulated:
+    """The simulated cluster, spoken to as a real one."""
+
+    def __init__(self) -> None:
+        self.cluster: Cluster = empty_cluster()
+        self.now = 1_700_000_000.0
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+    ) -> tuple[int, Any]:
+        self.now += 0.25
+        pairs = tuple((query or {}).items())
+        request = ApiRequest(method, path, pairs, body, content_type)
+        if (query or {}).get("watch") == "true":
+            return self._watch(request)
+        self.cluster, response, _ = answer(self.cluster, request, self.now)
+        # What a client sees has been through JSON.
+        return response.status, json.loads(json.dumps(response.body))
+
+    def _watch(self, request: ApiRequest) -> tuple[int, Any]:
+        found = backlog(self.cluster, request)
+        if isinstance(found, ApiResponse):
+            return found.status, found.body
+        lines = [json.dumps({"type": e.type, "object": e.object}) for e in found]
+        return 200, "\n".join(lines)
+
+    def settle(self) -> None:
+        """Let the controllers finish."""
+        while True:
+            self.now += 1
+            self.cluster, events = tick(self.cluster, self.now)
+            if not events:
+                return
+
+
+# ------------------------------------------------------------------- playing
+
+
+def resolved(value: Any, answers: list[Any], namespace: str) -> Any:
+    """A step's data with its references filled in."""
+    if isinstance(value, dict):
+        return {k: resolved(v, answers, namespace) for k, v in value.items()}
+    if isinstance(value, list):
+        return [resolved(item, answers, namespace) for item in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("$") and value[1:2].isdigit():
+        index, _, path = value[1:].partition(".")
+        return part_of(answers[int(index)], path)
+    return value.replace("{ns}", namespace)
+
+
+def part_of(value: Any, path: str) -> Any:
+    """The part of a JSON value at a dotted path, or ABSENT."""
+    for name in path.split(".") if path else ():
+        if isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return ABSENT
+    return value
+
+
+def play(case: Case, server: Raw, namespace: str) -> list[tuple[int, Any]]:
+    """Send the requests of a case; its answers."""
+    answers: list[tuple[int, Any]] = []
+    for step in case.steps:
+        bodies = [body for _, body in answers]
+        send = sender(step, server, bodies, namespace)
+        answers.append(awaited(step, send, server) if step.eventually else send())
+    return answers
+
+
+def sender(
+    step: Step, server: Raw, bodies: list[Any], namespace: str
+) -> Callable[[], tuple[int, Any]]:
+    path = step.path.replace("{ns}", namespace)
+    body = resolved(step.body, bodies, namespace)
+    query = resolved(dict(step.query), bodies, namespace)
+    if query.get("watch") == "true":
+        query.setdefault("timeoutSeconds", "1")
+
+    def send() -> tuple[int, Any]:
+        status, found = server.raw(step.method, path, body, step.type, query)
+        if query.get("watch") == "true" and status == 200:
+            return status, events_of(found)
+        return status, found
+
+    return send
+
+
+def events_of(found: Any) -> list[Any]:
+    """The lines of a watch, bookmarks aside."""
+    lines = [found] if isinstance(found, dict) else map(json.loads, found.splitlines())
+    return [line for line in lines if line["type"] != "BOOKMARK"]
+
+
+def awaited(
+    step: Step, send: Callable[[], tuple[int, Any]], server: Raw
+) -> tuple[int, Any]:
+    if isinstance(server, Simulated):
+        server.settle()
+        return send()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        status, body = send()
+        if not faults(step, status, body) or time.monotonic() > deadline:
+            return status, body
+        time.sleep(0.1)
+
+
+# ------------------------------------------------------------------ comparing
+
+
+def faults(step: Step, status: int, body: Any) -> list[str]:
+    """How an answer differs from what is written down."""
+    found = [] if status == step.code else [f"{status}, not {step.code}: {body}"]
+    for path, wanted in step.has.items():
+        got = part_of(body, path)
+        if got is not wanted and got != wanted:
+            found.append(f"{path} is {got!r}, not {wanted!r}: {body}")
+    return found
+
+
+def check_step(step: Step, status: int, body: Any, *, version: str = "") -> None:
+    """Compare an answer with what is written down."""
+    if version == "1.20" and step.old is not None:
+        code, has = step.old
+        step = Step(step.method, step.path, code=code, has=has)
+    assert not faults(step, status, body), f"{step.method} {step.path}"
+
+
+def compare(
+    case: Case, simulated: list[Any], real: list[Any], *, version: str = ""
+) -> None:
+    """Compare two servers' answers to one case."""
+    ours, theirs = Renaming(), Renaming()
+    for number, step in enumerate(case.steps):
+        (status, body), (real_status, real_body) = simulated[number], real[number]
+        mine, other = ours.of(body), theirs.of(real_body)
+        if version == "1.20" and step.old is not None:
+            continue
+        where = f"step {number}: {step.method} {step.path}"
+        assert status == real_status, f"{where}: {status} {body}, {real_body}"
+        if step.compare == "all":
+            assert mine == other, where
+        elif step.compare != "code":
+            for path in step.compare:
+                assert part_of(mine, path) == part_of(other, path), f"{where}: {path}"
+
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# Dropped: the simulated cluster does not track field managers yet, and nobody can
+# know hashes of storage versions.
+DROPPED = frozenset(("managedFields", "storageVersionHash"))
+
+
+class Renaming:
+    """Names for what cannot be equal, in the order of appearance."""
+
+    def __init__(self) -> None:
+        self.uids: dict[str, str] = {}
+        self.versions: dict[str, str] = {}
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self._object(value)
+        if isinstance(value, list):
+            return [self.of(item) for item in value]
+        if isinstance(value, str):
+            return self._text(value)
+        return value
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        result = {}
+        # In one order on both sides: the first appearance gives the name.
+        for name in sorted(value):
+            if name in DROPPED:
+                continue
+            if name == "resourceVersion" and value[name]:
+                result[name] = self._version(value[name])
+            elif name == "causes":
+                # The real validator walks maps in no order.
+                causes = [self.of(cause) for cause in value[name]]
+                result[name] = sorted(causes, key=json.dumps)
+            elif name == "continue" and value[name]:
+                result[name] = "token"
+            else:
+                result[name] = self.of(value[name])
+        prefix = value.get("generateName")
+        if prefix and str(result.get("name", "")).startswith(prefix):
+            result["name"] = f"{prefix}xxxxx"
+        return result
+
+    def _version(self, version: str) -> str:
+        return self.versions.setdefault(version, f"version-{len(self.versions)}")
+
+    def _text(self, text: str) -> str:
+        if MOMENT.fullmatch(text):
+            return "moment"
+        text = UID.sub(
+            lambda found: self.uids.setdefault(found[0], f"uid-{len(self.uids)}"), text
+        )
+        return re.sub(
+            r"\((\d+)\)",
+            lambda found: f"({self.versions.get(found[1], found[1])})",
+            text,
+        )
