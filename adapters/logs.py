@@ -1,0 +1,241 @@
+"""Log lines for people and for collectors, through the standard `logging`.
+
+Lines about an object come from the logger `fnop.objects`, the others from `fnop`;
+what operators log themselves from their own modules takes the same form.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+import orjson
+
+if TYPE_CHECKING:
+    from fnop.core.commands import Say
+
+__all__ = ["Console", "configure"]
+
+Level = Literal["debug", "info", "warning"]
+Format = Literal["text", "plain", "full", "json"]
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+_SEVERITIES = {number: name for name, number in _LEVELS.items()}
+# Dim, yellow, red; ordinary lines stay as they are.
+_COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31"}
+_OPERATOR = logging.getLogger("fnop")
+_OBJECTS = logging.getLogger("fnop.objects")
+
+
+def configure(
+    *,
+    level: Level | str,
+    format: Format | str,
+    prefix: bool | None,
+    stream: TextIO | None = None,
+) -> Console:
+    """Send the log of this process to a stream (standard error if None).
+
+    `prefix` begins each line with its object; None means: unless the format has the
+    object anyway.  Configured again, the log goes to the new stream only.
+    """
+    stream = sys.stderr if stream is None else stream
+    if prefix is None:
+        prefix = format != "json"
+    formatter = (
+        _JsonFormatter(prefix)
+        if format == "json"
+        else _TextFormatter(format, prefix, _wants_colours(stream))
+    )
+    return Console(_LEVELS[level], _Handler(stream), formatter)
+
+
+class Console:
+    """Where the lines of the core become log lines."""
+
+    def __init__(
+        self, level: int, handler: logging.Handler, formatter: logging.Formatter
+    ) -> None:
+        root = logging.getLogger()
+        for old in [each for each in root.handlers if isinstance(each, _Handler)]:
+            root.removeHandler(old)
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+        root.setLevel(level)
+        self._handler = handler
+
+    def say(self, say: Say, at: float | None = None) -> None:
+        """Write one line.
+
+        `at` is the time of a simulated run, in Unix seconds, shown in UTC.
+        """
+        level = _LEVELS[say.level]
+        logger = _OPERATOR if say.subject is None else _OBJECTS
+        if not logger.isEnabledFor(level):
+            return
+        # Not through logger.log(): looking for the caller is half of its cost.
+        record = logging.LogRecord(logger.name, level, "", 0, say.message, None, None)
+        record.say = say
+        if at is not None:
+            record.created, record.msecs = at, at % 1 * 1000
+            record.simulated = True
+        logger.handle(record)
+
+    def close(self) -> None:
+        """Stop writing to the stream."""
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Ours, to be told from other people's; a closed stream is nobody's error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self.stream.closed:
+            super().emit(record)
+
+
+def _wants_colours(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+# -------------------------------------------------------------------- text
+
+
+class _TextFormatter(logging.Formatter):
+    """`[2026-01-01 12:00:00,000] fnop.objects [INFO] [default/example] message`.
+
+    The format *plain* is the message alone, *full* has columns.
+    """
+
+    def __init__(self, format: str, prefix: bool, colours: bool) -> None:
+        super().__init__()
+        self._plain, self._columns = format == "plain", format == "full"
+        self._prefix, self._colours = prefix, colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        say: Say | None = getattr(record, "say", None)
+        head = "" if self._plain else self._head(record)
+        if say is None:
+            return head + _message_and_traceback(self, record)
+        if self._prefix and say.subject is not None:
+            head += f"[{say.subject.label}] "
+        return head + _text(say)
+
+    def _head(self, record: logging.LogRecord) -> str:
+        name, level = record.name, record.levelname
+        if self._columns:
+            name, level = f"{name:<20.20}", f"{level:<8.8}"
+        if self._colours and record.levelno in _COLOURS:
+            level = f"\x1b[{_COLOURS[record.levelno]}m{level}\x1b[0m"
+        simulated = hasattr(record, "simulated")
+        second = _second(int(record.created), simulated)
+        return f"[{second},{int(record.msecs):03d}] {name} [{level}] "
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int, in_utc: bool) -> str:
+    when = time.gmtime(seconds) if in_utc else time.localtime(seconds)
+    return time.strftime("%Y-%m-%d %H:%M:%S", when)
+
+
+def _text(say: Say) -> str:
+    """The message, the author's fields, and why it failed."""
+    text = say.message
+    if say.fields:
+        text += "".join(f" {name}={value!r}" for name, value in say.fields)
+    if say.exception is not None:
+        return f"{text}\n{_traceback(say.exception)}"
+    if say.error and say.error not in say.message:
+        text += f": {say.error}"
+    return text
+
+
+def _traceback(problem: BaseException) -> str:
+    """The traceback from where the author's code begins."""
+    step = problem.__traceback__
+    while step is not None and _is_ours(step.tb_frame.f_globals):
+        step = step.tb_next
+    step = step or problem.__traceback__
+    lines = traceback.format_exception(type(problem), problem, step)
+    return "".join(lines).rstrip("\n")
+
+
+def _is_ours(module: dict[str, Any]) -> bool:
+    return str(module.get("__name__")).startswith("fnop.")
+
+
+def _message_and_traceback(
+    formatter: logging.Formatter, record: logging.LogRecord
+) -> str:
+    text = record.getMessage()
+    if record.exc_info:
+        text += "\n" + formatter.formatException(record.exc_info)
+    return text
+
+
+# -------------------------------------------------------------------- JSON
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line; `object` is the object that the line is about."""
+
+    def __init__(self, prefix: bool) -> None:
+        super().__init__()
+        self._prefix = prefix
+
+    def format(self, record: logging.LogRecord) -> str:
+        say: Say | None = getattr(record, "say", None)
+        line = self._foreign(record) if say is None else self._line(say)
+        when = datetime.fromtimestamp(record.created, UTC)
+        head = {
+            "timestamp": when.isoformat(timespec="milliseconds"),
+            "severity": _SEVERITIES.get(record.levelno, record.levelname.lower()),
+            "logger": record.name,
+        }
+        # The author's fields do not replace those of the line.
+        return orjson.dumps(line | head, default=str, option=_OPTIONS).decode()
+
+    def _line(self, say: Say) -> dict[str, Any]:
+        line: dict[str, Any] = dict(say.fields)
+        subject = say.subject
+        line["message"] = say.message
+        if subject is not None:
+            if self._prefix:
+                line["message"] = f"[{subject.label}] {say.message}"
+            line["object"] = {
+                "apiVersion": subject.api_version,
+                "kind": subject.kind,
+                "name": subject.name,
+                "namespace": subject.namespace,
+                "uid": subject.uid,
+            }
+        if say.handler is not None:
+            line["handler"] = say.handler
+        if say.error is not None:
+            line["error"] = say.error
+        if say.exception is not None:
+            line["traceback"] = _traceback(say.exception)
+        return line
+
+    def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:
+        line: dict[str, Any] = {"message": record.getMessage()}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return line
+
+
+_OPTIONS = orjson.OPT_NON_STR_KEYS

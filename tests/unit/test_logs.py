@@ -1,0 +1,235 @@
+"""What a line of the core looks like in each format."""
+
+import io
+import json
+import logging
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fnop.adapters.logs import Console, configure
+from fnop.core.commands import Say, Subject
+from fnop.effects.values import canonical
+
+SUBJECT = Subject("examples.v1.dev", "default", "example", "uid-1", "Example", "dev/v1")
+# 2026-01-01 12:00:00.250 UTC
+NOON = 1767268800.25
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def console(stream: io.StringIO) -> Iterator[Callable[..., Console]]:
+    made: list[Console] = []
+    before = logging.getLogger().level
+
+    def make(format: str = "text", **options: Any) -> Console:
+        given = {"level": "info", "prefix": None, "stream": stream} | options
+        made.append(configure(format=format, **given))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+    logging.getLogger().setLevel(before)
+
+
+Make = Callable[..., Console]
+
+
+@pytest.mark.parametrize(
+    ("format", "line"),
+    [
+        (
+            "text",
+            "[2026-01-01 12:00:00,250] fnop.objects [INFO] [default/example] hello",
+        ),
+        ("plain", "[default/example] hello"),
+        (
+            "full",
+            "[2026-01-01 12:00:00,250] fnop.objects         [INFO    ] "
+            "[default/example] hello",
+        ),
+    ],
+)
+def test_the_forms_of_text(
+    console: Make, stream: io.StringIO, format: str, line: str
+) -> None:
+    console(format).say(Say("info", "hello", SUBJECT), at=NOON)
+    assert stream.getvalue() == line + "\n"
+
+
+def test_lines_of_the_operator_have_no_prefix(
+    console: Make, stream: io.StringIO
+) -> None:
+    console().say(Say("warning", "hello"), at=NOON)
+    assert stream.getvalue() == "[2026-01-01 12:00:00,250] fnop [WARNING] hello\n"
+
+
+def test_the_prefix_can_be_chosen(console: Make, stream: io.StringIO) -> None:
+    console("plain", prefix=False).say(Say("info", "one", SUBJECT))
+    console("json", prefix=True).say(Say("info", "two", SUBJECT))
+    first, second = stream.getvalue().splitlines()
+    assert first == "one"
+    assert json.loads(second)["message"] == "[default/example] two"
+
+
+def test_a_json_line_has_the_object(console: Make, stream: io.StringIO) -> None:
+    fields = (("count", 3), ("severity", "mine"), ("odd", {1}))
+    say = Say("error", "hello", SUBJECT, "create", fields, "ValueError: x")
+    console("json").say(say, at=NOON)
+    assert json.loads(stream.getvalue()) == {
+        "timestamp": "2026-01-01T12:00:00.250+00:00",
+        "severity": "error",
+        "logger": "fnop.objects",
+        "message": "hello",
+        "object": {
+            "apiVersion": "dev/v1",
+            "kind": "Example",
+            "name": "example",
+            "namespace": "default",
+            "uid": "uid-1",
+        },
+        "handler": "create",
+        "error": "ValueError: x",
+        "count": 3,
+        "odd": "{1}",
+    }
+
+
+def test_now_is_the_time_of_a_real_line(console: Make, stream: io.StringIO) -> None:
+    before = time.strftime("[%Y-%m-%d %H:%M:%S")
+    console().say(Say("info", "hello"))
+    after = time.strftime("[%Y-%m-%d %H:%M:%S")
+    assert before <= stream.getvalue()[: len(before)] <= after
+
+
+def test_an_expected_error_is_one_line(console: Make, stream: io.StringIO) -> None:
+    make = console("plain")
+    make.say(Say("warning", "create failed", error="not yet"))
+    make.say(Say("warning", "create failed: not yet", error="not yet"))
+    assert stream.getvalue().splitlines() == ["create failed: not yet"] * 2
+
+
+def test_fields_follow_the_message(console: Make, stream: io.StringIO) -> None:
+    console("plain").say(Say("info", "hello", fields=(("a", 1), ("b", "x y"))))
+    assert stream.getvalue() == "hello a=1 b='x y'\n"
+
+
+def authors_code() -> None:
+    canonical({"x": object()})
+
+
+def test_a_traceback_begins_with_the_authors_code(
+    console: Make, stream: io.StringIO
+) -> None:
+    # As when fnop calls a handler, which calls fnop.
+    frame = {"__name__": "fnop.core.somewhere", "call": authors_code}
+    try:
+        exec("def drive():\n    call()\ndrive()", frame)
+    except Exception as problem:
+        caught = problem
+    console("plain").say(Say("error", "failed", error="TypeError", exception=caught))
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["failed", "Traceback (most recent call last):"]
+    # The test itself called fnop here, so its own frame comes first.
+    shown = [line for line in lines if line.startswith("  File ")]
+    assert "in test_a_traceback" in shown[0]
+
+    stream.truncate(0)
+    assert caught.__traceback__ is not None
+    caught.__traceback__ = caught.__traceback__.tb_next
+    console("plain").say(Say("error", "failed", exception=caught))
+    shown = [line for line in stream.getvalue().splitlines() if "  File " in line]
+    assert "in authors_code" in shown[0]
+    assert "in canonical" in shown[1]
+
+
+def test_a_traceback_of_ours_alone_is_whole(console: Make, stream: io.StringIO) -> None:
+    with pytest.raises(TypeError) as caught:
+        canonical({"x": object()})
+    problem = caught.value
+    assert problem.__traceback__ is not None
+    problem.__traceback__ = problem.__traceback__.tb_next
+    console("json").say(Say("error", "failed", exception=problem))
+    assert "in canonical" in json.loads(stream.getvalue())["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("debug", "dwe"), ("info", "we"), ("warning", "we")]
+)
+def test_levels(console: Make, stream: io.StringIO, level: str, shown: str) -> None:
+    make = console("plain", level=level)
+    for name in ("debug", "warning", "error"):
+        make.say(Say(name, name[0]))
+    assert stream.getvalue().split() == [*shown]
+
+
+def test_what_authors_log_themselves_is_shown(
+    console: Make, stream: io.StringIO
+) -> None:
+    console("json")
+    author = logging.getLogger("my_operator")
+    try:
+        raise ValueError("x")
+    except ValueError:
+        author.exception("about %s", "it")
+    line = json.loads(stream.getvalue())
+    assert (line["logger"], line["message"]) == ("my_operator", "about it")
+    assert line["traceback"].endswith("ValueError: x")
+
+
+def test_configured_twice_a_line_comes_once(console: Make, stream: io.StringIO) -> None:
+    other = io.StringIO()
+    console("plain", stream=other)
+    console("plain").say(Say("info", "hello"))
+    assert (other.getvalue(), stream.getvalue()) == ("", "hello\n")
+
+
+def test_a_closed_stream_is_no_error(
+    console: Make, stream: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make = console("plain")
+    stream.close()
+    make.say(Say("info", "hello"))
+    assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals(
+    console: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for setting, coloured in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", setting)
+        terminal = Terminal()
+        console("text", stream=terminal).say(Say("error", "hello"))
+        assert ("\x1b[31mERROR\x1b[0m" in terminal.getvalue()) is coloured
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_line_is_cheap(console: Make, format: str) -> None:
+    make = console(format, stream=io.StringIO())
+    say = Say("info", "hello", SUBJECT, "create")
+    seconds = min(timeit.repeat(lambda: make.say(say), number=200, repeat=20)) / 200
+    assert seconds < 30e-6
+
+
+def test_it_is_imported_without_the_cluster() -> None:
+    code = "import fnop.adapters.logs, sys; print('aiohttp' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
