@@ -26,9 +26,11 @@ lint: .venv/ready ## ruff: rules and formatting
 
 types: .venv/ready ## mypy --strict
 	$(BIN)/mypy
+	@# Each example is a module named example: one run for each.
+	@for file in examples/*/example.py; do $(BIN)/mypy $$file || exit 1; done
 
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
 .PHONY: help demo test lint types bench

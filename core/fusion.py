@@ -50,8 +50,8 @@ class Writing:
     `after` is what is remembered once it is done (None: nothing is remembered
     by it), `finalizer` "add" or "remove" when that is all it does.  `memory` is
     what this process remembers then, and `ends` tells that the cycle is over.
-    `sent` are the endpoints that have taken their part; `looking` means that
-    the fresh body is being read after a conflict.
+    `sent` are the endpoints that have taken their part, `more` that another one
+    follows; `looking` means that the fresh body is being read after a conflict.
     """
 
     patches: tuple[tuple[str, Patch], ...] = ()
@@ -66,6 +66,7 @@ class Writing:
     id: int | None = None
     due: float | None = None
     endpoint: str = ""
+    more: bool = False
 
 
 def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:
@@ -79,8 +80,9 @@ def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:
 
 def next_write(
     writing: Writing, body: Body, resource: Resource, marker: str, home: Home
-) -> tuple[str, Patch] | None:
-    """The endpoint ("" or "status") and the patch that is due next; None: done.
+) -> tuple[str, Patch, bool] | None:
+    """The endpoint ("" or "status"), the patch that is due next, and whether
+    another endpoint follows; None when all is written.
 
     Raises `ValueError` when the state is too long to be stored, and
     `OperationFailed` when a JSON patch does not fit the object.
@@ -96,7 +98,8 @@ def next_write(
         if part and endpoint not in writing.sent:
             binding = writing.after is not None or writing.finalizer is not None
             merge = _bound(part, body) if binding or _has_steps(writing) else part
-            return endpoint, Patch(None, merge, (), endpoint or None)
+            more = any(parts[each] for each in parts if each != endpoint)
+            return endpoint, Patch(None, merge, (), endpoint or None), more
     return None
 
 

@@ -158,9 +158,8 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _go_on(turn, key, known, invocation)
         case Spy(sighting):
             _spy(turn, key, known, sighting)
-        case Begin(handler, cycle, progress):
-            work = replace(known.work or Work(), cycle=cycle)
-            _begin(turn, key, replace(known, work=work), handler, progress)
+        case Begin():
+            _begin(turn, key, known, move)
         case Cancel():
             _cancel_all(turn, key, known)
         case Expire(invocation):
@@ -191,36 +190,35 @@ def _keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
 # ------------------------------------------------------------- invocations
 
 
-def _begin(
-    turn: Turn, key: Key, known: Known, handler: Handler, progress: Progress
-) -> None:
-    work = known.work
-    assert work is not None
-    assert work.cycle is not None
+def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
+    """Start an attempt: its arguments are fixed from here on (R6)."""
+    handler, cycle, progress = move.handler, move.cycle, move.progress
+    work = known.work or Work()
     started = turn.now.wall if progress.started is None else progress.started
     progress = replace(progress, started=started, until=None, due=None)
+    own = key != ACTIVITY
     situation = Situation(
         handler,
         turn.settings,
         turn.now,
-        None if key == ACTIVITY else turn.kinds[key.resource].resource,
-        None if key == ACTIVITY else known.body,
-        work.cycle.reason if key != ACTIVITY else handler.role.value,
-        work.cycle.before,
+        turn.kinds[key.resource].resource if own else None,
+        known.body if own else None,
+        cycle.reason if own else handler.role.value,
+        cycle.before,
         progress.retries,
         started,
         known.memo,
     )
-    invocation = Invocation(
-        turn.next_serial(), situation, deadline=_deadline(handler, progress, turn.now)
-    )
+    deadline = _deadline(handler, progress, turn.now)
+    invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
     work = replace(
         work,
+        # The cycle keeps its own view; only the attempt gets a fresh one (R15).
+        cycle=work.cycle if work.running else cycle,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
-    known = replace(known, work=work)
-    _go_on(turn, key, known, invocation)
+    _go_on(turn, key, replace(known, work=work), invocation)
 
 
 def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
@@ -639,24 +637,24 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     work = known.work
     assert work is not None
     handler, serial = invocation.handler, invocation.serial
+    patches, results, progress = work.patches, work.results, work.progress
+    if not known.gone and key != ACTIVITY:
+        patches += tuple((handler.id, patch) for patch in invocation.patches)
+        if invocation.result is not None and invocation.failure is None:
+            results = {**results, handler.id: invocation.result.value}
+    if handler.role is Role.EVENT:
+        _spied(turn, key, invocation)
+    else:
+        judged = _judged(turn, key, invocation, progress[handler.id])
+        progress = {**progress, handler.id: judged}
     work = replace(
         work,
         running=tuple(each for each in work.running if each.serial != serial),
         spying=tuple(each for each in work.spying if each.serial != serial),
-        patches=(
-            *work.patches,
-            *((handler.id, patch) for patch in invocation.patches),
-        ),
+        patches=patches,
+        results=results,
+        progress=progress,
     )
-    if invocation.result is not None and invocation.failure is None:
-        results = {**work.results, handler.id: invocation.result.value}
-        work = replace(work, results=results)
-    if known.gone or key == ACTIVITY:
-        work = replace(work, patches=(), results={})
-    if handler.role is Role.EVENT:
-        _spied(turn, key, invocation)
-    else:
-        work = _judged(turn, key, invocation, work)
     _keep(turn, key, replace(known, work=work), ends=False)
 
 
@@ -666,15 +664,16 @@ def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
         _report(turn, key, invocation, "error", f"failed, which is ignored: {failure}")
 
 
-def _judged(turn: Turn, key: Key, invocation: Invocation, work: Work) -> Work:
-    handler = invocation.handler
-    judgement = _judgement(turn, invocation, work.progress[handler.id])
+def _judged(
+    turn: Turn, key: Key, invocation: Invocation, progress: Progress
+) -> Progress:
+    judgement = _judgement(turn, invocation, progress)
     _report(turn, key, invocation, judgement.level, judgement.line)
     if judgement.progress.finished == "failure":
         turn.failures += 1
-        if handler.role in ACTIVITIES:
+        if invocation.handler.role in ACTIVITIES:
             turn.exit_status = 1
-    return replace(work, progress={**work.progress, handler.id: judgement.progress})
+    return judgement.progress
 
 
 def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from pyrsistent import PMap, pmap
@@ -116,6 +117,8 @@ NEW = State(
 _REDISCOVER_SECONDS = 2.0
 
 _FIELDS = State.__slots__
+_values_of = attrgetter(*_FIELDS)
+_fields_of = itemgetter(*_FIELDS)
 
 
 class Turn:
@@ -151,14 +154,13 @@ class Turn:
         # How often user code was driven: at most once in a step (R11).
         self.drives = 0
         self.fresh: Key | None = None
-        for name in _FIELDS:
-            setattr(self, name, getattr(state, name))
+        self.__dict__.update(zip(_FIELDS, _values_of(state), strict=True))
         self.step += 1
 
     def close(self) -> State:
         """The next state."""
         assert self.fresh is None, "what is due is queued before a turn is closed"
-        return State(*[getattr(self, name) for name in _FIELDS])
+        return State(*_fields_of(self.__dict__))
 
     def next_serial(self) -> int:
         self.serial += 1

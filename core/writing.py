@@ -33,6 +33,8 @@ from fnop.effects.outcomes import Refused
 
 __all__ = ["answer_echo", "answer_write", "begin_write", "look_at", "shown"]
 
+_IDLE = Work()
+
 # Conflicts are answered by an immediate live read; a rival who writes without
 # end is met with backoff.
 _QUICK_TRIES = 3
@@ -54,13 +56,13 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Start a write, or go on with it."""
-    work = known.work or Work()
-    if work.writing is None:
+    if known.work is None or known.work.writing is None:
         if writing.finalizer is None:
             _warn_collisions(turn, key, writing)
-            work = replace(work, patches=(), results={})
+            work = replace(known.work or _IDLE, patches=(), results={})
+            known = replace(known, work=work)
         writing = _housed(turn, key, writing)
-    _send(turn, key, replace(known, work=work), writing)
+    _send(turn, key, known, writing)
 
 
 def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
@@ -137,14 +139,14 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     if found is None:
         _done(turn, key, known, writing)
         return
-    endpoint, patch = found
+    endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
-    sent = replace(writing, id=number, due=None, endpoint=endpoint)
+    sent = replace(writing, id=number, due=None, endpoint=endpoint, more=more)
     _put(turn, key, known, sent)
 
 
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
-    work = replace(known.work or Work(), writing=writing)
+    work = replace(known.work or _IDLE, writing=writing)
     kept = replace(known, work=None if work.is_over else work)
     turn.objects = turn.objects.set(key, kept)
 
@@ -161,15 +163,22 @@ def _too_long(
 
 def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Everything is written: now it is what is remembered."""
-    work = replace(known.work or Work(), writing=None)
-    if writing.memory is not None:
-        known = replace(known, stored=writing.memory)
-    if writing.ends:
-        work = replace(work, cycle=None, progress={})
-        known = replace(known, initial=False)
-    if writing.finalizer == Duty.ADD.value and known.echo is not None:
-        known = replace(known, echo=replace(known.echo, passes=True))
-    kept = replace(known, work=None if work.is_over else work)
+    work, echo, ends = known.work or _IDLE, known.echo, writing.ends
+    work = replace(
+        work,
+        writing=None,
+        cycle=None if ends else work.cycle,
+        progress={} if ends else work.progress,
+    )
+    if writing.finalizer == Duty.ADD.value and echo is not None:
+        echo = replace(echo, passes=True)
+    kept = replace(
+        known,
+        stored=known.stored if writing.memory is None else writing.memory,
+        initial=known.initial and not ends,
+        echo=echo,
+        work=None if work.is_over else work,
+    )
     turn.objects = turn.objects.set(key, kept)
     turn.due(key)
 
@@ -218,7 +227,13 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         if lost:
             writing = _homeless(turn, key, writing, lost)
             writing = replace(writing, sent=writing.sent - {""})
-    _send(turn, key, known, writing)
+        if lost_state or lost:
+            _send(turn, key, known, writing)
+            return
+    if writing.more:
+        _send(turn, key, known, writing)
+    else:
+        _done(turn, key, known, writing)
 
 
 def _look_again(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
