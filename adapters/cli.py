@@ -55,19 +55,19 @@ class SpreadingCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         spread: list[str] = []
         spreading = False
-        for arg in args:
+        for arg, following in zip(args, [*args, "--"][1:], strict=True):
             if arg == "--simulate":
                 spreading = True
-            elif arg.startswith("-") and arg != "-":
-                spreading = False
-                spread.append(arg)
-            elif spreading:
-                spread += ["--simulate", arg]
-            else:
-                spread.append(arg)
-        if spreading and not any(arg == "--simulate" for arg in spread):
-            raise click.UsageError("--simulate needs at least one manifest", ctx)
+                if _is_option(following):
+                    raise click.UsageError("--simulate needs a manifest", ctx)
+                continue
+            spreading = spreading and not _is_option(arg)
+            spread += ["--simulate", arg] if spreading else [arg]
         return super().parse_args(ctx, spread)
+
+
+def _is_option(arg: str) -> bool:
+    return arg.startswith("-") and arg != "-"
 
 
 def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
@@ -89,7 +89,7 @@ _files = click.argument(
     "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="FILE..."
 )
 _modules = click.option(
-    "-m", "--module", "modules", multiple=True, help="Load an importable module too."
+    "-m", "--module", multiple=True, help="Load an importable module too."
 )
 
 
@@ -98,7 +98,6 @@ _modules = click.option(
 @_modules
 @click.option(
     "--simulate",
-    "manifests",
     multiple=True,
     type=click.Path(exists=True, allow_dash=True),
     metavar="MANIFEST...",
@@ -107,13 +106,11 @@ _modules = click.option(
 )
 @click.option(
     "--for",
-    "seconds",
     type=Duration(),
     help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m).",
 )
 @click.option(
     "--calls",
-    "models",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
@@ -125,7 +122,6 @@ _modules = click.option(
 @click.option(
     "-n",
     "--namespace",
-    "namespaces",
     multiple=True,
     help="Serve this namespace; repeat it for several.",
 )
@@ -139,7 +135,6 @@ _modules = click.option(
 )
 @click.option(
     "--name",
-    "operator",
     default="default",
     show_default=True,
     help="This operator's name, which tells its marks on objects from others'.",
@@ -164,11 +159,11 @@ _modules = click.option(
 )
 def run(
     paths: Sequence[str],
-    modules: Sequence[str],
-    manifests: Sequence[str],
-    namespaces: Sequence[str],
+    module: Sequence[str],
+    simulate: Sequence[str],
+    namespace: Sequence[str],
     all_namespaces: bool,
-    operator: str,
+    name: str,
     record: str | None,
     **options: Any,
 ) -> None:
@@ -179,15 +174,15 @@ def run(
     Exit status: 0 when stopped or settled, 1 on an operator error, 2 for a wrong
     call, 3 when a simulated run has not settled.
     """
-    if namespaces and all_namespaces:
+    if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     console = _console(options)
-    settings = _settings(operator, tuple(namespaces) or None)
-    program = _program(paths, modules, settings)
+    settings = _settings(name, tuple(namespace) or None)
+    program = _program(paths, module, settings)
     recorder = None if record is None else _recorder(record, program)
     try:
-        if manifests:
-            status = _simulate(program, manifests, console, recorder, options)
+        if simulate:
+            status = _simulate(program, simulate, console, recorder, options)
         else:
             status = _serve(program, console, recorder, options)
     finally:
@@ -282,17 +277,15 @@ def _simulate(
         apply_manifests(sim, read_manifests(manifests))
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
-    settled = sim.settle(seconds=options["seconds"])
+    settled = sim.settle(seconds=options["for"])
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
-    failures = sim.machine.state.failures
-    status = sim.exit.status if sim.exit else 0
     sim.machine.close()
-    return _verdict(settled, failures, status, sim.clock.elapsed)
+    return _verdict(sim, settled)
 
 
 def _models(options: dict[str, Any], models_of: Any) -> Any:
     try:
-        models = models_of(load(options["models"]))
+        models = models_of(load(options["calls"]))
     except LoadProblem as problem:
         _fail(str(problem))
     if options["real_calls"]:
@@ -308,14 +301,18 @@ class RealCalls(dict[str, Any]):
         return resolve(name) if found is None else found
 
 
-def _verdict(settled: bool, failures: int, status: int, elapsed: float) -> int:
-    if failures or status:
+def _verdict(sim: Any, settled: bool) -> int:
+    failures = sim.machine.state.failures
+    if sim.exit is not None and sim.exit.status:
+        click.echo(f"fnop: {sim.exit.reason}", err=True)
+        return EXIT_ERROR
+    if failures:
         handlers = "1 handler" if failures == 1 else f"{failures} handlers"
         click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
     if not settled:
         click.echo(
-            f"fnop: not settled after {elapsed:g} s of virtual time; "
+            f"fnop: not settled after {sim.clock.elapsed:g} s of virtual time; "
             "something is still due (--for bounds the run)",
             err=True,
         )
@@ -385,7 +382,7 @@ async def _serve_cluster(
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False))
 @_files
 @_modules
-def replay(recording: str, paths: Sequence[str], modules: Sequence[str]) -> None:
+def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
     """Decide a recorded run again, with the handlers of FILE...
 
     Says "identical", or shows the first decision that is another one now.
@@ -408,7 +405,7 @@ def replay(recording: str, paths: Sequence[str], modules: Sequence[str]) -> None
                 header["operator"],
                 None if namespaces is None else tuple(namespaces),
             )
-            found = replayed(records, _program(paths, modules, settings))
+            found = replayed(records, _program(paths, module, settings))
         except RecordingProblem as problem:
             _fail(str(problem))
     if found.difference is not None:

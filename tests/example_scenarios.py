@@ -106,6 +106,18 @@ def restart(world: World) -> None:
     world.restart()
 
 
+def restart_and_add(example: str) -> Callable[[World], None]:
+    """A second object shows when the new process is at work, and what it repeats."""
+
+    def does(world: World) -> None:
+        world.restart()
+        manifest = manifests_of(example)[-1]
+        metadata = {**manifest["metadata"], "name": "example-2"}
+        world.create({**manifest, "metadata": metadata})
+
+    return does
+
+
 # ------------------------------------------------------------ what is expected
 
 
@@ -117,10 +129,10 @@ def own_status(found: Manifest | None) -> Mapping[str, Any] | None:
     return {key: value for key, value in status.items() if key != MARKER}
 
 
-def status(expected: Mapping[str, Any]) -> Expectation:
+def status(expected: Mapping[str, Any], name: str = "example-1") -> Expectation:
     return Expectation(
-        f"the status is {dict(expected)}",
-        lambda seen: own_status(seen.get("fnopexamples", "example-1")) == expected,
+        f"the status of {name} is {dict(expected)}",
+        lambda seen: own_status(seen.get("fnopexamples", name)) == expected,
     )
 
 
@@ -161,11 +173,14 @@ def owned_pod(count: int) -> Expectation:
             and owner.get("kind") == "FnopExample"
             and owner.get("controller") is True
             and meta["labels"].get("somelabel") == "somevalue"
-            and meta["name"].startswith("example-1-")
         )
 
     def holds(seen: Picture) -> bool:
-        pods = seen.objects("pods")
+        pods = [
+            each
+            for each in seen.objects("pods")
+            if each["metadata"]["name"].startswith("example-1-")
+        ]
         parent = seen.get("fnopexamples", "example-1")
         if parent is None or not pods:
             return len(pods) == count
@@ -220,7 +235,16 @@ MINIMAL = Story(
             edit({"spec": {"duration": "2m"}}),
             (status({"create_fn": {"message": "example-1 shall run for 1m"}}),),
         ),
-        Step(restart, (said("create handler create_fn succeeded", times=1),)),
+        Step(
+            restart_and_add("01-minimal"),
+            (
+                status(
+                    {"create_fn": {"message": "example-2 shall run for 1m"}},
+                    name="example-2",
+                ),
+                said("create handler create_fn succeeded", times=2),
+            ),
+        ),
         Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
     ),
 )
@@ -232,7 +256,10 @@ CHILDREN = Story(
             create("02-children"),
             (owned_pod(1), finalizers(), said("was seen")),
         ),
-        Step(restart, (owned_pod(1), said("handler create_pod succeeded", times=1))),
+        Step(
+            restart_and_add("02-children"),
+            (owned_pod(1), said("handler create_pod succeeded", times=2)),
+        ),
         # The cluster's garbage collector ends what the parent owned.
         Step(
             delete("fnopexamples", "example-1"),
@@ -257,10 +284,11 @@ EXCEPTIONS = Story(
         ),
         # What has failed for good is not tried again by the next process.
         Step(
-            restart,
+            restart_and_add("03-exceptions"),
             (
-                said("never_again failed for good", times=1),
-                said("gives_up failed for good", times=1),
+                status({"works_at_last": {"attempts": 4}}, name="example-2"),
+                said("never_again failed for good", times=2),
+                said("gives_up failed for good", times=2),
             ),
         ),
         Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),

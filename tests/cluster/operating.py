@@ -1,0 +1,182 @@
+"""Operators as processes on the real API server, and users beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.envtest import ApiServer, dying_with_us, end, has_manager
+from tests.example_scenarios import Expectation, unmet
+from tests.simulations import DEFINITION, ROOT
+
+__all__ = ["Operator", "User", "eventually", "operating"]
+
+# Patience, not speed: other work may share the machine.
+DEADLINE_SECONDS = 90.0
+MERGE_PATCH = "application/merge-patch+json"
+
+Manifest = dict[str, Any]
+
+
+def eventually(
+    what: Callable[[], object],
+    *,
+    otherwise: Callable[[], str] = lambda: "it did not happen",
+    seconds: float = DEADLINE_SECONDS,
+) -> None:
+    """Wait until it is so; fail with the reason when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.05)
+
+
+# ------------------------------------------------------------------ the user
+
+
+class User:
+    """Somebody with the rights of an admin, at work in one namespace."""
+
+    def __init__(self, api: ApiServer, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    def define(self) -> None:
+        """Make sure that the examples' kind is served, and that pods are admitted."""
+        group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        status, answer = self.api.raw("POST", group, DEFINITION)
+        assert status in (201, 409), answer
+        eventually(lambda: self._status("fnopexamples") == 200)
+        if has_manager():
+            eventually(lambda: self._status("serviceaccounts", "default") == 200)
+
+    def _status(self, kind: str, name: str = "") -> int:
+        return self.api.raw("GET", self.path(kind, name))[0]
+
+    def path(self, kind: str, name: str = "") -> str:
+        root = "/apis/fnop.dev/v1" if kind == "fnopexamples" else "/api/v1"
+        tail = f"/{name}" if name else ""
+        return f"{root}/namespaces/{self.namespace}/{kind}{tail}"
+
+    def get(self, kind: str, name: str) -> Manifest | None:
+        status, found = self.api.raw("GET", self.path(kind, name))
+        assert status in (200, 404), found
+        return found if status == 200 else None
+
+    def objects(self, kind: str) -> list[Manifest]:
+        status, found = self.api.raw("GET", self.path(kind))
+        assert status == 200, found
+        items: list[Manifest] = found["items"]
+        return items
+
+    def create(self, manifest: Manifest) -> None:
+        metadata = {**manifest["metadata"], "namespace": self.namespace}
+        path = self.path(manifest["kind"].lower() + "s")
+        status, answer = self.api.raw("POST", path, {**manifest, "metadata": metadata})
+        assert status == 201, answer
+
+    def edit(self, kind: str, name: str, change: Manifest) -> None:
+        path = self.path(kind, name)
+        status, answer = self.api.raw("PATCH", path, change, MERGE_PATCH)
+        assert status == 200, answer
+
+    def delete(self, kind: str, name: str) -> None:
+        status, answer = self.api.raw("DELETE", self.path(kind, name))
+        assert status in (200, 202), answer
+
+
+# -------------------------------------------------------------- the operator
+
+
+class Operator:
+    """An operator that is started, stopped and killed; its log goes on."""
+
+    def __init__(
+        self, file: Path, kubeconfig: Path, namespace: str, folder: Path
+    ) -> None:
+        self.log = folder / "operator.log"
+        self.recordings: list[Path] = []
+        self._folder = folder
+        self._command = [
+            *dying_with_us(),
+            *(sys.executable, "-m", "fnop", "run", str(file), "--standalone"),
+            *("--namespace", namespace, "--kubeconfig", str(kubeconfig)),
+        ]
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, record: bool = False) -> None:
+        command = self._command
+        if record:
+            name = f"run-{len(self.recordings) + 1}.fnop"
+            self.recordings.append(self._folder / name)
+            command = [*command, "--record", str(self.recordings[-1])]
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    @property
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def stop(self) -> int:
+        """Ask it to end; its exit status."""
+        assert self._child is not None
+        self._child.send_signal(signal.SIGTERM)
+        end(self._child)
+        return self._child.returncode
+
+    def kill(self) -> None:
+        """Kill it where it stands."""
+        assert self._child is not None
+        os.kill(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+
+    def close(self) -> None:
+        if self.is_running and self._child is not None:
+            end(self._child)
+
+
+@contextmanager
+def operating(
+    file: Path, api: ApiServer, namespace: str, folder: Path
+) -> Iterator[Operator]:
+    """An operator that is not started yet; it ends with the block at the latest."""
+    operator = Operator(file, api.kubeconfig, namespace, folder)
+    try:
+        yield operator
+    finally:
+        operator.close()
+
+
+class RealWorld(User):
+    """A user and an operator on the real API server, as the stories want it."""
+
+    def __init__(self, api: ApiServer, namespace: str, operator: Operator) -> None:
+        super().__init__(api, namespace)
+        self.operator = operator
+
+    @property
+    def lines(self) -> list[str]:
+        return self.operator.lines
+
+    def restart(self) -> None:
+        assert self.operator.stop() == 0, self.lines
+        self.operator.start(record=True)
+
+    def expect(self, expectations: tuple[Expectation, ...]) -> None:
+        def otherwise() -> str:
+            return "\n".join(["not so:", *unmet(expectations, self), *self.lines])
+
+        eventually(lambda: not unmet(expectations, self), otherwise=otherwise)

@@ -1,0 +1,406 @@
+"""The command line: what it prints where, its exit statuses, and bad input."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import closing
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commands import Done, fnop
+from tests.simulations import DEFINITION, ROOT, example
+
+EXAMPLES = ROOT / "examples"
+
+MINIMAL = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def created(name):
+    return {"seen": name}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a good operator and a good manifest."""
+    write(tmp_path, "operator.py", MINIMAL)
+    manifest(tmp_path, "object.yaml", DEFINITION, example())
+    return tmp_path
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(dedent(text))
+    return path
+
+
+def manifest(folder: Path, name: str, *objects: dict[str, Any]) -> Path:
+    return write(folder, name, yaml.safe_dump_all(objects))
+
+
+def refused(done: Done, status: int, *words: str) -> None:
+    """One clear sentence, and nothing else that could be taken for a result."""
+    assert done.status == status, done
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert done.complaint.startswith(("fnop: ", "Error: "))
+    for word in words:
+        assert word in done.complaint
+
+
+# ---------------------------------------------------------------- good input
+
+
+def test_objects_go_to_stdout_and_logs_to_stderr(folder: Path) -> None:
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    assert done.status == 0, done
+    (found,) = done.documents
+    assert found["kind"] == "FnopExample"
+    assert found["status"]["created"] == {"seen": "example-1"}
+    assert "created succeeded" in done.err
+
+
+def test_several_manifests_follow_simulate(folder: Path) -> None:
+    manifest(folder, "second.yaml", example("example-2"))
+    done = fnop(
+        *("run", "--simulate", "object.yaml", "second.yaml", "-q", "operator.py"),
+        folder=folder,
+    )
+    assert done.status == 0, done
+    names = [each["metadata"]["name"] for each in done.documents]
+    assert (sorted(names), done.err) == (["example-1", "example-2"], "")
+
+
+def test_a_manifest_can_come_from_stdin(folder: Path) -> None:
+    text = (folder / "object.yaml").read_text()
+    done = fnop("run", "operator.py", "--simulate", "-", folder=folder, stdin=text)
+    assert (done.status, len(done.documents)) == (0, 1), done
+
+
+def test_every_option_has_a_variable(folder: Path) -> None:
+    variables = {
+        "FNOP_RUN_SIMULATE": "object.yaml",
+        "FNOP_RUN_NAME": "billing",
+        "FNOP_RUN_LOG_FORMAT": "json",
+    }
+    done = fnop("run", "operator.py", folder=folder, variables=variables)
+    assert done.status == 0, done
+    assert "fnop.dev/billing" in done.documents[0]["status"]
+    assert all(isinstance(json.loads(line), dict) for line in done.err.splitlines())
+
+
+def test_an_operator_may_be_named_as_a_module(folder: Path) -> None:
+    (folder / "operator.py").rename(folder / "billing_operator.py")
+    done = fnop(
+        *("run", "-m", "billing_operator", "--simulate", "object.yaml"), folder=folder
+    )
+    assert done.status == 0, done
+
+
+@pytest.mark.parametrize("command", [(), ("run",), ("replay",)])
+def test_help_reads_well(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = fnop(*command, "--help", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(done.out.split())
+    assert "Kubernetes operators" in text or "Exit status: 0" in text
+
+
+# -------------------------------------------------------------- how it ended
+
+
+def test_handlers_that_failed_for_good_are_exit_status_1(folder: Path) -> None:
+    case = EXAMPLES / "03-exceptions"
+    done = fnop(
+        *("run", case / "example.py", "--simulate", case / "object.yaml"),
+        folder=folder,
+    )
+    assert done.status == 1
+    assert done.complaint == "fnop: 3 handlers failed for good; see the log above"
+    assert done.documents[0]["status"]["works_at_last"] == {"attempts": 4}
+
+
+FOR_EVER = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def created():
+    raise fnop.TemporaryError("not yet", delay=10)
+"""
+
+
+def test_what_does_not_settle_is_exit_status_3(folder: Path) -> None:
+    write(folder, "for_ever.py", FOR_EVER)
+    done = fnop(
+        *("run", "for_ever.py", "--simulate", "object.yaml", "--for", "60s"),
+        folder=folder,
+    )
+    assert done.status == 3
+    assert "not settled after 60 s" in done.complaint
+    assert len(done.documents) == 1
+    assert done.err.count("not yet") in (6, 7)
+
+
+WAITING = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+async def created():
+    for _ in range(60):
+        await fnop.sleep({seconds})
+"""
+
+
+def test_waiting_costs_nothing(folder: Path) -> None:
+    """An hour in sixty naps against the same naps of no length."""
+
+    def cost(seconds: int) -> float:
+        name = f"waiting_{seconds}.py"
+        write(folder, name, WAITING.format(seconds=seconds))
+        command = ("run", name, "--simulate", "object.yaml")
+        runs = [fnop(*command, folder=folder) for _ in range(2)]
+        assert [each.status for each in runs] == [0, 0], runs
+        return min(each.cpu_seconds for each in runs)
+
+    assert cost(60) - cost(0) <= 0.5
+
+
+RETRYING = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def created(retry):
+    if retry < 60:
+        raise fnop.TemporaryError("not yet", delay=60)
+"""
+
+
+def test_an_hour_of_retries_costs_next_to_nothing(folder: Path) -> None:
+    write(folder, "retrying.py", RETRYING)
+    simulate = ("--simulate", "object.yaml")
+    plain = fnop("run", "operator.py", *simulate, folder=folder)
+    retrying = fnop("run", "retrying.py", *simulate, folder=folder)
+    assert (plain.status, retrying.status) == (0, 0)
+    assert retrying.cpu_seconds - plain.cpu_seconds <= 0.5
+
+
+def test_a_simulation_never_loads_a_client(folder: Path) -> None:
+    done = fnop(
+        *("run", "operator.py", "--simulate", "object.yaml"),
+        folder=folder,
+        python=("-X", "importtime"),
+    )
+    assert done.status == 0
+    loaded = {
+        line.rpartition("|")[2].strip().partition(".")[0]
+        for line in done.err.splitlines()
+        if line.startswith("import time:")
+    }
+    assert "fnop" in loaded
+    assert loaded.isdisjoint(("aiohttp", "kubernetes_asyncio", "uvloop"))
+
+
+# ------------------------------------------------------- bad input: operators
+
+
+OPERATORS = {
+    "no handlers": ("import fnop", 2, ("declares no handlers", "@fnop.on.create")),
+    "unknown argument": (
+        "import fnop\n@fnop.on.create('pods')\ndef f(specs): ...",
+        1,
+        ("unknown argument 'specs'", "did you mean 'spec'?"),
+    ),
+    "unknown option": (
+        "import fnop\n@fnop.on.create('pods', retry=3)\ndef f(): ...",
+        1,
+        ("no option retry=", "did you mean retries=?"),
+    ),
+    "unknown decorator": (
+        "import fnop\n@fnop.on.creation('pods')\ndef f(): ...",
+        1,
+        ("fnop.on has no decorator 'creation'",),
+    ),
+    "syntax error": ("def f(:", 1, ("operator.py", "line 1")),
+    "error at import": ("import fnop\n1 / 0", 1, ("operator.py", "division by zero")),
+    "missing library": ("import nowhere_to_be_found", 1, ("nowhere_to_be_found",)),
+}
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_a_bad_operator(case: str, folder: Path) -> None:
+    text, status, words = OPERATORS[case]
+    write(folder, "operator.py", text)
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    refused(done, status, *words)
+
+
+def test_a_module_that_does_not_exist(folder: Path) -> None:
+    done = fnop("run", "-m", "nowhere", "--simulate", "object.yaml", folder=folder)
+    refused(done, 1, "nowhere")
+
+
+INVALID_EFFECT = """
+import fnop
+
+@fnop.on.create("fnopexamples", retries=2, backoff=1)
+def created():
+    return fnop.event("", "an Event needs a reason")
+"""
+
+
+def test_an_invalid_effect_fails_its_handler(folder: Path) -> None:
+    write(folder, "invalid.py", INVALID_EFFECT)
+    done = fnop("run", "invalid.py", "--simulate", "object.yaml", folder=folder)
+    assert done.status == 1
+    assert "failed for good after 2 attempts: ValueError: " in done.err
+    assert done.complaint == "fnop: 1 handler failed for good; see the log above"
+
+
+# ---------------------------------------------------- bad input: command line
+
+
+USAGE = {
+    "no file": (("run",), "name the operator's file"),
+    "missing operator": (("run", "missing.py"), "'missing.py' does not exist"),
+    "missing manifest": (
+        ("run", "operator.py", "--simulate", "missing.yaml"),
+        "'missing.yaml' does not exist",
+    ),
+    "simulate of nothing": (
+        ("run", "operator.py", "--simulate"),
+        "--simulate needs a manifest",
+    ),
+    "simulate before an option": (
+        ("run", "operator.py", "--simulate", "--for", "60s"),
+        "--simulate needs a manifest",
+    ),
+    "no duration": (
+        ("run", "operator.py", "--simulate", "object.yaml", "--for", "soon"),
+        "write 90, 90s, 15m or 1h30m",
+    ),
+    "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
+    "bad name": (("run", "operator.py", "--name", "A B"), "such as 'billing'"),
+    "unknown option": (("run", "operator.py", "--simulat"), "No such option"),
+    "missing recording": (("replay", "missing.fnop"), "'missing.fnop' does not exist"),
+    "recording to nowhere": (
+        ("run", "operator.py", "--simulate", "object.yaml", "--record", "no/where"),
+        "cannot write the recording",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_call(case: str, folder: Path) -> None:
+    args, words = USAGE[case]
+    refused(fnop(*args, folder=folder), 2, words)
+
+
+# ------------------------------------------------------- bad input: manifests
+
+
+MANIFESTS = {
+    "not YAML": ("a: [", ("object.yaml", "YAML")),
+    "no mapping": ("just a text", ("object.yaml",)),
+    "no kind": ("apiVersion: v1\nmetadata: {name: x}", ("object.yaml", "kind")),
+    "no name": ("apiVersion: v1\nkind: Pod\nmetadata: {}", ("name",)),
+    "unknown kind": (
+        "apiVersion: x.dev/v1\nkind: Thing\nmetadata: {name: x}",
+        ("no kind Thing of x.dev/v1", "add its CustomResourceDefinition"),
+    ),
+    "invalid object": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: NOT_A_NAME}",
+        ("Pod NOT_A_NAME is refused",),
+    ),
+    "nothing": ("", ("object.yaml",)),
+}
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_a_bad_manifest(case: str, folder: Path) -> None:
+    text, words = MANIFESTS[case]
+    write(folder, "object.yaml", text)
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    refused(done, 1, *words)
+
+
+def test_a_folder_is_no_manifest(folder: Path) -> None:
+    (folder / "manifests").mkdir()
+    done = fnop("run", "operator.py", "--simulate", "manifests", folder=folder)
+    assert done.status in (1, 2)
+    refused(done, done.status, "manifests")
+
+
+def test_unreadable_state_is_left_alone(folder: Path) -> None:
+    strange = example("strange")
+    strange["metadata"]["annotations"] = {"fnop.dev/default": "{no state"}
+    manifest(folder, "object.yaml", DEFINITION, strange, example())
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    assert done.status == 0, done
+    assert "its stored state cannot be read and is left as it is" in done.err
+    found = {each["metadata"]["name"]: each for each in done.documents}
+    assert "status" not in found["strange"]
+    assert found["strange"]["metadata"]["annotations"] == {
+        "fnop.dev/default": "{no state"
+    }
+    assert found["example-1"]["status"]["created"] == {"seen": "example-1"}
+
+
+# --------------------------------------------------------- bad input: cluster
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": {}}],
+    }
+    return write(folder, "kubeconfig", yaml.safe_dump(content))
+
+
+def closed_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_no_cluster_is_configured(folder: Path) -> None:
+    done = fnop("run", "operator.py", "-n", "default", folder=folder)
+    refused(done, 1, "--kubeconfig", "--simulate")
+
+
+def test_a_kubeconfig_that_is_missing(folder: Path) -> None:
+    done = fnop("run", "operator.py", "-A", "--kubeconfig", "none", folder=folder)
+    refused(done, 1, "none does not exist")
+
+
+def test_a_context_that_is_missing(folder: Path) -> None:
+    kubeconfig(folder, "http://127.0.0.1:1")
+    done = fnop(
+        *("run", "operator.py", "-A", "--kubeconfig", "kubeconfig"),
+        *("--context", "other"),
+        folder=folder,
+    )
+    refused(done, 1, "no context 'other'", "available: test")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_api_server_that_cannot_be_reached(scheme: str, folder: Path) -> None:
+    kubeconfig(folder, f"{scheme}://127.0.0.1:{closed_port()}")
+    done = fnop(
+        *("run", "operator.py", "-A", "--kubeconfig", "kubeconfig"),
+        folder=folder,
+        limit=10,
+    )
+    refused(done, 1, "the API server cannot be reached", "kubeconfig")
