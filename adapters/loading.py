@@ -1,0 +1,221 @@
+"""Operator files as modules, and the functions in them by their names.
+
+A file is loaded as `fnop_script_<its stem>`: the same name in every process, and one
+that no other module has, so that `operator.py` or `yaml.py` are as good as any.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from linecache import getline
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType
+from typing import Any
+
+__all__ = ["LoadProblem", "load", "resolve"]
+
+_PREFIX = "fnop_script_"
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+class LoadProblem(Exception):
+    """A file or a function cannot be loaded; the text is for its author."""
+
+
+def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
+    """Import files, then modules by name, in this order; each is run only once.
+
+    What stands next to a file, or in the working directory for named modules, can be
+    imported from it.  Raises `LoadProblem`.
+    """
+    files = [_checked(path) for path in paths]
+    names = _names(files)
+    for file in files:
+        _import_installed(file.stem, file)
+    for file in files:
+        _make_importable(file.parent)
+    loaded = [_load_file(file, names[file]) for file in files]
+    if modules:
+        _make_importable(Path.cwd())
+    return loaded + [_load_module(name) for name in modules]
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """The function that `module:qualified.name` names.  Raises `LoadProblem`."""
+    module_name, _, qualified = name.partition(":")
+    try:
+        found: Any = sys.modules.get(module_name) or importlib.import_module(
+            module_name
+        )
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as problem:
+        advice = "load its file first" if module_name.startswith(_PREFIX) else problem
+        raise LoadProblem(f"{name} cannot be found: {advice}") from problem
+    except AttributeError as problem:
+        raise LoadProblem(f"{name} cannot be found: {problem}") from problem
+    if not callable(found):
+        raise LoadProblem(f"{name} is no function but {found!r}")
+    return found  # type: ignore[no-any-return]  # callable() says no more
+
+
+# -------------------------------------------------------------------- names
+
+
+def _checked(path: str) -> Path:
+    file = Path(path)
+    if file.is_dir():
+        raise LoadProblem(
+            f"{path} is a directory; name a file in it, or a package with -m"
+        )
+    if not file.is_file():
+        raise LoadProblem(f"there is no file {path}")
+    return file.resolve()
+
+
+def _names(files: Iterable[Path]) -> dict[Path, str]:
+    """A module name for each file: its stem, with parent folders if that is taken."""
+    names = _loaded()
+    left, depth = {*files} - names.keys(), 1
+    while left:
+        if depth > max(len(file.parts) for file in left):
+            both = " and ".join(sorted(map(_shown, left)))
+            raise LoadProblem(f"{both} cannot be told apart by name; rename one")
+        found = {file: _name(file, depth) for file in left}
+        taken = [*found.values(), *names.values()]
+        clear = {file: name for file, name in found.items() if taken.count(name) == 1}
+        names |= clear
+        left -= clear.keys()
+        depth += 1
+    return names
+
+
+def _loaded() -> dict[Path, str]:
+    return {
+        Path(str(module.__file__)): name
+        for name, module in sys.modules.items()
+        if name.startswith(_PREFIX)
+    }
+
+
+def _name(file: Path, depth: int) -> str:
+    """
+    >>> _name(Path("/home/me/my-operator.py"), 2)
+    'fnop_script_me_my_operator'
+    """
+    parts = file.with_suffix("").parts[1:][-depth:]
+    return _PREFIX + re.sub(r"\W", "_", "_".join(parts))
+
+
+# ------------------------------------------------------------------ imports
+
+
+def _load_file(file: Path, name: str) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    loader = SourceFileLoader(name, str(file))
+    spec = spec_from_file_location(name, file, loader=loader)
+    assert spec is not None
+    # Before it is run: dataclasses and the like look their module up.
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        del sys.modules[name]
+        raise LoadProblem(_sentence(problem, _shown(file))) from problem
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as problem:
+        raise LoadProblem(_sentence(problem, name)) from problem
+
+
+def _import_installed(name: str, file: Path) -> None:
+    """Import the installed module that has the name of the file, if there is one.
+
+    Then the name is taken, and the file cannot stand in for it.
+    """
+    if not name.isidentifier() or name in sys.stdlib_module_names:
+        return  # the standard library comes first on the path anyway
+    # One that cannot be imported is nobody's loss.
+    with suppress(Exception):
+        spec = find_spec(name)
+        if spec is not None and spec.origin != str(file):
+            importlib.import_module(name)
+
+
+def _make_importable(folder: Path) -> None:
+    """Let modules in the folder be imported: after the standard library's."""
+    if str(folder) in sys.path:
+        return
+    places = [Path(entry).name for entry in sys.path]
+    installed = (places.index(each) for each in _INSTALLED if each in places)
+    sys.path.insert(min(installed, default=len(places)), str(folder))
+    importlib.invalidate_caches()
+
+
+# ------------------------------------------------------------------ problems
+
+
+def _sentence(problem: BaseException, what: str) -> str:
+    """Why importing failed, in terms of the author's own lines."""
+    if isinstance(problem, SyntaxError):
+        where = _place(problem.filename or what, problem.lineno)
+        text = (problem.text or "").strip()
+        return f"{where}: {problem.msg}" + (f": {text}" if text else "")
+    file, line = _authors_line(problem)
+    where = _place(file, line) if file else what
+    if isinstance(problem, ModuleNotFoundError):
+        came = f" (imported at {where})" if file else ""
+        return f"{problem}{came}; install it or put it next to the file"
+    if isinstance(problem, SystemExit):
+        return f"{where}: ends the process: {_source(file, line)}"
+    # The sentences of fnop's own errors need no class in front.
+    ours = type(problem).__module__.startswith("fnop.")
+    kind = "" if ours else f"{type(problem).__name__}: "
+    source = _source(file, line)
+    return f"{where}: {kind}{problem}" + (f"\n    {source}" if source else "")
+
+
+def _authors_line(problem: BaseException) -> tuple[str, int | None]:
+    """The file and line of the innermost frame that is the author's."""
+    found: tuple[str, int | None] = "", None
+    for frame, line in walk_tb(problem.__traceback__):
+        file = frame.f_code.co_filename
+        if _is_authors(file, str(frame.f_globals.get("__name__"))):
+            found = file, line
+    return found
+
+
+def _is_authors(file: str, module: str) -> bool:
+    if file.startswith("<") or module.startswith("fnop."):
+        return False
+    if any(f"{os.sep}{each}{os.sep}" in file for each in _INSTALLED):
+        return False
+    return module.partition(".")[0] not in sys.stdlib_module_names
+
+
+def _source(file: str, line: int | None) -> str:
+    return getline(file, line).strip() if file and line else ""
+
+
+def _place(file: str, line: int | None) -> str:
+    return _shown(Path(file)) + (f":{line}" if line else "")
+
+
+def _shown(file: Path) -> str:
+    """The path as short as it is plain: relative below the working directory."""
+    return str(
+        file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    )
