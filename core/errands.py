@@ -207,7 +207,7 @@ def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
                 return again
             if isinstance(request, Apply):
                 return again
-            return Applied(found)
+            return _sent(replace(errand, looking=False), Applied(found))
         case Missing() if isinstance(request, (Create, Apply)):
             return again
         case _:

@@ -183,14 +183,14 @@ def write_stored(stored: Stored, uid: str) -> str:
         }
     if stored.results:
         found["results"] = dict(stored.results)
-    text = canonical(found).decode()
-    if len(text) > STATE_LENGTH_MAX:
+    raw = canonical(found)
+    if len(raw) > STATE_LENGTH_MAX:
         raise ValueError(
-            f"the state to remember is {len(text)} bytes long, over the "
+            f"the state to remember is {len(raw)} bytes long, over the "
             f"{STATE_LENGTH_MAX} that fit into an annotation; let no handler of this "
             "kind ask for `old` or `diff`, or narrow them with field="
         )
-    return text
+    return raw.decode()
 
 
 def _packed(values: Mapping[Scope, Any]) -> Any:
@@ -224,17 +224,22 @@ def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
 def _stored(found: dict[str, Any]) -> Stored:
     seen = None
     if found.get("seen") is not None:
-        digests = {str(key): str(value) for key, value in found["seen"].items()}
+        digests = {k: str(v) for k, v in _mapping(found, "seen").items()}
         was = found.get("was")
         if isinstance(was, str):
-            was = orjson.loads(zlib.decompress(base64.b64decode(was, validate=True)))
-        if was is not None and not isinstance(was, dict):
-            raise ValueError("what was before is no mapping")
-        seen = Seen(digests, was)
+            raw = zlib.decompress(base64.b64decode(was, validate=True))
+            found = {**found, "was": orjson.loads(raw)}
+        seen = Seen(digests, None if was is None else _mapping(found, "was"))
     progress = {
-        str(name): progress_from_json(each)
-        for name, each in (found.get("progress") or {}).items()
+        name: progress_from_json(each)
+        for name, each in _mapping(found, "progress").items()
     }
-    return Stored(
-        seen, bool(found.get("creating")), progress, found.get("results") or {}
-    )
+    creating, results = bool(found.get("creating")), _mapping(found, "results")
+    return Stored(seen, creating, progress, results)
+
+
+def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
+    value = found.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"its {name} is no mapping")
+    return value or {}

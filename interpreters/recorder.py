@@ -9,9 +9,10 @@ before they are written: equal values stay equal, and nobody can read them.
 from __future__ import annotations
 
 import base64
+import binascii
 import gzip
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from fnop.core.commands import Command
@@ -21,7 +22,7 @@ from fnop.core.program import Program
 from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects.values import canonical
 
-__all__ = ["FORMAT_VERSION", "Recorder", "header_of", "redacted"]
+__all__ = ["FORMAT_VERSION", "Recorder", "Redaction", "header_of"]
 
 FORMAT_VERSION = 1
 _BLOCK = 64 * 1024
@@ -35,21 +36,25 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "format": FORMAT_VERSION,
         "handlers": [handler.id for handler in program.handlers],
         "operator": settings.operator,
-        "namespaces": None
-        if settings.namespaces is None
-        else [*settings.namespaces],
+        "namespaces": None if settings.namespaces is None else [*settings.namespaces],
     }
 
 
 class Recorder:
-    """Observes a run and writes it to a file."""
+    """Observes a run and writes it to a file.
+
+    A block is written when it is full, and at the latest with the first step
+    after a second: so much can a crash lose.
+    """
 
     def __init__(self, file: BinaryIO, header: dict[str, Any], key: bytes) -> None:
         self._file = file
-        self._key = key
+        self._redaction = Redaction(key)
         self._lines: list[bytes] = []
         self._size = 0
-        self._write(header)
+        self._flushed_at = float("-inf")
+        self._write(canonical(header))
+        self.flush()
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         """Write one step down."""
@@ -59,14 +64,14 @@ class Recorder:
             "input": input_to_wire(input),
             "commands": [command_to_wire(command) for command in commands],
         }
-        self._write(redacted(record, self._key))
-
-    def _write(self, record: Any) -> None:
-        line = canonical(record) + b"\n"
-        self._lines.append(line)
-        self._size += len(line)
-        if self._size >= _BLOCK:
+        self._write(self._redaction.line(record))
+        if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
+            self._flushed_at = now.mono
             self.flush()
+
+    def _write(self, line: bytes) -> None:
+        self._lines.append(line + b"\n")
+        self._size += len(line) + 1
 
     def flush(self) -> None:
         """Make everything so far readable in the file."""
@@ -81,28 +86,74 @@ class Recorder:
         self._file.close()
 
 
-def redacted(value: Any, key: bytes) -> Any:
-    """The value with the data of each Secret in it replaced by tokens.
+class Redaction:
+    """Replaces what any Secret holds, wherever it occurs from then on.
 
-    >>> found = redacted({"kind": "Secret", "data": {"a": "eA=="}}, b"k")
-    >>> found["data"]["a"] != "eA=="
-    True
+    A value is known from the first Secret that shows it, in base64 and in clear
+    text; equal values get equal tokens, which nobody can read without the key.
+    Records after the first replacement carry `"redacted": true`: digests in them
+    were made from the values themselves.
     """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._tokens: dict[bytes, bytes] = {}
+
+    def line(self, record: dict[str, Any]) -> bytes:
+        """The canonical line of a record, without secrets."""
+        for secret in _secrets(record):
+            self._learn(secret)
+        if not self._tokens:
+            return canonical(record)
+        line = canonical({**record, "redacted": True})
+        for value, token in self._tokens.items():
+            if value in line:
+                line = line.replace(value, token)
+        return line
+
+    def _learn(self, secret: dict[str, Any]) -> None:
+        for text in _strings(secret.get("data")):
+            self._add(text)
+            try:
+                self._add(base64.b64decode(text, validate=True).decode())
+            except (binascii.Error, UnicodeDecodeError):
+                continue
+        for text in _strings(secret.get("stringData")):
+            self._add(text)
+            self._add(base64.b64encode(text.encode()).decode())
+        # What `kubectl apply` keeps of a Secret is the Secret in clear text.
+        annotations = (secret.get("metadata") or {}).get("annotations") or {}
+        self._add(str(annotations.get(_LAST_APPLIED) or ""))
+
+    def _add(self, text: str) -> None:
+        """A value as it stands in JSON, and in JSON text within JSON."""
+        if not text:
+            return
+        raw = hashlib.blake2b(text.encode(), key=self._key, digest_size=12).digest()
+        token = base64.b64encode(b"redacted:" + raw)
+        once = canonical(text)[1:-1]
+        quote = b'"' if len(text) < _SHORT else b""
+        for inner in (once, canonical(once.decode())[1:-1]):
+            self._tokens.setdefault(quote + inner + quote, quote + token + quote)
+
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# A shorter value is replaced only where it is all of a string: it may be a word.
+_SHORT = 6
+_FLUSH_SECONDS = 1.0
+
+
+def _secrets(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         if value.get("kind") == "Secret":
-            value = dict(value)
-            for name in ("data", "stringData"):
-                if isinstance(value.get(name), dict):
-                    value[name] = {
-                        field: _token(item, key) for field, item in value[name].items()
-                    }
-        return {name: redacted(item, key) for name, item in value.items()}
-    if isinstance(value, list):
-        return [redacted(item, key) for item in value]
-    return value
+            yield value
+        for item in value.values():
+            yield from _secrets(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secrets(item)
 
 
-def _token(value: Any, key: bytes) -> str:
-    """Valid base64, as the data of a Secret is."""
-    raw = hashlib.blake2b(str(value).encode(), key=key, digest_size=12).digest()
-    return base64.b64encode(b"redacted:" + raw).decode()
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (item for item in value.values() if isinstance(item, str))

@@ -6,6 +6,7 @@ at the first difference, for everything after it would be noise.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,17 +66,19 @@ class Replayed:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes | None]:
-    """The text of each whole block; a last None when the file ends within one."""
+    """The text of each block; a last None when the file ends within one.
+
+    What can be had of a block that was cut off is had, up to its last whole line.
+    """
     data = file.read()
     while data:
         inflater = zlib.decompressobj(wbits=31)
         try:
             text = inflater.decompress(data)
         except zlib.error as problem:
-            raise RecordingProblem(
-                f"the recording is corrupt: {problem}; what came before is lost"
-            ) from problem
+            raise RecordingProblem(f"the recording is corrupt: {problem}") from problem
         if not inflater.eof:
+            yield text[: text.rfind(b"\n") + 1]
             yield None
             return
         yield text
@@ -105,8 +108,10 @@ def read_records(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
 
 def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
     """The header; `RecordingProblem` if this is no recording we can read."""
-    header = next(records, None)
-    if header is None or "format" not in header:
+    header = next(records, {})
+    if header is None:
+        raise RecordingProblem("the recording is cut off before its first record")
+    if "format" not in header:
         raise RecordingProblem(
             "this is no recording of fnop; make one with `fnop run ... --record FILE`"
         )
@@ -150,6 +155,15 @@ def _replay_step(
     for position in range(max(len(recorded), len(decided))):
         was = recorded[position] if position < len(recorded) else None
         is_ = decided[position] if position < len(decided) else None
-        if canonical(was) != canonical(is_):
+        if _comparable(was, record) != _comparable(is_, record):
             return Difference(steps, record["input"], was, is_)
     return None
+
+
+_DIGEST = re.compile(rb"\b1:[0-9a-f]{20}\b")
+
+
+def _comparable(command: Any, record: dict[str, Any]) -> bytes:
+    """A command's text; a digest made from redacted values says nothing."""
+    text = canonical(command)
+    return _DIGEST.sub(b"1:", text) if record.get("redacted") else text

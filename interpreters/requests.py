@@ -155,9 +155,7 @@ def _success(effect: Effect | None, body: Any) -> Outcome:
         version = body.get("apiVersion")
         items = body.get("items") or []
         # Items of a listing come without their kind (API conventions: lists).
-        return Answer(
-            [{"apiVersion": version, "kind": kind, **item} for item in items]
-        )
+        return Answer([{"apiVersion": version, "kind": kind, **item} for item in items])
     if isinstance(effect, Delete) and body.get("kind") == "Status":
         return Applied(None)
     return Applied(body)

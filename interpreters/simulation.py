@@ -28,7 +28,6 @@ from fnop.core.errors import PermanentError, TemporaryError
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
-    Bookmark,
     Input,
     ListDone,
     ListItem,
@@ -263,9 +262,7 @@ class SimulatedRun:
             for stream, request in self._watches.items():
                 seen = simulated.seen_by(request, event)
                 if seen is not None:
-                    self._inbox.append(
-                        WatchEvent(stream, seen.type, Body(seen.object))
-                    )
+                    self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
 
 
 def called(function: Model, arguments: dict[str, Any]) -> Outcome:
