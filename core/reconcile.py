@@ -203,7 +203,7 @@ def _earlier(one: float | None, other: float | None) -> float | None:
 
 def _change(at: Moment, known: Known, work: Work) -> Move:
     """The change lane: detect, hold, handle, record."""
-    if work.running and work.cycle is not None:
+    if work.cycle is not None and _goes_on(at, known, work, work.cycle):
         return _handle(at, known, work, work.cycle)
     if not at.kind.changes:
         return _flush(work)
@@ -225,6 +225,22 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         _selected(at, known, cause, seen),
     )
     return _handle(at, known, work, cycle)
+
+
+def _goes_on(at: Moment, known: Known, work: Work, cycle: Cycle) -> bool:
+    """Whether the present cycle is still the one to be handled.
+
+    While its conversations are under way it is, and so it is when all has been
+    done for its view and only has to be recorded.  Otherwise the object as it is
+    now decides, and what is unfinished starts anew (R15).
+    """
+    if work.running:
+        return True
+    if known.body.is_deleting and cycle.reason is not Reason.DELETE:
+        return False
+    return bool(cycle.selected) and all(
+        _progress(at, known, work, cycle, each).is_finished for each in cycle.selected
+    )
 
 
 def _flush(work: Work) -> Move:
@@ -500,7 +516,12 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
     """Nothing to handle: keep what is remembered complete, and on the object."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
-    if cause.reason is not Reason.NOOP or not known.readable or at.stopping:
+    if cause.reason is not Reason.NOOP or at.stopping:
+        return Rest()
+    if work.progress and not known.stored.progress:
+        # A reverted change leaves its progress behind; it is of no use any more.
+        return Settle(known.stored, ends=True)
+    if not known.readable:
         return Rest()
     was = known.stored.seen
     assert was is not None, "a NOOP has been seen before"
@@ -509,7 +530,6 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
     )
     missing = not seen.digests.keys() <= was.digests.keys()
     if vanished or missing or known.stored.progress:
-        # A reverted change leaves its progress behind; it is of no use any more.
         digests = {**seen.digests, **was.digests}
         after = replace(
             known.stored, seen=Seen(digests, was.values or seen.values), progress={}

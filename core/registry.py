@@ -272,7 +272,7 @@ def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
     known = _OPTIONS[role] | (frozenset() if role in ACTIVITIES else set(_SELECTORS))
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, known - {"registry"}, n=1)
             hint = f"did you mean {near[0]}=?" if near else f"it takes {_listed(known)}"
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in ("timeout", "backoff", "retries"):
