@@ -21,7 +21,6 @@ import click
 import fnop
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
-from fnop.core.errors import RegistrationError
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
@@ -221,8 +220,6 @@ def _program(
         load(paths, modules)
     except LoadProblem as problem:
         _fail(str(problem))
-    except RegistrationError as problem:
-        _fail(f"{problem}")
     handlers = default_registry.handlers
     if not handlers:
         names = ", ".join([*paths, *modules])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -34,8 +35,8 @@ class Done:
 
     @property
     def complaint(self) -> str:
-        """The last line on stderr."""
-        return self.err.rstrip().rpartition("\n")[2]
+        """The last thing said on stderr, with the lines indented under it."""
+        return re.split(r"\n(?=\S)", self.err.rstrip())[-1]
 
 
 def fnop(

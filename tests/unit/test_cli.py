@@ -227,8 +227,8 @@ OPERATORS = {
         1,
         ("fnop.on has no decorator 'creation'",),
     ),
-    "syntax error": ("def f(:", 1, ("operator.py", "line 1")),
-    "error at import": ("import fnop\n1 / 0", 1, ("operator.py", "division by zero")),
+    "syntax error": ("def f(:", 1, ("operator.py:1", "invalid syntax")),
+    "error at import": ("import fnop\n1 / 0", 1, ("operator.py:2", "division by zero")),
     "missing library": ("import nowhere_to_be_found", 1, ("nowhere_to_be_found",)),
 }
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES, Expectation, Story, unmet
-from tests.simulations import Scenario, example_handlers
+from tests.simulations import ROOT, Scenario, example_handlers
+
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
 
 
 class SimulatedWorld:
@@ -52,3 +57,52 @@ def test_the_example_does_what_it_says(story: Story) -> None:
     for step in story.steps:
         step.does(world)
         world.expect(step.expected)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command has printed, as a picture of the cluster and the log."""
+
+    done: Done
+
+    def get(self, kind: str, name: str) -> dict[str, Any] | None:
+        for each in self.objects(kind):
+            if each["metadata"]["name"] == name:
+                return each
+        return None
+
+    def objects(self, kind: str) -> list[dict[str, Any]]:
+        return [
+            each for each in self.done.documents if each["kind"].lower() + "s" == kind
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        return self.done.err.splitlines()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.example)
+def test_its_first_step_is_what_the_command_prints(
+    story: Story, tmp_path: Path
+) -> None:
+    folder = ROOT / "examples" / story.example
+    done = fnop(
+        *("run", folder / "example.py", "--simulate", folder / "object.yaml"),
+        folder=tmp_path,
+    )
+    assert done.status == (1 if story.failing else 0), done
+    assert unmet(story.steps[0].expected, Printed(done)) == [], done
+
+
+def test_every_example_has_a_story() -> None:
+    assert [story.example for story in STORIES] == EXAMPLES
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_its_readme_shows_commands_that_exist(name: str) -> None:
+    folder = ROOT / "examples" / name
+    text = (folder / "README.md").read_text()
+    docstring = (folder / "example.py").read_text().partition('"""')[2]
+    assert docstring.partition('"""')[0] in text
+    for file in ("example.py", "object.yaml"):
+        assert f"examples/{name}/{file}" in text

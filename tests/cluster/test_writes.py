@@ -1,0 +1,85 @@
+"""What an object costs, counted by the API server itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.envtest import ApiServer
+from tests.cluster.operating import Operator, User, eventually, operating
+from tests.simulations import ROOT, example
+
+OBJECTS = 5
+MINIMAL = ROOT / "examples" / "01-minimal" / "example.py"
+OPERATORS = Path(__file__).parent / "operators"
+
+_COUNTER = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_READING = {"GET", "LIST", "WATCH"}
+
+
+def writes(api: ApiServer) -> int:
+    """The write requests so far for the examples' kind and its subresources."""
+    total = 0
+    for labels, count in _COUNTER.findall(api.metrics()):
+        found = dict(_LABEL.findall(labels))
+        if found["resource"] == "fnopexamples" and found["verb"] not in _READING:
+            total += int(float(count))
+    return total
+
+
+def handled(user: User, name: str) -> bool:
+    found = user.get("fnopexamples", name)
+    return found is not None and "create_fn" in (found.get("status") or {})
+
+
+def cost_of_creating(user: User, operator: Operator) -> int:
+    """The operator's writes for some objects, one of which is like the other."""
+    names = [f"example-{number}" for number in range(OBJECTS)]
+    operator.start()
+    before = writes(user.api)
+    for name in names:
+        user.create(example(name, duration="1m"))
+    eventually(
+        lambda: all(handled(user, name) for name in names),
+        otherwise=lambda: "\n".join(operator.lines),
+    )
+    # What it still meant to write, it has written when it has ended.
+    assert operator.stop() == 0
+    return writes(user.api) - before - OBJECTS
+
+
+@pytest.mark.parametrize(
+    ("file", "each"),
+    [
+        pytest.param(MINIMAL, 1, id="a creation handler"),
+        pytest.param(OPERATORS / "with_deletion.py", 2, id="a deletion handler, too"),
+        pytest.param(OPERATORS / "retrying.py", 1, id="retries without a limit"),
+        pytest.param(OPERATORS / "limited.py", 4, id="retries with a limit"),
+    ],
+)
+def test_the_writes_of_a_creation(
+    file: Path, each: int, apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user = User(apiserver, namespace)
+    user.define()
+    with operating(file, apiserver, namespace, tmp_path) as operator:
+        assert cost_of_creating(user, operator) == each * OBJECTS
+
+
+def test_a_handled_object_costs_a_new_process_nothing(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user = User(apiserver, namespace)
+    user.define()
+    with operating(MINIMAL, apiserver, namespace, tmp_path) as operator:
+        cost_of_creating(user, operator)
+        before = writes(apiserver)
+        operator.start()
+        # A newcomer, handled after those that it found, shows that it is done.
+        user.create(example("newcomer", duration="1m"))
+        eventually(lambda: handled(user, "newcomer"))
+        assert operator.stop() == 0
+        assert writes(apiserver) - before == 2
