@@ -31,13 +31,23 @@ def decoded(kind: Kind, body: Any) -> Object:
     _check_type(kind, body)
     if kind.resource == CRDS:
         check_crd_shape(body)
-    return {**body, "metadata": _metadata(kind, body.get("metadata"))}
+    return {
+        **body,
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": _metadata(kind, body.get("metadata")),
+    }
 
 
 def _check_type(kind: Kind, body: dict[str, Any]) -> None:
     api_version, name = body.get("apiVersion"), body.get("kind")
     if name == kind.kind and api_version == kind.api_version:
         return
+    if not kind.custom:
+        # The path says what a built-in object is where its body does not.
+        name, api_version = name or kind.kind, api_version or kind.api_version
+        if name == kind.kind and api_version == kind.api_version:
+            return
     if not isinstance(name, str) or not isinstance(api_version, str):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a '

@@ -7,14 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fnop.interpreters.cluster.crds import CRDS, crd_defaults
+from fnop.interpreters.cluster.defaults import SCHEMAS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["defaulted", "fresh_status"]
-
-
-def _configmap(obj: Object) -> Object:
-    return obj
 
 
 def _namespace(obj: Object) -> Object:
@@ -59,6 +56,9 @@ STATUS: dict[Resource, dict[str, Any]] = {
 
 def defaulted(kind: Kind, obj: Object) -> Object:
     """The object with the defaults of its built-in kind."""
+    schema = SCHEMAS.get(kind.resource)
+    if schema is not None:
+        obj = schema.filled(obj)
     fill = DEFAULTS.get(kind.resource)
     return obj if fill is None else fill(obj)
 

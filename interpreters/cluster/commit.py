@@ -47,7 +47,7 @@ def _crd_written(
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
     """A CRD is established at once: by controllers of infinite speed."""
     crd, old = event.object, event.previous
-    if old is not None and same(crd["spec"], old["spec"]):
+    if old is not None and same(_registered(crd), _registered(old)):
         return cluster, (event,)
     events = [event]
     for state in establishing(crd, timestamp(now)):
@@ -55,6 +55,11 @@ def _crd_written(
         events.append(event)
     registry = registry_with(cluster.registry, crd, old)
     return replace(cluster, registry=registry), tuple(events)
+
+
+def _registered(crd: Object) -> tuple[Object, bool]:
+    """What of a CRD matters for the kinds that it defines."""
+    return crd["spec"], "deletionTimestamp" in crd["metadata"]
 
 
 def removed(

@@ -34,6 +34,7 @@ from fnop.interpreters.cluster.store import (
     StoredEvent,
     lookup,
     same,
+    shelf,
     timestamp,
 )
 from fnop.interpreters.cluster.write import Answer
@@ -41,6 +42,7 @@ from fnop.interpreters.protocol import ApiResponse
 
 __all__ = ["Options", "delete", "delete_collection", "deleted"]
 
+PODS = ("", "pods")
 POLICIES = ("Background", "Foreground", "Orphan")
 # These may not be deleted (NamespaceLifecycle).
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -89,7 +91,6 @@ def _farewell(kind: Kind, obj: Object) -> ApiResponse:
 # (ReturnDeletedObject in the registries).
 RETURNS_OBJECT = frozenset(
     {
-        ("", "pods"),
         ("", "serviceaccounts"),
         ("", "persistentvolumes"),
         ("", "persistentvolumeclaims"),
@@ -165,15 +166,34 @@ def deleted(
     obj = lookup(cluster, kind.resource, key)
     assert obj is not None
     finalizers = _finalizers(kind, obj, options.policy)
-    grace = _grace(kind, obj, options)
-    if not finalizers and not grace and kind.resource != NAMESPACES:
+    if kind.resource == PODS:
+        return _pod_deleted(cluster, kind, key, options, now)
+    if not finalizers and kind.resource != NAMESPACES:
         cluster, events = removed(cluster, kind, key)
         return cluster, None, events
-    marked = _marked(kind, obj, finalizers, grace, now)
+    marked = _marked(kind, obj, finalizers, 0, now)
     if same(marked, obj):
         return cluster, obj, ()
     cluster, events = stored(cluster, kind, key, marked, obj, now)
     return cluster, events[0].object, events
+
+
+def _pod_deleted(
+    cluster: Cluster, kind: Kind, key: Key, options: Options, now: float
+) -> tuple[Cluster, Object, tuple[StoredEvent, ...]]:
+    """Pods are marked first in any case; without grace they go at once."""
+    pod = shelf(cluster, PODS)[key]
+    finalizers = _finalizers(kind, pod, options.policy)
+    grace = _grace(pod, options)
+    marked = _marked(kind, pod, finalizers, grace, now)
+    events: tuple[StoredEvent, ...] = ()
+    if not same(marked, pod):
+        cluster, events = stored(cluster, kind, key, marked, pod, now)
+        marked = events[0].object
+    if grace or finalizers:
+        return cluster, marked, events
+    cluster, more = removed(cluster, kind, key)
+    return cluster, marked, events + more
 
 
 def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
@@ -194,17 +214,17 @@ def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
     return kept
 
 
-def _grace(kind: Kind, obj: Object, options: Options) -> int:
+def _grace(pod: Object, options: Options) -> int:
     """Only scheduled pods that have not ended get time to end."""
-    if kind.resource != ("", "pods"):
-        return 0
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0
-    if options.grace is not None:
-        return options.grace
     grace: int = spec.get("terminationGracePeriodSeconds", 30)
-    return grace
+    if options.grace is not None:
+        grace = options.grace
+    # A later request can shorten the grace, never lengthen it.
+    running: int = pod["metadata"].get("deletionGracePeriodSeconds", grace)
+    return min(grace, running)
 
 
 def _marked(
@@ -214,14 +234,16 @@ def _marked(
     metadata.pop("finalizers", None)
     if finalizers:
         metadata["finalizers"] = finalizers
-    if "deletionTimestamp" not in metadata:
+    is_new = "deletionTimestamp" not in metadata
+    # Namespaces and CRDs are marked by their own registries, which know no grace.
+    if kind.resource in (NAMESPACES, CRDS):
+        metadata.setdefault("deletionTimestamp", timestamp(now))
+    elif is_new or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = timestamp(now + grace)
-        # Namespaces and CRDs are marked by their own registries, without these.
-        if kind.resource not in (NAMESPACES, CRDS):
-            metadata["deletionGracePeriodSeconds"] = grace
-            if "generation" in metadata:
-                # To be deleted is a change of the desired state.
-                metadata["generation"] += 1
+        metadata["deletionGracePeriodSeconds"] = grace
+        if is_new and "generation" in metadata:
+            # To be deleted is a change of the desired state.
+            metadata["generation"] += 1
     if kind.resource == NAMESPACES:
         status = {**(obj.get("status") or {}), "phase": "Terminating"}
         return {**obj, "metadata": metadata, "status": status}

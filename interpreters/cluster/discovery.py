@@ -104,9 +104,10 @@ def _resources(registry: Registry, group: str, version: str) -> ApiResponse:
     ]
     if not kinds:
         raise no_such_path()
+    # The list of the core group, the oldest, does without its apiVersion.
     body = {
         "kind": "APIResourceList",
-        "apiVersion": "v1",
+        **({"apiVersion": "v1"} if group else {}),
         "groupVersion": f"{group}/{version}" if group else version,
         "resources": [entry for kind in kinds for entry in _entries(kind)],
     }

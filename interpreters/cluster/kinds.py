@@ -51,6 +51,8 @@ class Kind:
     # PUT to a free name creates (AllowCreateOnUpdate).
     creates_on_update: bool = False
     custom: bool = False
+    # Its definition is being deleted.
+    terminating: bool = False
     served: bool = True
     storage: bool = True
     storage_version: str = ""  # of custom kinds
@@ -254,6 +256,7 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             # Custom resources are never overwritten blindly.
             unconditional=False,
             custom=True,
+            terminating="deletionTimestamp" in crd["metadata"],
             served=bool(version["served"]),
             storage=bool(version["storage"]),
             storage_version=storage,

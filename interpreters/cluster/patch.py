@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import jsonpatch
 import orjson
@@ -163,6 +163,10 @@ PORT_KEYS = ("containerPort", "port")
 SETS = frozenset(("finalizers",))
 
 
+DELETE_FROM = "$deleteFromPrimitiveList/"
+ORDER = "$setElementOrder/"
+
+
 def strategically_merged(target: Any, patch: Any) -> Any:
     """Apply a strategic merge patch: maps merge, known lists merge by key.
 
@@ -176,65 +180,105 @@ def strategically_merged(target: Any, patch: Any) -> Any:
     directive = patch.get("$patch")
     if directive == "delete":
         return {}
-    if directive == "replace" or not isinstance(target, dict):
-        return _without_directives(patch)
-    result = dict(target)
+    if directive == "replace":
+        target = {}
+    old = target if isinstance(target, dict) else {}
+    result = dict(old)
     for name, value in patch.items():
         if name.startswith("$"):
-            _apply_directive(result, name, value)
-        elif value is None:
+            continue
+        if value is None:
             result.pop(name, None)
         elif isinstance(value, list):
-            result[name] = _merged_list(name, result.get(name), value)
+            order = patch.get(ORDER + name)
+            result[name] = _merged_list(name, old.get(name), value, order)
         elif isinstance(value, dict):
-            result[name] = strategically_merged(result.get(name), value)
+            result[name] = strategically_merged(old.get(name), value)
         else:
             result[name] = value
+    return _directed(result, old, patch)
+
+
+def _directed(
+    result: dict[str, Any], old: dict[str, Any], patch: dict[str, Any]
+) -> dict[str, Any]:
+    """What the directives of a patch say beside its values; `result` is fresh."""
+    for name, value in patch.items():
+        if not isinstance(value, list):
+            continue
+        field = name.partition("/")[2]
+        if name.startswith(DELETE_FROM) and isinstance(result.get(field), list):
+            result[field] = [item for item in result[field] if item not in value]
+        elif name.startswith(ORDER) and field not in patch and field in old:
+            result[field] = _merged_list(field, old[field], [], value)
     retained = patch.get("$retainKeys")
     if isinstance(retained, list):
         return {name: value for name, value in result.items() if name in retained}
     return result
 
 
-def _without_directives(patch: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in patch.items() if not name.startswith("$")}
-    return cast("dict[str, Any]", strategically_merged({}, kept))
-
-
-def _apply_directive(result: dict[str, Any], name: str, value: Any) -> None:
-    """`$deleteFromPrimitiveList/finalizers` and its like; `result` is fresh."""
-    prefix = "$deleteFromPrimitiveList/"
-    field = name.removeprefix(prefix)
-    if name.startswith(prefix) and isinstance(result.get(field), list):
-        result[field] = [item for item in result[field] if item not in value]
-
-
-def _merged_list(name: str, target: Any, patch: list[Any]) -> list[Any]:
+def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[Any]:
     old = target if isinstance(target, list) else []
-    if name in SETS:
-        return [*old, *(item for item in patch if item not in old)]
-    key = _merge_key(name, patch)
-    if not key or not all(isinstance(item, dict) for item in (*old, *patch)):
+    key = "" if name in SETS else _merge_key(name, [*patch, *old])
+    if not key and name not in SETS:
+        return patch  # an atomic list
+    if key and not all(isinstance(item, dict) for item in (*old, *patch)):
         return patch
-    if any(item.get("$patch") == "replace" for item in patch):
-        return [item for item in patch if item.get("$patch") != "replace"]
-    deleted = [item.get(key) for item in patch if item.get("$patch") == "delete"]
-    result = [item for item in old if item.get(key) not in deleted]
+    if any(_directive(item) == "replace" for item in patch):
+        return [item for item in patch if _directive(item) != "replace"]
+    deleted = [_identity(x, key) for x in patch if _directive(x) == "delete"]
+    patch = [item for item in patch if not _directive(item)]
+    old = [item for item in old if _identity(item, key) not in deleted]
+    return _ordered(_united(old, patch, key), old, patch, order, key)
+
+
+def _directive(item: Any) -> Any:
+    return item.get("$patch") if isinstance(item, dict) else None
+
+
+def _identity(item: Any, key: str) -> Any:
+    return item.get(key) if key and isinstance(item, dict) else item
+
+
+def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
+    result = list(old)
     for item in patch:
-        if "$patch" in item:
-            continue
-        place = next(
-            (i for i, x in enumerate(result) if x.get(key) == item.get(key)), -1
-        )
-        if place < 0:
+        ids = [_identity(other, key) for other in result]
+        if _identity(item, key) not in ids:
             result.append(strategically_merged({}, item))
-        else:
+        elif key:
+            place = ids.index(_identity(item, key))
             result[place] = strategically_merged(result[place], item)
     return result
 
 
-def _merge_key(name: str, patch: list[Any]) -> str:
+def _ordered(
+    merged: list[Any], old: list[Any], patch: list[Any], order: Any, key: str
+) -> list[Any]:
+    """The order of the patch, or the one it demands; what only the server has is
+    put in where it stood before (normalizeElementOrder).
+    """
+    wanted = [_identity(item, key) for item in (order or patch)]
+    before = [_identity(item, key) for item in old]
+
+    def rank(item: Any) -> int:
+        return wanted.index(_identity(item, key))
+
+    ours = sorted((x for x in merged if _identity(x, key) in wanted), key=rank)
+    others = [x for x in merged if _identity(x, key) not in wanted]
+    result: list[Any] = []
+    while ours and others:
+        left, right = _identity(others[0], key), _identity(ours[0], key)
+        known = left in before and right in before
+        if known and before.index(left) < before.index(right):
+            result.append(others.pop(0))
+        else:
+            result.append(ours.pop(0))
+    return result + ours + others
+
+
+def _merge_key(name: str, items: list[Any]) -> str:
     if name != "ports":
         return MERGE_KEYS.get(name, "")
-    first = patch[0] if patch and isinstance(patch[0], dict) else {}
+    first = items[0] if items and isinstance(items[0], dict) else {}
     return next((key for key in PORT_KEYS if key in first), "")

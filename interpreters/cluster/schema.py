@@ -72,8 +72,8 @@ class Schema:
                 else:
                     differs = True  # pruned
                     continue
-            elif item is None and child.default is not NOTHING and not child.nullable:
-                differs = True  # a null gives way to the default
+            elif item is None and not child.nullable:
+                differs = True  # a null where none may be is as good as nothing
                 continue
             else:
                 new = child.filled(item)
@@ -108,18 +108,13 @@ class Schema:
 
     def _object_faults(self, value: dict[str, Any], place: Place) -> Iterator[Fault]:
         for name in self.required:
-            # A null where null is not allowed is as good as nothing.
-            if value.get(name) is None and not self._allows_null(name, value):
+            if name not in value:
                 field = place_text((place, name))
                 yield Fault(field, "FieldValueRequired", "Required value")
         for name, item in value.items():
             child = self.properties.get(name, self.additional)
-            if child is not None and not (item is None and name in self.required):
+            if child is not None:
                 yield from child.faults(item, (place, name))
-
-    def _allows_null(self, name: str, value: dict[str, Any]) -> bool:
-        child = self.properties.get(name)
-        return name in value and (child is None or child.nullable)
 
     def _combined_faults(self, value: Any, place: Place) -> Iterator[Fault]:
         for part in self.all_of:

@@ -124,9 +124,13 @@ def not_found(group: str, plural: str, name: str) -> Refusal:
     return failure(404, "NotFound", message, _details(group, plural, name))
 
 
-def already_exists(group: str, plural: str, name: str) -> Refusal:
-    """409 for a create under a name that is taken."""
+def already_exists(
+    group: str, plural: str, name: str, *, is_going: bool = False
+) -> Refusal:
+    """409 for a create under a name that is taken, or not free yet."""
     message = f"{_qualified(group, plural)} {quoted(name)} already exists"
+    if is_going:
+        message = f"object is being deleted: {message}"
     return failure(409, "AlreadyExists", message, _details(group, plural, name))
 
 

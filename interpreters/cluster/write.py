@@ -25,12 +25,14 @@ from fnop.interpreters.cluster.status import (
     internal,
     invalid,
     method_not_allowed,
+    no_such_path,
     not_found,
     quoted,
 )
 from fnop.interpreters.cluster.store import (
     Cluster,
     Object,
+    Resource,
     StoredEvent,
     fresh_uid,
     lookup,
@@ -50,7 +52,9 @@ def create(cluster: Cluster, call: Call) -> Answer:
     kind, route = call.kind, call.route
     if route.subresource:
         raise _not_creatable(kind)
-    if (route.name and not kind.custom) or (kind.namespaced and not route.namespace):
+    if kind.namespaced and not route.namespace:
+        raise no_such_path() if kind.custom else method_not_allowed()
+    if route.name and not kind.custom:
         raise method_not_allowed()
     return _create(cluster, call, decoded(kind, call.request.body))
 
@@ -68,8 +72,10 @@ def _create(cluster: Cluster, call: Call, obj: Object) -> Answer:
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)
-    if lookup(cluster, kind.resource, key) is not None:
-        raise already_exists(kind.group, kind.plural, name)
+    present = lookup(cluster, kind.resource, key)
+    if present is not None:
+        is_going = "deletionTimestamp" in present["metadata"]
+        raise already_exists(kind.group, kind.plural, name, is_going=is_going)
     if call.dry_run:
         return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
     cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
@@ -154,7 +160,10 @@ def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
 
 
 def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
-    """The admission plugin NamespaceLifecycle."""
+    """The admission plugin NamespaceLifecycle, and the end of definitions."""
+    if kind.terminating:
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind.group, kind.plural, name, why)
     if not namespace:
         return
     found = lookup(cluster, NAMESPACES, ("", namespace))
@@ -329,7 +338,7 @@ def _prepared(call: Call, new: Object, old: Object) -> Object:
     elif kind.status:
         new = _status_kept(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
-    new = to_storage(kind, {**new, "kind": kind.kind, "metadata": metadata})
+    new = to_storage(kind, {**new, "metadata": metadata})
     if kind.schema is not None:
         new = kind.schema.filled(new)
     if not kind.custom:
@@ -340,23 +349,30 @@ def _prepared(call: Call, new: Object, old: Object) -> Object:
     return new
 
 
+# What the status strategies of built-in kinds protect beside spec.
+PROTECTED: dict[Resource, tuple[str, ...]] = {
+    ("", "pods"): ("ownerReferences",),
+    ("apps", "deployments"): ("labels",),
+    CRDS: ("labels", "annotations", "finalizers", "ownerReferences"),
+}
+
+
 def _status_only(kind: Kind, new: Object, old: Object) -> Object:
-    """Through `/status`, only status; on built-in kinds also annotations and such."""
+    """Through `/status` only status is written; on built-in kinds also metadata."""
     result = {**old}
     if "status" in new:
         result["status"] = new["status"]
     else:
         result.pop("status", None)
-    metadata = dict(old["metadata"])
-    if not kind.custom:
-        # The strategies of built-in kinds protect spec and labels, not the rest.
-        metadata = {**new["metadata"]}
-        for name in ("labels", "ownerReferences"):
-            metadata.pop(name, None)
-            if name in old["metadata"]:
-                metadata[name] = old["metadata"][name]
-    result["metadata"] = metadata
-    return result
+    if kind.custom:
+        # Their metadata stays as it is, but a stale version is still a conflict.
+        return result
+    metadata = {**new["metadata"]}
+    for name in PROTECTED.get(kind.resource, ()):
+        metadata.pop(name, None)
+        if name in old["metadata"]:
+            metadata[name] = old["metadata"][name]
+    return {**result, "metadata": metadata}
 
 
 def _status_kept(new: Object, old: Object) -> Object:

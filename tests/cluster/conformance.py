@@ -216,14 +216,16 @@ def compare(
     ours, theirs = Renaming(), Renaming()
     for number, step in enumerate(case.steps):
         (status, body), (real_status, real_body) = simulated[number], real[number]
-        mine, other = ours.of(body), theirs.of(real_body)
         if version == "1.20" and step.old is not None:
             continue
         where = f"step {number}: {step.method} {step.path}"
         assert status == real_status, f"{where}: {status} {body}, {real_body}"
+        if step.compare == "code":
+            continue
+        mine, other = ours.of(body), theirs.of(real_body)
         if step.compare == "all":
             assert mine == other, where
-        elif step.compare != "code":
+        else:
             for path in step.compare:
                 assert part_of(mine, path) == part_of(other, path), f"{where}: {path}"
 
@@ -263,6 +265,9 @@ class Renaming:
                 # The real validator walks maps in no order.
                 causes = [self.of(cause) for cause in value[name]]
                 result[name] = sorted(causes, key=json.dumps)
+            elif name == "resources" and "groupVersion" in value:
+                listed = [self.of(resource) for resource in value[name]]
+                result[name] = sorted(listed, key=lambda one: one["name"])
             elif name == "continue" and value[name]:
                 result[name] = "token"
             else:

@@ -1,0 +1,125 @@
+"""The defaults of built-in kinds, as far as operators commonly meet them.
+
+They are written as structural schemas that let everything through, and applied
+by the same machinery as those of custom kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.interpreters.cluster.schema import Schema, compile_schema
+
+__all__ = ["SCHEMAS"]
+
+Source = dict[str, Any]
+
+
+def _open(**properties: Any) -> Source:
+    """An object with these defaults, or these parts, and anything else.
+
+    A property is a default, or itself a schema made here.
+    """
+    return {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {
+            name: part
+            if isinstance(part, dict) and part.get("type") in ("object", "array")
+            else {"x-kubernetes-preserve-unknown-fields": True, "default": part}
+            for name, part in properties.items()
+        },
+    }
+
+
+def _each(items: Source) -> Source:
+    return {"type": "array", "items": items}
+
+
+CONTAINER = _open(
+    resources={},
+    terminationMessagePath="/dev/termination-log",
+    terminationMessagePolicy="File",
+    ports=_each(_open(protocol="TCP")),
+)
+POD = _open(
+    containers=_each(CONTAINER),
+    initContainers=_each(CONTAINER),
+    restartPolicy="Always",
+    terminationGracePeriodSeconds=30,
+    dnsPolicy="ClusterFirst",
+    securityContext={},
+    schedulerName="default-scheduler",
+)
+# What the types default, and what admission adds to pods but not to templates.
+LONE_POD = _open(
+    **POD["properties"],
+    enableServiceLinks=True,
+    serviceAccountName="default",
+    serviceAccount="default",
+    priority=0,
+    preemptionPolicy="PreemptLowerPriority",
+)
+TEMPLATE = _open(spec=POD)
+ROLLING = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+}
+JOB = _open(
+    template=TEMPLATE, backoffLimit=6, completionMode="NonIndexed", suspend=False
+)
+
+SPECS: dict[tuple[str, str], Source] = {
+    ("", "pods"): LONE_POD,
+    ("", "services"): _open(
+        type="ClusterIP",
+        sessionAffinity="None",
+        ports=_each(_open(protocol="TCP")),
+    ),
+    ("", "persistentvolumeclaims"): _open(volumeMode="Filesystem"),
+    ("", "persistentvolumes"): _open(
+        volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain"
+    ),
+    ("", "replicationcontrollers"): _open(replicas=1, template=TEMPLATE),
+    ("apps", "deployments"): _open(
+        replicas=1,
+        strategy=ROLLING,
+        revisionHistoryLimit=10,
+        progressDeadlineSeconds=600,
+        template=TEMPLATE,
+    ),
+    ("apps", "replicasets"): _open(replicas=1, template=TEMPLATE),
+    ("apps", "statefulsets"): _open(
+        replicas=1,
+        podManagementPolicy="OrderedReady",
+        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+        revisionHistoryLimit=10,
+        template=TEMPLATE,
+    ),
+    ("apps", "daemonsets"): _open(
+        updateStrategy={
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
+        },
+        revisionHistoryLimit=10,
+        template=TEMPLATE,
+    ),
+    ("batch", "jobs"): JOB,
+    ("batch", "cronjobs"): _open(
+        concurrencyPolicy="Allow",
+        suspend=False,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+        jobTemplate=_open(spec=_open(template=TEMPLATE)),
+    ),
+    ("networking.k8s.io", "networkpolicies"): _open(policyTypes=["Ingress"]),
+}
+
+
+def _compiled(spec: Source) -> Schema:
+    schema = compile_schema(_open(spec=spec))
+    assert schema is not None
+    return schema
+
+
+SCHEMAS = {resource: _compiled(spec) for resource, spec in SPECS.items()}
