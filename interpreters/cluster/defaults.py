@@ -42,25 +42,25 @@ CONTAINER = _open(
     terminationMessagePolicy="File",
     ports=_each(_open(protocol="TCP")),
 )
+POD_DEFAULTS: dict[str, Any] = {
+    "containers": _each(CONTAINER),
+    "initContainers": _each(CONTAINER),
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
+# What admission adds to pods, but not to the templates of pods.
 POD = _open(
-    containers=_each(CONTAINER),
-    initContainers=_each(CONTAINER),
-    restartPolicy="Always",
-    terminationGracePeriodSeconds=30,
-    dnsPolicy="ClusterFirst",
-    securityContext={},
-    schedulerName="default-scheduler",
-)
-# What the types default, and what admission adds to pods but not to templates.
-LONE_POD = _open(
-    **POD["properties"],
+    **POD_DEFAULTS,
     enableServiceLinks=True,
     serviceAccountName="default",
     serviceAccount="default",
     priority=0,
     preemptionPolicy="PreemptLowerPriority",
 )
-TEMPLATE = _open(spec=POD)
+TEMPLATE = _open(spec=_open(**POD_DEFAULTS))
 ROLLING = {
     "type": "RollingUpdate",
     "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
@@ -70,7 +70,7 @@ JOB = _open(
 )
 
 SPECS: dict[tuple[str, str], Source] = {
-    ("", "pods"): LONE_POD,
+    ("", "pods"): POD,
     ("", "services"): _open(
         type="ClusterIP",
         sessionAffinity="None",

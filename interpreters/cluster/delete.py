@@ -219,9 +219,10 @@ def _grace(pod: Object, options: Options) -> int:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0
-    grace: int = spec.get("terminationGracePeriodSeconds", 30)
-    if options.grace is not None:
-        grace = options.grace
+    grace = options.grace
+    if grace is None:
+        given = spec.get("terminationGracePeriodSeconds")
+        grace = given if isinstance(given, int) else 30
     # A later request can shorten the grace, never lengthen it.
     running: int = pod["metadata"].get("deletionGracePeriodSeconds", grace)
     return min(grace, running)
