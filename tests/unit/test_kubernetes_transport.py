@@ -549,7 +549,8 @@ async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
 
 def run_python(code: str) -> str:
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     return done.stdout.strip()
 
 

@@ -1,0 +1,298 @@
+"""Manifests: reading them from files as kubectl does, and printing objects as YAML.
+
+kubectl's YAML is not PyYAML's: dates are text and so is `22:22`, `y` is a truth value,
+`1e3` and `0o14` are numbers, and everything ends as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+__all__ = ["ManifestProblem", "dump_yaml", "read_manifests"]
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class ManifestProblem(Exception):
+    """A manifest cannot be used; the text is one sentence for its author."""
+
+
+def read_manifests(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects in these files and directories, in order; `-` is standard input.
+
+    Files hold YAML documents or JSON, directories such files (theirs only, sorted);
+    lists are taken apart, empty documents left out.  Raises `ManifestProblem`.
+    """
+    return [
+        manifest
+        for path in paths
+        for source in _sources(path)
+        for manifest in _manifests(source)
+    ]
+
+
+def _sources(path: str) -> list[str]:
+    if path == "-" or not Path(path).is_dir():
+        return [path]
+    found = [file for file in Path(path).iterdir() if file.suffix in _SUFFIXES]
+    if not found:
+        raise ManifestProblem(f"there is no .yaml, .yml or .json file in {path}")
+    return sorted(map(str, found))
+
+
+def _manifests(source: str) -> Iterator[dict[str, Any]]:
+    text = _text(source)
+    name = "standard input" if source == "-" else source
+    documents = _documents(name, text)
+    for number, document in enumerate(documents, 1):
+        where = name if len(documents) == 1 else f"document {number} of {name}"
+        if document is not None:
+            yield from _objects(_json(document, where), where)
+
+
+def _text(source: str) -> str:
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source).read_text(encoding="utf-8-sig")
+    except FileNotFoundError as problem:
+        raise ManifestProblem(f"there is no file {source}") from problem
+    except UnicodeDecodeError as problem:
+        raise ManifestProblem(f"{source} is not text in UTF-8") from problem
+    except OSError as problem:
+        why = problem.strerror
+        raise ManifestProblem(f"{source} cannot be read: {why}") from problem
+
+
+def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
+    """The document itself or, of a list, what is in it."""
+    if not isinstance(document, dict):
+        raise ManifestProblem(f"{where} is no manifest but {_brief(document)}")
+    if str(document.get("kind")).endswith("List") and "items" in document:
+        items = document["items"] or []
+        if not isinstance(items, list):
+            raise ManifestProblem(f"{where} has items that are no list")
+        for number, item in enumerate(items, 1):
+            yield from _objects(item, f"item {number} of {where}")
+    else:
+        _check(document, where)
+        yield document
+
+
+def _check(document: dict[str, Any], where: str) -> None:
+    for field in ("apiVersion", "kind"):
+        if not document.get(field):
+            raise ManifestProblem(f"{where} has no {field}")
+        if not isinstance(document[field], str):
+            raise ManifestProblem(f"{where} has a {field} that is no text")
+    metadata = document.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise ManifestProblem(f"{where} has metadata that is no mapping")
+    name = metadata.get("name") or metadata.get("generateName")
+    if not name:
+        raise ManifestProblem(f"{where} has no metadata.name")
+    if not isinstance(name, str):
+        raise ManifestProblem(f"{where} has the name {_brief(name)}; put it in quotes")
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+# ------------------------------------------------------------------------ JSON
+
+
+def _documents(name: str, text: str) -> list[Any]:
+    """What the text holds, as JSON if it looks like it, else as YAML."""
+    if text.lstrip().startswith("{"):
+        try:
+            return [*_json_documents(text)]
+        except json.JSONDecodeError as problem:
+            # It may still be YAML in braces, unless it claims otherwise.
+            if name.endswith(".json"):
+                where = f"{name}:{problem.lineno}"
+                raise ManifestProblem(
+                    f"{where} is not JSON: {problem.msg}"
+                ) from problem
+    try:
+        return [*yaml.load_all(text, _Loader)]
+    # A tag may be given to a value of another form: ValueError.
+    except (yaml.YAMLError, ValueError) as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark is not None else ""
+        what = getattr(problem, "problem", None) or " ".join(str(problem).split())
+        raise ManifestProblem(f"{name}{line} is not YAML: {what}") from problem
+
+
+def _json_documents(text: str) -> Iterator[Any]:
+    decoder, at = json.JSONDecoder(), 0
+    while (start := len(text) - len(text[at:].lstrip())) < len(text):
+        document, at = decoder.raw_decode(text, start)
+        yield document
+
+
+def _json(value: Any, where: str, around: tuple[int, ...] = ()) -> Any:
+    """The value with keys and numbers as JSON has them, nothing shared within.
+
+    Raises `ManifestProblem` for what JSON cannot say.
+    """
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return _number(value, where)
+    if not isinstance(value, dict | list):
+        return value
+    if id(value) in around:
+        raise ManifestProblem(f"{where} has an anchor that contains itself")
+    around = (*around, id(value))
+    if isinstance(value, list):
+        return [_json(item, where, around) for item in value]
+    return {_key(key, where): _json(item, where, around) for key, item in value.items()}
+
+
+def _number(value: float, where: str) -> float:
+    """As Go writes it: 1.0 is 1, and an integer has 64 bits or becomes a float."""
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else float(value)
+    if not math.isfinite(value):
+        raise ManifestProblem(f"{where} holds {value}, which JSON cannot say")
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+def _key(key: Any, where: str) -> str:
+    if key is None:
+        raise ManifestProblem(f"{where} has a mapping with an empty key")
+    return key if isinstance(key, str) else json.dumps(_json(key, where))
+
+
+# ------------------------------------------------------------------------ YAML
+
+_TAG = "tag:yaml.org,2002:"
+_TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
+_FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
+# What plain scalars are: the tag, the form, the characters it can begin with.
+_FORMS = (
+    ("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO"),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", "<<", "<"),
+    (
+        "int",
+        r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)",
+        "-+0123456789",
+    ),
+    (
+        "float",
+        r"[-+]?(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+)
+_UNLIMITED = 2**31 - 1
+_Reader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Writer: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Loader(_Reader):  # type: ignore[misc]  # in C where PyYAML was built with it
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (filled below)
+
+
+class _Dumper(_Writer):  # type: ignore[misc]  # in C where PyYAML was built with it
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _bool(loader: Any, node: Any) -> bool:
+    return loader.construct_scalar(node) in _TRUE
+
+
+def _int(loader: Any, node: Any) -> int:
+    text = loader.construct_scalar(node).replace("_", "")
+    digits = text.lstrip("+-")
+    octal = len(digits) > 1 and digits.isdecimal() and digits[0] == "0"
+    return int(text, 8 if octal else 0)
+
+
+def _float(loader: Any, node: Any) -> float | str:
+    text = str(loader.construct_scalar(node))
+    if "." in text and text.lstrip("+-.").lower() in ("inf", "nan"):
+        return float(text.replace(".", ""))
+    value = float(text.replace("_", ""))
+    return value if math.isfinite(value) else text  # too large: no number to Go
+
+
+def _binary(loader: Any, node: Any) -> str:
+    return base64.b64decode(loader.construct_scalar(node)).decode()
+
+
+def _by_shape(loader: Any, node: Any) -> Any:
+    """Unknown tags are ignored."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node)
+
+
+_Loader.yaml_constructors = {
+    f"{_TAG}bool": _bool,
+    f"{_TAG}int": _int,
+    f"{_TAG}float": _float,
+    f"{_TAG}binary": _binary,
+    **{
+        f"{_TAG}{tag}": _Reader.yaml_constructors[f"{_TAG}{tag}"]
+        for tag in ("null", "str", "seq", "map")
+    },
+    None: _by_shape,
+}
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar(f"{_TAG}str", text, style)
+
+
+_Dumper.add_representer(str, _represent_text)
+for _tag, _form, _first in _FORMS:
+    for _side in (_Loader, _Dumper):  # what we would not read back goes in quotes
+        _whole = re.compile(rf"(?:{_form})\Z")
+        _side.add_implicit_resolver(f"{_TAG}{_tag}", _whole, list(_first))
+
+
+def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The objects as YAML documents, their fields in the order that people expect.
+
+    Texts of several lines are shown as such.
+    """
+    return "---\n".join(
+        yaml.dump(
+            _ordered(each, ("apiVersion", "kind", "metadata", "spec"), ("status",)),
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=_UNLIMITED,
+        )
+        for each in objects
+    )
+
+
+def _ordered(
+    value: Any, first: Sequence[str] = ("name", "namespace"), last: Sequence[str] = ()
+) -> Any:
+    """Mappings with these keys first and last, and the others by name."""
+    if isinstance(value, list | tuple):
+        return [_ordered(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    others = sorted(key for key in value if key not in first and key not in last)
+    keys = [*(key for key in first if key in value), *others]
+    keys += [key for key in last if key in value]
+    return {key: _ordered(value[key]) for key in keys}
