@@ -10,13 +10,12 @@ from typing import Any
 
 from fnop.core import invocation as driving
 from fnop.core.arguments import Situation
-from fnop.core.errands import Address, Errand, errand_for, is_request, proceed
+from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
 from fnop.core.known import Invocation, Known, Sighting, Work
-from fnop.core.kubernetes_events import report_event
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
-from fnop.core.ownership import owned, stable_name
+from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
     Judgement,
@@ -44,31 +43,20 @@ from fnop.core.registry import ACTIVITIES, Handler, Role
 from fnop.core.turn import ACTIVITY, Phase, Ticket, Turn
 from fnop.core.writing import begin_write, look_at, shown
 from fnop.effects import (
-    Adopt,
     Again,
     Answer,
     Applied,
-    Apply,
-    Create,
     Delete,
     Effect,
-    Event,
-    Freeze,
     Get,
-    List,
-    Log,
     Missing,
     Outcome,
     Patch,
     Raised,
-    Remember,
-    Resume,
     Return,
-    Sleep,
-    Target,
 )
 from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
-from fnop.effects.values import canonical, read_only
+from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
 __all__ = ["answer_errand", "let_go", "serve"]
@@ -264,7 +252,7 @@ def _go_on(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     """Advance one invocation as far as it can go now."""
     errand = invocation.errand
     if errand is not None and not invocation.ready:
-        _store(turn, key, known, _sent(turn, key, invocation, errand))
+        _store(turn, key, known, send(turn, key, invocation, errand))
         return
     if invocation.wake is not None:
         invocation = _woken(turn, known, invocation)
@@ -339,7 +327,7 @@ def _drive(
         turn.program.live,
         _live_key(key, invocation),
     )
-    _tell(turn, key, invocation, found.lines)
+    tell(turn, key, invocation, found.lines)
     if found.asks is not None:
         return _ask(turn, key, known, invocation, found.asks)
     end = found.end
@@ -365,18 +353,6 @@ def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
     )
 
 
-def _tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:
-    for line in lines:
-        turn.say(
-            line.level,
-            line.message,
-            key=key,
-            body=invocation.situation.body,
-            handler=invocation.handler.id,
-            fields=tuple(sorted(line.fields.items())),
-        )
-
-
 # ----------------------------------------------------------------- effects
 
 
@@ -385,7 +361,7 @@ def _ask(
 ) -> tuple[Known, Invocation]:
     """A conversation awaits an effect."""
     invocation = replace(invocation, asked=effect, ready=False)
-    known, invocation, outcome = _perform(turn, key, known, invocation, effect)
+    known, invocation, outcome = perform(turn, key, known, invocation, effect)
     if outcome is not None:
         invocation = _journaled(turn, invocation, outcome)
     return known, invocation
@@ -398,7 +374,7 @@ def _run_plan(
     while invocation.plan and invocation.errand is None and invocation.wake is None:
         effect, rest = invocation.plan[0], invocation.plan[1:]
         match effect:
-            case Patch() if _is_own(effect, invocation):
+            case Patch() if is_own(effect, invocation):
                 # Fused into the last write, wherever it stands (R4).
                 patches = (*invocation.patches, effect)
                 invocation = replace(invocation, plan=rest, patches=patches)
@@ -407,20 +383,12 @@ def _run_plan(
             case Again():
                 invocation = replace(invocation, plan=rest, again=effect)
             case _:
-                known, invocation, outcome = _perform(
+                known, invocation, outcome = perform(
                     turn, key, known, invocation, effect
                 )
                 if outcome is not None:
                     invocation = _planned(invocation, outcome)
     return known, invocation
-
-
-def _is_own(effect: Patch, invocation: Invocation) -> bool:
-    """Whether a patch is about the handled object."""
-    target, body = effect.target, invocation.situation.body
-    return target is None or (
-        body is not None and target.uid is not None and target.uid == body.uid
-    )
 
 
 def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
@@ -449,124 +417,6 @@ def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
         case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
             name = type(outcome).__name__
             return Failure(name, f"{what}: {outcome.message}")
-
-
-def _perform(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
-) -> tuple[Known, Invocation, Outcome | None]:
-    """Do what an effect asks for; no outcome means that it is to be waited for."""
-    match effect:
-        case Log():
-            _tell(turn, key, invocation, (effect,))
-            return known, invocation, Answer()
-        case Event():
-            report_event(turn, key, known, effect)
-            return known, invocation, Answer()
-        case Remember(changes=changes):
-            kept = {**known.memo, **changes}
-            memo = read_only({k: v for k, v in kept.items() if v is not None})
-            return replace(known, memo=memo), invocation, Answer()
-        case Sleep(seconds=seconds):
-            waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)
-            return known, waiting, None
-        case Freeze() | Resume():
-            refusal = "freezing needs peering, which this release does not have yet"
-            return known, invocation, Refused(501, refusal, "NotImplemented")
-        case _ if is_request(effect):
-            return _request(turn, key, known, invocation, effect)
-        case _:
-            refusal = f"{effect.kind} cannot be performed here"
-            return known, invocation, Refused(400, refusal)
-
-
-def _request(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
-) -> tuple[Known, Invocation, Outcome | None]:
-    manifest: Any = None
-    if isinstance(effect, Adopt):
-        if key == ACTIVITY:
-            return known, invocation, Refused(400, "there is no object to adopt for")
-        manifest, invocation = _own_child(turn, known, invocation, effect)
-    address = _address(turn, key, known, effect, manifest)
-    if isinstance(address, Refused):
-        return known, invocation, address
-    errand = errand_for(effect, address, manifest=manifest, owner_uid=known.body.uid)
-    return known, _sent(turn, key, invocation, errand), None
-
-
-def _own_child(
-    turn: Turn, known: Known, invocation: Invocation, effect: Adopt
-) -> tuple[dict[str, Any], Invocation]:
-    """The child's manifest, owned and named after the handled object."""
-    resource = turn.catalogue.of_manifest(effect.child)
-    namespaced = resource is None or resource.namespaced
-    owner = (invocation.situation.body or known.body).data
-    child = owned(effect.child, owner, namespaced=namespaced)
-    role = effect.role or str(invocation.children)
-    if not child["metadata"].get("name"):
-        name = stable_name(owner, invocation.handler.id, role)
-        child["metadata"]["name"] = name
-    return child, replace(invocation, children=invocation.children + 1)
-
-
-def _address(
-    turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
-) -> Address | Refused:
-    """Where an effect goes; a kind that is not served is refused."""
-    own_namespace = key.namespace or None
-    match effect:
-        case Patch(target=None):
-            if key == ACTIVITY:
-                return Refused(400, "there is no handled object; give a target")
-            return Address(turn.kinds[key.resource].resource, own_namespace, key.name)
-        case (
-            Patch(target=Target() as target)
-            | Get(target=target)
-            | Delete(target=target)
-        ):
-            return _named(turn, target.resource, target.namespace, target.name, key)
-        case List(resource=name, namespace=namespace):
-            return _named(turn, name, namespace, None, key)
-        case Create(manifest=found) | Apply(manifest=found):
-            return _of_manifest(turn, found, key)
-        case Adopt():
-            return _of_manifest(turn, manifest, key)
-        case _:
-            return Address()
-
-
-def _named(
-    turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
-) -> Address | Refused:
-    resource = turn.catalogue.lookup(kind)
-    if resource is None:
-        turn.rediscover()
-        return Refused(404, f"the API server serves no kind {kind!r}", "NotFound")
-    if not resource.namespaced or namespace == "*":
-        return Address(resource, None, name)
-    return Address(resource, namespace or key.namespace or "default", name)
-
-
-def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
-    resource = turn.catalogue.of_manifest(manifest)
-    kind = f"{manifest['kind']} of {manifest['apiVersion']}"
-    if resource is None:
-        turn.rediscover()
-        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
-    meta = manifest.get("metadata") or {}
-    if not resource.namespaced:
-        return Address(resource, None, meta.get("name"))
-    namespace = meta.get("namespace") or key.namespace or "default"
-    return Address(resource, namespace, meta.get("name"))
-
-
-def _sent(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invocation:
-    """Send an errand's present request."""
-    request = errand.request
-    ticket = Ticket("errand", key, invocation.serial, invocation.handler.id)
-    subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
-    number = turn.perform(request.effect, request.address, ticket, subject)
-    return replace(invocation, errand=replace(errand, id=number, due=None), ready=False)
 
 
 def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
@@ -600,7 +450,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         waiting = replace(invocation, errand=found, ready=False)
         _store(turn, key, known, waiting)
     else:
-        _store(turn, key, known, _sent(turn, key, invocation, found))
+        _store(turn, key, known, send(turn, key, invocation, found))
     turn.due(key)
 
 
@@ -612,7 +462,7 @@ def _own_body(
     if (
         errand is None
         or not isinstance(errand.effect, Patch)
-        or not _is_own(errand.effect, invocation)
+        or not is_own(errand.effect, invocation)
         or not isinstance(outcome, Applied)
         or not isinstance(outcome.object, dict)
     ):
@@ -759,7 +609,7 @@ def _stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
             turn.program.live,
             _live_key(key, invocation),
         )
-        _tell(turn, key, invocation, lines)
+        tell(turn, key, invocation, lines)
     errand, work = invocation.errand, known.work
     if errand is None or errand.id is None or work is None:
         return known

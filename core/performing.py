@@ -1,0 +1,178 @@
+"""Performing the effects of an invocation: at once, or as an errand.
+
+What needs the world becomes a request, addressed and owned; what does not is
+answered on the spot.  Nothing here drives the author's code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.errands import Address, Errand, errand_for, is_request
+from fnop.core.evolve import replace
+from fnop.core.known import Invocation, Known
+from fnop.core.kubernetes_events import report_event
+from fnop.core.objects import Key
+from fnop.core.ownership import owned, stable_name
+from fnop.core.turn import ACTIVITY, Ticket, Turn
+from fnop.effects import (
+    Adopt,
+    Answer,
+    Apply,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Outcome,
+    Patch,
+    Remember,
+    Resume,
+    Sleep,
+    Target,
+)
+from fnop.effects.outcomes import Refused
+from fnop.effects.values import read_only
+
+__all__ = ["is_own", "perform", "send", "tell"]
+
+
+def perform(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    """Do what an effect asks for; no outcome means that it is to be waited for."""
+    match effect:
+        case Log():
+            tell(turn, key, invocation, (effect,))
+            return known, invocation, Answer()
+        case Event():
+            report_event(turn, key, known, effect)
+            return known, invocation, Answer()
+        case Remember(changes=changes):
+            kept = {**known.memo, **changes}
+            memo = read_only({k: v for k, v in kept.items() if v is not None})
+            return replace(known, memo=memo), invocation, Answer()
+        case Sleep(seconds=seconds):
+            waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)
+            return known, waiting, None
+        case Freeze() | Resume():
+            refusal = "freezing needs peering, which this release does not have yet"
+            return known, invocation, Refused(501, refusal, "NotImplemented")
+        case _ if is_request(effect):
+            return _request(turn, key, known, invocation, effect)
+        case _:
+            refusal = f"{effect.kind} cannot be performed here"
+            return known, invocation, Refused(400, refusal)
+
+
+def _request(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    manifest: Any = None
+    if isinstance(effect, Adopt):
+        if key == ACTIVITY:
+            return known, invocation, Refused(400, "there is no object to adopt for")
+        manifest, invocation = _own_child(turn, known, invocation, effect)
+    address = _address(turn, key, known, effect, manifest)
+    if isinstance(address, Refused):
+        return known, invocation, address
+    errand = errand_for(effect, address, manifest=manifest, owner_uid=known.body.uid)
+    return known, send(turn, key, invocation, errand), None
+
+
+def _own_child(
+    turn: Turn, known: Known, invocation: Invocation, effect: Adopt
+) -> tuple[dict[str, Any], Invocation]:
+    """The child's manifest, owned and named after the handled object."""
+    resource = turn.catalogue.of_manifest(effect.child)
+    namespaced = resource is None or resource.namespaced
+    owner = (invocation.situation.body or known.body).data
+    child = owned(effect.child, owner, namespaced=namespaced)
+    role = effect.role or str(invocation.children)
+    if not child["metadata"].get("name"):
+        name = stable_name(owner, invocation.handler.id, role)
+        child["metadata"]["name"] = name
+    return child, replace(invocation, children=invocation.children + 1)
+
+
+def _address(
+    turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
+) -> Address | Refused:
+    """Where an effect goes; a kind that is not served is refused."""
+    own_namespace = key.namespace or None
+    match effect:
+        case Patch(target=None):
+            if key == ACTIVITY:
+                return Refused(400, "there is no handled object; give a target")
+            return Address(turn.kinds[key.resource].resource, own_namespace, key.name)
+        case (
+            Patch(target=Target() as target)
+            | Get(target=target)
+            | Delete(target=target)
+        ):
+            return _named(turn, target.resource, target.namespace, target.name, key)
+        case List(resource=name, namespace=namespace):
+            return _named(turn, name, namespace, None, key)
+        case Create(manifest=found) | Apply(manifest=found):
+            return _of_manifest(turn, found, key)
+        case Adopt():
+            return _of_manifest(turn, manifest, key)
+        case _:
+            return Address()
+
+
+def _named(
+    turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
+) -> Address | Refused:
+    resource = turn.catalogue.lookup(kind)
+    if resource is None:
+        turn.rediscover()
+        return Refused(404, f"the API server serves no kind {kind!r}", "NotFound")
+    if not resource.namespaced or namespace == "*":
+        return Address(resource, None, name)
+    return Address(resource, namespace or key.namespace or "default", name)
+
+
+def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
+    resource = turn.catalogue.of_manifest(manifest)
+    kind = f"{manifest['kind']} of {manifest['apiVersion']}"
+    if resource is None:
+        turn.rediscover()
+        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+    meta = manifest.get("metadata") or {}
+    if not resource.namespaced:
+        return Address(resource, None, meta.get("name"))
+    namespace = meta.get("namespace") or key.namespace or "default"
+    return Address(resource, namespace, meta.get("name"))
+
+
+def send(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invocation:
+    """Send an errand's present request."""
+    request = errand.request
+    ticket = Ticket("errand", key, invocation.serial, invocation.handler.id)
+    subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
+    number = turn.perform(request.effect, request.address, ticket, subject)
+    return replace(invocation, errand=replace(errand, id=number, due=None), ready=False)
+
+
+def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:
+    for line in lines:
+        turn.say(
+            line.level,
+            line.message,
+            key=key,
+            body=invocation.situation.body,
+            handler=invocation.handler.id,
+            fields=tuple(sorted(line.fields.items())),
+        )
+
+
+def is_own(effect: Patch, invocation: Invocation) -> bool:
+    """Whether a patch is about the handled object."""
+    target, body = effect.target, invocation.situation.body
+    return target is None or (
+        body is not None and target.uid is not None and target.uid == body.uid
+    )

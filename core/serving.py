@@ -1,0 +1,255 @@
+"""What is served: from discovery to kinds, from kinds to streams, and their life.
+
+Kinds that handlers name are followed as soon as the API server serves them; a
+stream that ends is opened again (fnop.core.watcher decides when and how).
+"""
+
+from __future__ import annotations
+
+from fnop.core import discovery as discovering
+from fnop.core.backoff import backoff_seconds
+from fnop.core.commands import CloseStream, Exit, Fetch, ListPage, Ready
+from fnop.core.evolve import replace
+from fnop.core.inputs import StreamEnded
+from fnop.core.objects import Body, Key
+from fnop.core.program import kind_of
+from fnop.core.registry import Handler
+from fnop.core.resources import Resource
+from fnop.core.store import observe
+from fnop.core.turn import NEW, Phase, Ticket, Turn
+from fnop.core.watcher import Stream, ended, listed, opened, reopened
+from fnop.effects.outcomes import Outcome
+
+__all__ = [
+    "discover",
+    "end_operator",
+    "on_bookmark",
+    "on_document",
+    "on_list_done",
+    "on_list_item",
+    "on_stream_ended",
+    "on_watch_event",
+    "open_stream",
+]
+
+# An API server that cannot be reached at the start is tried this many times.
+DISCOVERY_TRIES_MAX = 3
+
+
+def discover(turn: Turn) -> None:
+    turn.discovery_due = None
+    turn.discovery = discovering.begun({})
+    _fetch(turn, tuple(map(discovering.Page, discovering.ROOTS)))
+
+
+def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
+    assert turn.discovery is not None
+    pending = turn.discovery.pending
+    for page in pages:
+        number = turn.next_serial()
+        pending = pending.set(number, page)
+        turn.pending = turn.pending.set(number, Ticket("fetch"))
+        turn.emit(Fetch(number, page.path))
+    turn.discovery = replace(turn.discovery, pending=pending)
+
+
+def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
+    if turn.discovery is None or number not in turn.discovery.pending:
+        return
+    turn.discovery, pages = discovering.answered(turn.discovery, number, outcome)
+    _fetch(turn, pages)
+    if not turn.discovery.pending:
+        found, turn.discovery = turn.discovery, None
+        _on_discovered(turn, found)
+
+
+def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
+    if found.problem is not None and not found.resources:
+        _on_undiscovered(turn, found)
+        return
+    turn.discovery_tries = 0
+    turn.catalogue = found.catalogue
+    turn.phase = Phase.SERVING
+    complete = _serve_kinds(turn)
+    if not complete:
+        turn.discovery_tries += 1
+        turn.discovery_due = turn.now.mono + backoff_seconds(8, turn.jitter())
+    _announce_ready(turn)
+
+
+def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
+    turn.discovery_tries += 1
+    first = turn.phase is Phase.DISCOVERING
+    if first and (found.forbidden or turn.discovery_tries >= DISCOVERY_TRIES_MAX):
+        word = "refuses us" if found.forbidden else "cannot be reached"
+        remedy = (
+            "check the credentials of the kubeconfig's context"
+            if found.forbidden
+            else "check the server's address in the kubeconfig, and that it is up"
+        )
+        end_operator(turn, 1, f"the API server {word}: {found.problem}; {remedy}")
+        return
+    wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+    turn.discovery_due = turn.now.mono + wait
+
+
+def _serve_kinds(turn: Turn) -> bool:
+    """Follow the kinds that handlers name; False when one is not served yet."""
+    by_resource: dict[str, list[Handler]] = {}
+    resources: dict[str, Resource] = {}
+    complete = True
+    for handler in turn.program.handlers:
+        if handler.selector is None:
+            continue
+        found = turn.catalogue.find(handler.selector)
+        if len(found) != 1:
+            complete = complete and bool(found)
+            _warn_unserved(turn, handler, found)
+            continue
+        resources[found[0].key] = found[0]
+        by_resource.setdefault(found[0].key, []).append(handler)
+    for key, handlers in by_resource.items():
+        turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
+        _follow(turn, resources[key])
+    return complete
+
+
+def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) -> None:
+    selector = str(handler.selector)
+    if found:
+        names = ", ".join(each.key for each in found)
+        text = (
+            f"{selector!r} is ambiguous, so {handler.id} is not called: {names}; "
+            "name the group too"
+        )
+    else:
+        text = (
+            f"the API server serves no {selector!r} yet, so {handler.id} waits for it; "
+            "is its CustomResourceDefinition installed?"
+        )
+    turn.warn_once(f"unserved {selector} {handler.id}", text)
+
+
+def _follow(turn: Turn, resource: Resource) -> None:
+    namespaces: tuple[str | None, ...] = (None,)
+    if resource.namespaced and turn.settings.namespaces is not None:
+        namespaces = turn.settings.namespaces
+    for namespace in namespaces:
+        stream = Stream(resource, namespace)
+        if stream.key not in turn.followed:
+            open_stream(turn, stream)
+
+
+def open_stream(turn: Turn, stream: Stream) -> None:
+    number = turn.next_serial()
+    turn.streams = turn.streams.discard(stream.id)
+    stream, command = opened(stream, number, turn.step, turn.now, turn.settings)
+    turn.streams = turn.streams.set(number, stream.key)
+    turn.followed = turn.followed.set(stream.key, stream)
+    turn.emit(command)
+
+
+def _stream(turn: Turn, number: int) -> Stream | None:
+    """The stream of an input; None when the input is a late one."""
+    key = turn.streams.get(number)
+    return None if key is None else turn.followed[key]
+
+
+def on_list_item(turn: Turn, number: int, body: Body) -> None:
+    stream = _stream(turn, number)
+    if stream is None:
+        return
+    key = Key(stream.resource.key, body.namespace or "", body.name)
+    # Items of a listing come without their kind (Kubernetes API conventions).
+    body = _typed(body, stream.resource)
+    observe(turn, stream, key, None, body)
+
+
+def _typed(body: Body, resource: Resource) -> Body:
+    if "kind" in body.data:
+        return body
+    return Body(
+        {"apiVersion": resource.api_version, "kind": resource.kind, **body.data}
+    )
+
+
+def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
+    stream = _stream(turn, number)
+    if stream is None:
+        return
+    if token is not None:
+        limit = turn.settings.list_page_limit
+        more = ListPage(number, stream.resource, stream.namespace, limit, token)
+        turn.emit(more)
+        return
+    if stream.lists:
+        _miss_the_vanished(turn, stream)
+    open_stream(turn, listed(stream, version))
+    _announce_ready(turn)
+
+
+def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
+    """What a later listing does not have was deleted while nobody watched."""
+    for key, known in turn.objects.items():
+        if (
+            key.resource == stream.resource.key
+            and stream.namespace in (None, key.namespace)
+            and known.listing != stream.id
+            and not known.gone
+        ):
+            observe(turn, stream, key, "DELETED", known.body)
+
+
+def _announce_ready(turn: Turn) -> None:
+    if turn.ready or turn.phase is not Phase.SERVING:
+        return
+    if all(each.lists for each in turn.followed.values()):
+        turn.ready = True
+        turn.emit(Ready())
+
+
+def on_bookmark(turn: Turn, number: int, version: str) -> None:
+    stream = _stream(turn, number)
+    if stream is not None:
+        turn.followed = turn.followed.set(stream.key, reopened(stream, version))
+
+
+def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
+    stream = _stream(turn, number)
+    if stream is None:
+        return
+    turn.followed = turn.followed.set(stream.key, reopened(stream, body.version))
+    key = Key(stream.resource.key, body.namespace or "", body.name)
+    observe(turn, stream, key, type, body)
+
+
+def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
+    stream = _stream(turn, end.stream)
+    if stream is None:
+        return
+    jitter = turn.jitter()
+    after = ended(stream, end, turn.now, jitter)
+    turn.streams = turn.streams.discard(end.stream)
+    turn.followed = turn.followed.set(stream.key, after)
+    if after.refusal and not stream.refusal:
+        turn.say(
+            "error",
+            f"may not follow {stream.resource.plural}: {end.message}; "
+            "grant the verbs list and watch to this operator",
+        )
+    elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
+        text = f"the stream of {stream.resource.plural} broke: {end.reason}"
+        turn.say("warning", f"{text} {end.message}".rstrip())
+    if not turn.ready and all(each.refusal for each in turn.followed.values()):
+        end_operator(turn, 1, f"nothing can be served: {end.message}")
+
+
+def end_operator(turn: Turn, status: int, reason: str) -> None:
+    if turn.phase is Phase.ENDED:
+        return
+    for number in turn.streams:
+        turn.emit(CloseStream(number))
+    turn.streams = NEW.streams
+    turn.followed = NEW.followed
+    turn.phase = Phase.ENDED
+    turn.emit(Exit(status, reason))

@@ -1,0 +1,142 @@
+"""The store of watched objects, as a fold over what is seen of them.
+
+Guarantees: an object is known from its first sight to its deletion, by its uid;
+a state from before an own write never replaces the state after it (R24).
+"""
+
+from __future__ import annotations
+
+from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.evolve import replace
+from fnop.core.filters import Sight
+from fnop.core.fusion import stored_text
+from fnop.core.known import Known, Sighting, Work
+from fnop.core.lanes import let_go
+from fnop.core.last_seen import Stored, Unreadable, read_stored, see
+from fnop.core.objects import Body, Key
+from fnop.core.program import Kind
+from fnop.core.registry import Handler
+from fnop.core.turn import Phase, Turn
+from fnop.core.watcher import Stream
+
+__all__ = ["observe"]
+
+# A spy that is slower than its events loses the oldest.
+SIGHTINGS_MAX = 100
+
+
+def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) -> None:
+    """Put what was seen of an object into the store; its key is due."""
+    if turn.phase is not Phase.SERVING:
+        return
+    known = turn.objects.get(key)
+    if known is not None and known.body.uid != body.uid:
+        _replaced(turn, key, known)
+        known = None
+    if known is None:
+        if type == "DELETED":
+            return
+        known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
+    else:
+        known = _refreshed(turn, known, stream, type, body)
+    if type is None:
+        known = replace(known, listing=stream.id)
+    kind = turn.kinds[key.resource]
+    if kind.spies:
+        known = _sighted(turn, key, known, kind, type, body)
+    turn.objects = turn.objects.set(key, known)
+    turn.due(key)
+
+
+def _replaced(turn: Turn, key: Key, known: Known) -> None:
+    """Another object has the name: what is under way was for the one before."""
+    let_go(turn, key, known)
+    turn.objects = turn.objects.discard(key)
+    turn.queue = turn.queue.discard(key)
+
+
+def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
+    text, _ = stored_text(body, turn.settings.marker)
+    stored = read_stored(text, body.uid)
+    match stored:
+        case Unreadable(problem):
+            turn.say(
+                "warning",
+                "its stored state cannot be read and is left as it is; the object "
+                f"counts as handled before: {problem}",
+                key=key,
+                body=body,
+            )
+            seen = see(body, turn.kinds[key.resource].observation)
+            return Known(body, Stored(seen), readable=False, initial=listed)
+        case None:
+            return Known(body, Stored(), initial=listed)
+        case _:
+            return Known(body, stored, initial=listed)
+
+
+def _refreshed(
+    turn: Turn, known: Known, stream: Stream, type: str | None, body: Body
+) -> Known:
+    """Take a newer state in; one from before an own write is known to be old."""
+    if type == "DELETED":
+        return replace(known, body=body, gone=True, echo=None)
+    echo = known.echo
+    if echo is None:
+        return replace(known, body=body)
+    if body.version == echo.version or (type is None and stream.begun > echo.step):
+        return replace(known, body=body, echo=None)
+    return known
+
+
+def _sighted(
+    turn: Turn, key: Key, known: Known, kind: Kind, type: str | None, body: Body
+) -> Known:
+    fresh = tuple(
+        Sighting(handler, type, body)
+        for handler in kind.spies
+        if _spy_wants(turn, key, kind, handler, type, body)
+    )
+    if not fresh:
+        return known
+    work = known.work or Work()
+    sightings = (*work.sightings, *fresh)
+    if len(sightings) > SIGHTINGS_MAX:
+        sightings = sightings[-SIGHTINGS_MAX:]
+        turn.warn_once(
+            f"sightings {key}",
+            "watch events come faster than the on.event handlers look at them; "
+            "the oldest are left out",
+            key,
+        )
+    return replace(known, work=replace(work, sightings=sightings))
+
+
+def _spy_wants(
+    turn: Turn, key: Key, kind: Kind, handler: Handler, type: str | None, body: Body
+) -> bool:
+    if handler.filters.is_trivial:
+        return True
+    situation = Situation(handler, turn.settings, turn.now, kind.resource, body, type)
+    sight = Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        body.at(handler.field) if handler.field else None,
+        None,
+        False,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+    )
+    try:
+        return handler.filters.prematch(sight)
+    except (Exception, SystemExit) as problem:
+        text = f"{problem.__class__.__name__}: {problem}"
+        turn.say(
+            "error",
+            f"a filter of {handler.id} failed, so it is not called: {text}",
+            key=key,
+            body=body,
+            handler=handler.id,
+            error=text,
+            exception=problem,
+        )
+        return False
