@@ -85,10 +85,14 @@ def main() -> None:
 
 
 _files = click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="FILE..."
+    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
 )
 _modules = click.option(
-    "-m", "--module", multiple=True, help="Load an importable module too."
+    "-m",
+    "--module",
+    multiple=True,
+    metavar="NAME",
+    help="Load an importable module, beside or instead of files.",
 )
 
 
@@ -100,8 +104,8 @@ _modules = click.option(
     multiple=True,
     type=click.Path(exists=True, allow_dash=True),
     metavar="MANIFEST...",
-    help="Run in a simulated cluster with these objects, on virtual time, and "
-    "print the final objects.",
+    help="Run in a simulated cluster with the objects of these files and folders "
+    "(- for standard input), on virtual time, and print the final objects.",
 )
 @click.option(
     "--for",
@@ -122,10 +126,16 @@ _modules = click.option(
     "-n",
     "--namespace",
     multiple=True,
+    metavar="NAME",
     help="Serve this namespace; repeat it for several.",
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="Serve the whole cluster.")
-@click.option("--context", help="The kubeconfig's context to use.")
+@click.option(
+    "-A",
+    "--all-namespaces",
+    is_flag=True,
+    help="Serve the whole cluster (as without -n).",
+)
+@click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
 @click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file to use.")
 @click.option(
     "--standalone",
@@ -135,6 +145,7 @@ _modules = click.option(
 @click.option(
     "--name",
     default="default",
+    metavar="NAME",
     show_default=True,
     help="This operator's name, which tells its marks on objects from others'.",
 )
@@ -166,12 +177,19 @@ def run(
     record: str | None,
     **options: Any,
 ) -> None:
-    """Run the operator of FILE... until it is stopped.
+    """Run the operator of some files until it is stopped.
 
     With --simulate it runs in a simulated cluster until nothing is left to do.
 
-    Exit status: 0 when stopped or settled, 1 on an operator error, 2 for a wrong
-    call, 3 when a simulated run has not settled.
+    \b
+      fnop run operator.py -n default
+      fnop run operator.py --simulate crd.yaml object.yaml
+
+    Each option has a variable: FNOP_RUN_NAMESPACE for --namespace.
+
+    Exit status: 0 when stopped or settled; 1 when the operator cannot run, or a
+    handler failed for good in a simulated run; 2 for a wrong call; 3 when a
+    simulated run has not settled.
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
@@ -271,7 +289,10 @@ def _simulate(
         on_say=lambda say, wall: console.say(say, at=wall),
     )
     try:
-        apply_manifests(sim, read_manifests(manifests))
+        objects = read_manifests(manifests)
+        if not objects:
+            _fail(f"there is no object in {', '.join(manifests)}")
+        apply_manifests(sim, objects)
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
     settled = sim.settle(seconds=options["for"])
@@ -380,7 +401,10 @@ async def _serve_cluster(
 @_files
 @_modules
 def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
-    """Decide a recorded run again, with the handlers of FILE...
+    """Decide a recorded run again, with the handlers of some files.
+
+    \b
+      fnop replay run.fnop operator.py
 
     Says "identical", or shows the first decision that is another one now.
 

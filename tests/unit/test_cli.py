@@ -330,11 +330,17 @@ def test_a_bad_manifest(case: str, folder: Path) -> None:
     refused(done, 1, *words)
 
 
-def test_a_folder_is_no_manifest(folder: Path) -> None:
+def test_a_folder_without_manifests(folder: Path) -> None:
     (folder / "manifests").mkdir()
     done = fnop("run", "operator.py", "--simulate", "manifests", folder=folder)
-    assert done.status in (1, 2)
-    refused(done, done.status, "manifests")
+    refused(done, 1, "no .yaml, .yml or .json file in manifests")
+
+
+def test_a_folder_of_manifests(folder: Path) -> None:
+    (folder / "manifests").mkdir()
+    (folder / "object.yaml").rename(folder / "manifests" / "object.yaml")
+    done = fnop("run", "operator.py", "--simulate", "manifests", folder=folder)
+    assert (done.status, len(done.documents)) == (0, 1), done
 
 
 def test_unreadable_state_is_left_alone(folder: Path) -> None:

@@ -189,6 +189,7 @@ async def created(namespace):
 WATCHES_SECRETS = """
 import fnop
 
+@fnop.on.update("secrets")
 @fnop.on.create("secrets")
 def created(body, old, new, diff):
     return fnop.patch(annotations={"keys": ",".join(sorted(body["data"]))})
