@@ -33,19 +33,18 @@ EXIT_ERROR, EXIT_USAGE, EXIT_UNSETTLED = 1, 2, 3
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-class Duration(click.ParamType):
-    """Seconds, or a number with a unit: 90, 90s, 15m, 1h30m, 2d."""
+def duration(text: str) -> float:
+    """Seconds, or numbers with units.
 
-    name = "duration"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        if not re.fullmatch(r"(\d+(\.\d+)?[smhd]?)+", text):
-            self.fail(f"{text!r} is no duration; write 90, 90s, 15m or 1h30m", param)
-        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
-        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    >>> duration("90"), duration("1h30m")
+    (90.0, 5400.0)
+    """
+    if not re.fullmatch(r"(\d+(\.\d+)?[smhd]?)+", text.strip()):
+        raise click.BadParameter(
+            f"{text!r} is no duration; write 90, 90s, 15m or 1h30m"
+        )
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 class SpreadingCommand(click.Command):
@@ -109,7 +108,7 @@ _modules = click.option(
 )
 @click.option(
     "--for",
-    type=Duration(),
+    type=duration,
     help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m).",
 )
 @click.option(
@@ -347,9 +346,11 @@ def _serve(
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
-        return _loop_runner()(_serve_cluster(program, console, recorder, options))
+        runner = _loop_runner()
+        status: int = runner(_serve_cluster(program, console, recorder, options))
     except ConfigurationProblem as problem:
         _fail(str(problem))
+    return status
 
 
 def _loop_runner() -> Any:
