@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from pyrsistent import PMap, pmap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from fnop.interpreters.cluster.schema import Schema, compile_root
 
@@ -57,16 +55,14 @@ class Kind:
     storage: bool = True
     storage_version: str = ""  # of custom kinds
     schema: Schema | None = None
+    # As objects name it; and the key under which all versions are stored together.
+    api_version: str = field(init=False)
+    resource: tuple[str, str] = field(init=False)
 
-    @property
-    def api_version(self) -> str:
-        """As objects name it."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def resource(self) -> tuple[str, str]:
-        """The key under which objects of all versions are stored together."""
-        return storage_of(self.group, self.plural)
+    def __post_init__(self) -> None:
+        named = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", named)
+        object.__setattr__(self, "resource", storage_of(self.group, self.plural))
 
 
 # Resources that are only another view of one that is stored elsewhere.
@@ -83,29 +79,38 @@ def storage_of(group: str, plural: str) -> tuple[str, str]:
     return VIEWS.get(path, path)
 
 
-class Registry(NamedTuple):
-    """All served kinds: by (group, version, plural), and by (group, kind)."""
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All served kinds: by (group, version, plural), and by (group, kind).
 
-    by_path: PMap[tuple[str, str, str], Kind]
-    by_kind: PMap[tuple[str, str], Kind]
+    The maps are small and change seldom: plain dicts, copied when they change.
+    """
+
+    by_path: Mapping[tuple[str, str, str], Kind]
+    by_kind: Mapping[tuple[str, str], Kind]
 
     def with_kinds(self, kinds: tuple[Kind, ...]) -> Registry:
         """With these kinds added; a kind of the same path is replaced."""
-        by_path, by_kind = self
-        for kind in kinds:
-            by_path = by_path.set((kind.group, kind.version, kind.plural), kind)
-            if kind.storage:
-                by_kind = by_kind.set((kind.group, kind.kind), kind)
-        return Registry(by_path, by_kind)
+        paths = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
+        names = {(kind.group, kind.kind): kind for kind in kinds if kind.storage}
+        return Registry({**self.by_path, **paths}, {**self.by_kind, **names})
 
     def without(self, group: str, plural: str) -> Registry:
         """Without any version of this resource."""
-        by_path, by_kind = self
-        for path, kind in self.by_path.items():
-            if path[0] == group and path[2] == plural:
-                by_path = by_path.remove(path)
-                by_kind = by_kind.discard((group, kind.kind))
-        return Registry(by_path, by_kind)
+        return Registry(
+            _kept(self.by_path, group, plural), _kept(self.by_kind, group, plural)
+        )
+
+
+K = TypeVar("K")
+
+
+def _kept(kinds: Mapping[K, Kind], group: str, plural: str) -> dict[K, Kind]:
+    return {
+        path: kind
+        for path, kind in kinds.items()
+        if kind.group != group or kind.plural != plural
+    }
 
 
 # One row per kind: kind, plural, short names, categories, then letters:
@@ -215,7 +220,7 @@ def _builtins() -> Iterator[Kind]:
 
 def builtin_registry() -> Registry:
     """The kinds that every cluster has."""
-    return Registry(pmap(), pmap()).with_kinds(tuple(_builtins()))
+    return Registry({}, {}).with_kinds(tuple(_builtins()))
 
 
 def _path(text: str | None) -> tuple[str, ...]:

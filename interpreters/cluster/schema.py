@@ -32,6 +32,8 @@ class Schema:
     items: Schema | None
     # Fields that are not specified stay.
     preserving: bool
+    # Nothing inside is specified: values pass as they are.
+    opaque: bool
     # The value is itself a Kubernetes object.
     embedded: bool
     # What to fill in: (name, default) of properties.
@@ -50,6 +52,8 @@ class Schema:
     def filled(self, value: Any) -> Any:
         """The value pruned and with defaults."""
         kind = type(value)
+        if self.opaque:
+            return plain(value)
         if kind is dict:
             return self._filled_object(value)
         if kind is list and self.items is not None:
@@ -93,6 +97,8 @@ class Schema:
             return
         if self.types and not _is_of(value, self.types):
             yield from _wrong_type(value, self.types, place)
+            return
+        if self.opaque:
             return
         if type(value) is dict:
             yield from self._object_faults(value, place)
@@ -160,13 +166,17 @@ def plain(value: Any) -> Any:
     if kind is float:
         return int(value) if value.is_integer() and abs(value) < 1e21 else value
     if kind is dict:
-        for name, item in value.items():
-            if plain(item) is not item:
+        for item in value.values():
+            if type(item) in COMPOUND and plain(item) is not item:
                 return {name: plain(item) for name, item in value.items()}
     elif kind is list:
-        result = [plain(item) for item in value]
-        return result if _differs(result, value) else value
+        for item in value:
+            if type(item) in COMPOUND and plain(item) is not item:
+                return [plain(item) for item in value]
     return value
+
+
+COMPOUND = frozenset((dict, list, float))
 
 
 JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -224,23 +234,21 @@ def compile_root(source: Any) -> Schema | None:
 
 
 def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
+    int_or_string = bool(source.get("x-kubernetes-int-or-string"))
     properties = {
         name: _compiled(part) for name, part in (source.get("properties") or {}).items()
     }
-    int_or_string = bool(source.get("x-kubernetes-int-or-string"))
-    additional = source.get("additionalProperties")
     items = source.get("items")
     embedded = bool(source.get("x-kubernetes-embedded-resource"))
     required = tuple(source.get("required") or ())
-    if embedded:
-        required = ("apiVersion", "kind", *required)
     bare = Schema(
         types=_types(source, int_or_string),
         nullable=bool(source.get("nullable")),
         properties=properties,
-        additional=_additional(additional),
+        additional=_additional(source.get("additionalProperties")),
         items=_compiled(items) if isinstance(items, dict) else None,
         preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
+        opaque=False,
         embedded=embedded or root,
         defaults=tuple(
             (name, part.default)
@@ -248,17 +256,36 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
             if part.default is not NOTHING
         ),
         default=NOTHING,
-        required=required,
+        required=("apiVersion", "kind", *required) if embedded else required,
         rules=rules_of(source),
         all_of=_parts(source, "allOf"),
         any_of=() if int_or_string else _parts(source, "anyOf"),
         one_of=_parts(source, "oneOf"),
         none_of=_compiled(source["not"]) if source.get("not") else None,
     )
+    bare = replace(bare, opaque=_is_opaque(bare))
     if "default" not in source:
         return bare
     # Defaults are themselves filled, once and for all.
     return replace(bare, default=bare.filled(source["default"]))
+
+
+def _is_opaque(schema: Schema) -> bool:
+    """Whether there is nothing to fill in, prune or check inside a value."""
+    specified = (
+        schema.properties,
+        schema.additional,
+        schema.items,
+        schema.embedded,
+        schema.required,
+        schema.rules,
+        schema.all_of,
+        schema.any_of,
+        schema.one_of,
+        schema.none_of,
+    )
+    is_scalar = bool(schema.types) and schema.types not in (("object",), ("array",))
+    return (schema.preserving or is_scalar) and not any(specified)
 
 
 def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:

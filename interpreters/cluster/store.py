@@ -8,6 +8,7 @@ objects are plain dicts that nobody ever changes.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -85,7 +86,8 @@ class Cluster:
     seed: str
     version: int
     registry: Registry
-    shelves: PMap[Resource, PMap[Key, Object]]
+    # One map per resource.  There are few of them: a dict, copied at each write.
+    shelves: Mapping[Resource, PMap[Key, Object]]
     history: History
     # Owner uid -> the objects that name it in their ownerReferences.
     owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
@@ -99,7 +101,7 @@ NO_EVENTS: PVector[StoredEvent] = pvector()
 
 def bare(seed: str, version: int, registry: Registry) -> Cluster:
     """A cluster without a single object."""
-    return Cluster(seed, version, registry, pmap(), History(version, *[NO_EVENTS] * 2))
+    return Cluster(seed, version, registry, {}, History(version, *[NO_EVENTS] * 2))
 
 
 def shelf(cluster: Cluster, resource: Resource) -> PMap[Key, Object]:
@@ -134,7 +136,7 @@ def put(
             cluster.seed,
             version,
             cluster.registry,
-            shelves.set(resource, shelf(cluster, resource).set(key, stored)),
+            {**shelves, resource: shelves.get(resource, EMPTY_SHELF).set(key, stored)},
             _recorded(cluster.history, event),
             _reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
@@ -147,8 +149,8 @@ def remove(
     cluster: Cluster, resource: Resource, key: Key
 ) -> tuple[Cluster, StoredEvent]:
     """Remove the object; its DELETED event shows it at a version of its own."""
-    version = cluster.version + 1
-    old = shelf(cluster, resource)[key]
+    version, shelves = cluster.version + 1, cluster.shelves
+    old = shelves[resource][key]
     # A deletion is a revision too: the event carries it as resourceVersion.
     last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(version)}}
     event = StoredEvent("DELETED", resource, key[0] or None, last, version, old)
@@ -156,7 +158,7 @@ def remove(
         replace(
             cluster,
             version=version,
-            shelves=cluster.shelves.set(resource, shelf(cluster, resource).remove(key)),
+            shelves={**shelves, resource: shelves[resource].remove(key)},
             history=_recorded(cluster.history, event),
             owned=_reindexed(cluster.owned, resource, key, old, None),
         ),
@@ -251,6 +253,8 @@ def same(new: Any, old: Any) -> bool:
     >>> same({"a": True}, {"a": 1})
     False
     """
+    if new is old:
+        return True
     options = orjson.OPT_SORT_KEYS
     return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
         old, option=options
