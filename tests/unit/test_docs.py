@@ -1,0 +1,95 @@
+"""What the documentation names exists, and what it shows works."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fnop.core.registry import default_registry
+from tests.simulations import ROOT, Scenario, example
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
+README = (ROOT / "README.md").read_text()
+
+
+def title(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(text: str) -> list[str]:
+    """The Python in a page."""
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def fresh_registry() -> Iterator[None]:
+    default_registry.clear()
+    yield
+    default_registry.clear()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    local = [link for link in links if not link.startswith("http")]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_the_operators_that_it_shows_are_accepted(page: Path) -> None:
+    for block in blocks(page.read_text()):
+        # One after the other, as files: their handlers are not mixed up.
+        default_registry.clear()
+        exec(compile(block, page.name, "exec"), {"__name__": "example_of_the_docs"})
+        assert default_registry.handlers
+
+
+def names_in(file: Path) -> set[str]:
+    """The functions of a module, and the methods of its classes as Class.method."""
+    found: set[str] = set()
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, functions):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            inner = [each for each in node.body if isinstance(each, functions)]
+            found |= {f"{node.name}.{each.name}" for each in inner}
+    return found
+
+
+def test_the_six_stops_exist() -> None:
+    stops = re.findall(r"^\d\. `(\S+\.py)` (.*?):", README, re.MULTILINE)
+    assert len(stops) == 6
+    for file, functions in stops:
+        named = set(re.findall(r"`([\w.]+)`", functions))
+        assert named
+        assert named <= names_in(ROOT / file)
+
+
+def test_the_readmes_operator_does_what_it_says() -> None:
+    (block,) = blocks(README)
+    exec(compile(block, "README.md", "exec"), {"__name__": "operator_of_the_readme"})
+    sim = Scenario(default_registry.handlers, [example(duration="1m")])
+    assert sim.settle()
+    found = sim.get("fnopexamples")
+    assert found is not None
+    assert found["status"]["phase"] == "Running"
+    (event,) = sim.objects("events")
+    assert event["message"] == "example-1 shall run for 1m"
+    sim.delete("fnopexamples").settle()
+    assert sim.get("fnopexamples") is None
+
+
+def test_the_workflow_of_the_readme_is_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert f"\n{target}:" in makefile
+
+
+def test_the_examples_are_all_in_the_readme() -> None:
+    for file in (ROOT / "examples").glob("*/example.py"):
+        assert f"(examples/{file.parent.name})" in README
