@@ -96,8 +96,7 @@ def next_write(
     for endpoint in done_last if writing.after is not None else ("", "status"):
         part = parts.get(endpoint)
         if part and endpoint not in writing.sent:
-            binding = writing.after is not None or writing.finalizer is not None
-            merge = _bound(part, body) if binding or _has_steps(writing) else part
+            merge = _bound(part, body)
             more = any(parts[each] for each in parts if each != endpoint)
             return endpoint, Patch(None, merge, (), endpoint or None), more
     return None
@@ -123,16 +122,12 @@ def _target(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, 
     return target
 
 
-def _has_steps(writing: Writing) -> bool:
-    return any(patch.json for _, patch in writing.patches)
-
-
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
     """The patch, bound to the version that it was computed from (R21).
 
-    A state must not land on an object that somebody has changed since, nor on a
-    re-created namesake: the API server compares a resourceVersion that a patch
-    carries with the object's own, and answers 409.
+    What was decided about one state of an object must not land on another one,
+    nor on a re-created namesake: the API server compares a resourceVersion that a
+    patch carries with the object's own, and answers 409.
     """
     meta = {**part.get("metadata", {}), "resourceVersion": body.version}
     return {**part, "metadata": meta}

@@ -41,7 +41,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """One object of a listing."""
+    """One object of a listing, with its apiVersion and kind."""
 
     stream: int
     body: Body

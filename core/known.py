@@ -147,7 +147,8 @@ class Known:
 
     `readable` is False when the object carries a state that cannot be read:
     it is left alone.  `initial` until the object has been handled once after it
-    was found in a first listing.
+    was found in a first listing.  `gone` is the watch's word for its deletion;
+    `vanished` means that a live answer has said so, and the watch is to follow.
     """
 
     body: Body
@@ -155,6 +156,7 @@ class Known:
     readable: bool = True
     initial: bool = False
     gone: bool = False
+    vanished: bool = False
     listing: int = 0
     echo: Echo | None = None
     work: Work | None = None

@@ -20,7 +20,7 @@ from fnop.core.evolve import replace
 from fnop.core.filters import Sight
 from fnop.core.finalizers import Duty, finalizer_duty
 from fnop.core.fusion import Writing, stored_text
-from fnop.core.known import Cycle, Invocation, Known, Sighting, Work
+from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see, value_at
 from fnop.core.now import Now
 from fnop.core.program import Kind
@@ -156,6 +156,10 @@ def reconcile(at: Moment, known: Known) -> Move:
         return Cancel()
     if known.gone:
         return Rest(_first(work.spying)) if work.spying else Forget()
+    if known.vanished and known.echo is not None:
+        return _await_echo(at, known.echo) or Rest(
+            _earlier(_first(work.spying), known.echo.deadline)
+        )
     return _own_lane(at, known, work)
 
 
@@ -169,7 +173,7 @@ def _first(invocations: Iterable[Invocation]) -> float | None:
 
 def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
     """Whether the change that conversations are about is overtaken (R16)."""
-    if known.gone or at.stopping:
+    if known.gone or known.vanished or at.stopping:
         return True
     reason = work.cycle.reason if work.cycle else None
     return known.body.is_deleting and reason is not Reason.DELETE
@@ -182,8 +186,9 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
             return Write(work.writing)
         return Rest(_earlier(waking, work.writing.due))
     if known.echo is not None and not at.stopping:
-        if known.echo.deadline <= at.now.mono and not known.echo.looking:
-            return Look()
+        look = _await_echo(at, known.echo)
+        if look is not None:
+            return look
         waking = _earlier(waking, known.echo.deadline)
         if not known.echo.passes:
             return Rest(waking)
@@ -193,6 +198,11 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
     if isinstance(move, Rest):
         return Rest(_earlier(waking, move.until))
     return move
+
+
+def _await_echo(at: Moment, echo: Echo) -> Look | None:
+    """When the bound passes: a live read, never blind (R24)."""
+    return Look() if echo.deadline <= at.now.mono and not echo.looking else None
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:

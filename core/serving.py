@@ -160,17 +160,7 @@ def on_list_item(turn: Turn, number: int, body: Body) -> None:
     if stream is None:
         return
     key = Key(stream.resource.key, body.namespace or "", body.name)
-    # Items of a listing come without their kind (Kubernetes API conventions).
-    body = _typed(body, stream.resource)
     observe(turn, stream, key, None, body)
-
-
-def _typed(body: Body, resource: Resource) -> Body:
-    if "kind" in body.data:
-        return body
-    return Body(
-        {"apiVersion": resource.api_version, "kind": resource.kind, **body.data}
-    )
 
 
 def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:

@@ -81,6 +81,9 @@ def _refreshed(
     """Take a newer state in; one from before an own write is known to be old."""
     if type == "DELETED":
         return replace(known, body=body, gone=True, echo=None)
+    if known.vanished:
+        # It is still, or again, there: look at it as it is said to be.
+        return replace(known, body=body, vanished=False, echo=None)
     echo = known.echo
     if echo is None:
         return replace(known, body=body)

@@ -57,12 +57,22 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Start a write, or go on with it."""
     if known.work is None or known.work.writing is None:
-        if writing.finalizer is None:
+        if len(writing.patches) > 1:
+            writing = _in_order(turn, key, writing)
             _warn_collisions(turn, key, writing)
+        if writing.finalizer is None:
             work = replace(known.work or _IDLE, patches=(), results={})
             known = replace(known, work=work)
         writing = _housed(turn, key, writing)
     _send(turn, key, known, writing)
+
+
+def _in_order(turn: Turn, key: Key, writing: Writing) -> Writing:
+    """Patches in the order of their handlers' registration, not of their ends."""
+    kind = turn.kinds[key.resource]
+    order = {each.id: at for at, each in enumerate((*kind.spies, *kind.changes))}
+    patches = sorted(writing.patches, key=lambda patch: order[patch[0]])
+    return replace(writing, patches=tuple(patches))
 
 
 def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
@@ -261,8 +271,13 @@ def _wait(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
 
 
 def _abandon(turn: Turn, key: Key, known: Known) -> None:
-    """The object is gone, or another one has its name: there is nothing to write."""
-    _put(turn, key, known, None)
+    """The object is gone, or another one has its name: there is nothing to write.
+
+    The watch is to say so too; until then nothing is done about the object.
+    """
+    deadline = turn.now.mono + turn.settings.echo_timeout_seconds
+    echo = Echo("", turn.step, deadline)
+    _put(turn, key, replace(known, vanished=True, echo=echo), None)
     turn.due(key)
 
 
@@ -347,7 +362,9 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid == known.body.uid:
-                known = replace(known, body=body, echo=None)
+                known = replace(known, body=body, vanished=False, echo=None)
+            else:
+                known = replace(known, gone=True, echo=None)
         case Missing():
             known = replace(known, gone=True, echo=None)
         case _:

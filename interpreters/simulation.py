@@ -231,8 +231,11 @@ class SimulatedRun:
             self._refused(command.stream, response)
             return
         meta = response.body.get("metadata") or {}
+        # Items of a listing come without their kind (API conventions: lists).
+        resource = command.resource
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
         for item in response.body.get("items") or ():
-            self._inbox.append(ListItem(command.stream, Body(item)))
+            self._inbox.append(ListItem(command.stream, Body({**head, **item})))
         self._inbox.append(
             ListDone(
                 command.stream,
