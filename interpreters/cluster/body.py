@@ -7,7 +7,7 @@ from typing import Any
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
+from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED, is_text_map
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -31,6 +31,8 @@ def decoded(kind: Kind, body: Any) -> Object:
     _check_type(kind, body)
     if kind.resource == CRDS:
         check_crd_shape(body)
+    elif not kind.custom:
+        _check_parts(kind, body)
     return {
         **body,
         "apiVersion": kind.api_version,
@@ -59,6 +61,22 @@ def _check_type(kind: Kind, body: dict[str, Any]) -> None:
     raise bad_request(
         f'{name} in version "{version}" cannot be handled as a {kind.kind}'
     )
+
+
+def _check_parts(kind: Kind, body: dict[str, Any]) -> None:
+    """The parts of built-in types that are structs and maps of text."""
+    for name in ("spec", "status"):
+        part = body.get(name)
+        if part is not None and not isinstance(part, dict):
+            raise _undecodable(kind, f"cannot unmarshal {go_name(part)} into {name}")
+    if kind.resource in TEXT_KINDS:
+        for name in ("data", "stringData"):
+            part = body.get(name)
+            if part is not None and not is_text_map(part):
+                raise _undecodable(kind, f"cannot unmarshal into map of string {name}")
+
+
+TEXT_KINDS = frozenset((("", "configmaps"), ("", "secrets")))
 
 
 def _foreign_type(

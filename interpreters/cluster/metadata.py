@@ -13,6 +13,7 @@ __all__ = [
     "METADATA",
     "NEVER_STORED",
     "clean_metadata",
+    "is_text_map",
     "metadata_faults",
     "name_faults",
 ]
@@ -30,7 +31,8 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _is_text_map(value: Any) -> bool:
+def is_text_map(value: Any) -> bool:
+    """Whether a JSON value is a Go map[string]string."""
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
@@ -61,8 +63,8 @@ METADATA: dict[str, Callable[[Any], bool]] = {
     "creationTimestamp": _is_text,
     "deletionTimestamp": _is_text,
     "deletionGracePeriodSeconds": _is_number,
-    "labels": _is_text_map,
-    "annotations": _is_text_map,
+    "labels": is_text_map,
+    "annotations": is_text_map,
     "ownerReferences": _is_references,
     "finalizers": _is_texts,
     "managedFields": _is_objects,

@@ -79,7 +79,7 @@ class History(NamedTuple):
     recent: PVector[StoredEvent]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cluster:
     """A Kubernetes cluster as a value.  Change it with `answer` and `tick`."""
 
@@ -93,6 +93,10 @@ class Cluster:
     owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
     # What the built-in controllers have yet to look at, oldest first.
     agenda: PVector[Task] = field(default_factory=pvector)
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.shelves.values()))
+        return f"<Cluster at version {self.version} with {count} objects>"
 
 
 EMPTY_SHELF: PMap[Key, Object] = pmap()

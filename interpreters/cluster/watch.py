@@ -85,9 +85,11 @@ def seen_by(request: ApiRequest, event: StoredEvent) -> StoredEvent | None:
     that moves it out a deletion.
     """
     route = route_of(request.path)
-    if route is None:
-        return None
-    return _seen(route, selection_of(None, dict(request.query)), event)
+    try:
+        selection = selection_of(None, dict(request.query))
+    except Refusal:
+        return None  # a watch that is refused sees nothing
+    return None if route is None else _seen(route, selection, event)
 
 
 def selects(request: ApiRequest, event: StoredEvent) -> bool:
