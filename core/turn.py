@@ -22,6 +22,7 @@ from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind, Program
 from fnop.core.resources import Catalogue, Resource
+from fnop.core.table import Table
 from fnop.core.watcher import Stream, StreamKey
 from fnop.core.workqueue import EMPTY, WorkQueue
 from fnop.effects import Effect
@@ -71,12 +72,12 @@ class State:
     serial: int
     step: int
     catalogue: Catalogue
-    kinds: PMap[str, Kind]
+    kinds: Table[str, Kind]
     discovery: Discovery | None
     discovery_due: float | None
     discovery_tries: int
-    streams: PMap[int, StreamKey]
-    followed: PMap[StreamKey, Stream]
+    streams: Table[int, StreamKey]
+    followed: Table[StreamKey, Stream]
     objects: PMap[Key, Known]
     queue: WorkQueue
     pending: PMap[int, Ticket]
@@ -95,12 +96,12 @@ NEW = State(
     1,
     0,
     Catalogue(),
-    pmap(),
+    Table(),
     None,
     None,
     0,
-    pmap(),
-    pmap(),
+    Table(),
+    Table(),
     pmap(),
     EMPTY,
     pmap(),
@@ -129,12 +130,12 @@ class Turn:
     serial: int
     step: int
     catalogue: Catalogue
-    kinds: PMap[str, Kind]
+    kinds: Table[str, Kind]
     discovery: Discovery | None
     discovery_due: float | None
     discovery_tries: int
-    streams: PMap[int, StreamKey]
-    followed: PMap[StreamKey, Stream]
+    streams: Table[int, StreamKey]
+    followed: Table[StreamKey, Stream]
     objects: PMap[Key, Known]
     queue: WorkQueue
     pending: PMap[int, Ticket]

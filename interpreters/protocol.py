@@ -7,7 +7,7 @@ doors.  It is deliberately small: paths and JSON, no kinds, no models.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -100,7 +100,7 @@ class Api(Protocol):
 
     def watch(
         self, request: ApiRequest, *, silence_seconds: float
-    ) -> AsyncIterator[WatchLine]:
+    ) -> AsyncGenerator[WatchLine, None]:
         """Follow one watch until the server ends it.
 
         Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 import orjson
@@ -258,19 +258,18 @@ class Runner:
         self._put(ListDone(stream, str(meta.get("resourceVersion")), token))
 
     async def _watch(self, command: Watch) -> None:
-        stream, status = command.stream, None
+        stream = command.stream
         try:
             lines = self._api.watch(
                 watch_request(command), silence_seconds=command.silence_seconds
             )
-            async for line in lines:
-                if line.type == "ERROR":
-                    status = line.object.get("code")
-                    message = str(line.object.get("message") or "")
-                    self._put(StreamEnded(stream, "refused", status, message))
-                    return
-                self._put(_seen(stream, line))
             end = StreamEnded(stream, "eof")
+            async with aclosing(lines):
+                async for line in lines:
+                    if line.type == "ERROR":
+                        end = _error(stream, line)
+                        break
+                    self._put(_seen(stream, line))
         except StreamSilent as problem:
             end = StreamEnded(stream, "silent", None, str(problem))
         except StreamUndecodable as problem:
@@ -289,6 +288,12 @@ class Runner:
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._machine.close()
+
+
+def _error(stream: int, line: WatchLine) -> StreamEnded:
+    """An ERROR event carries the Status that ended the watch."""
+    message = str(line.object.get("message") or "")
+    return StreamEnded(stream, "refused", line.object.get("code"), message)
 
 
 def _seen(stream: int, line: WatchLine) -> Input:

@@ -1,0 +1,41 @@
+"""A small immutable mapping: copied when it changes, as fast as a dict to read.
+
+For what is read at every step and changes seldom, or has a handful of entries;
+what has thousands is a persistent map.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+__all__ = ["Table"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
+    raise TypeError("a table is immutable; use set() or discard()")
+
+
+class Table(dict[K, V]):
+    """Entries in the order in which they came.
+
+    >>> table = Table({"a": 1})
+    >>> table.set("b", 2), table.discard("a"), table
+    ({'a': 1, 'b': 2}, {}, {'a': 1})
+    """
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def set(self, key: K, value: V) -> Table[K, V]:
+        """The table with this entry."""
+        return Table({**self, key: value})
+
+    def discard(self, key: Any) -> Table[K, V]:
+        """The table without this key."""
+        if key not in self:
+            return self
+        return Table({each: value for each, value in self.items() if each != key})
