@@ -148,6 +148,63 @@ def test_what_does_not_settle_is_exit_status_3(folder: Path) -> None:
     assert done.err.count("not yet") in (6, 7)
 
 
+STARTUP = """
+import fnop
+
+@fnop.on.startup(errors=fnop.ErrorsMode.PERMANENT)
+def started():
+    raise RuntimeError("no licence")
+
+@fnop.on.create("fnopexamples")
+def created(): ...
+"""
+
+
+def test_a_failing_startup_is_exit_status_1(folder: Path) -> None:
+    write(folder, "unlicensed.py", STARTUP)
+    done = fnop("run", "unlicensed.py", "--simulate", "object.yaml", folder=folder)
+    assert done.status == 1
+    assert "startup handler started failed for good: RuntimeError: no lic" in done.err
+    assert "a startup handler failed" in done.complaint
+
+
+CALLING = """
+import fnop
+
+def price_of(item):
+    return 42
+
+@fnop.on.create("fnopexamples", retries=1)
+async def created(name):
+    return {"price": await fnop.call(price_of, item=name)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "price"),
+    [
+        pytest.param((), 1, None, id="refused"),
+        pytest.param(("--real-calls",), 0, 42, id="for real"),
+        pytest.param(("--calls", "models.py"), 0, 9, id="answered by a model"),
+        pytest.param(("--calls", "exact.py"), 0, 9, id="by its whole name"),
+    ],
+)
+def test_calls_are_answered_as_asked_for(
+    options: tuple[str, ...], status: int, price: int | None, folder: Path
+) -> None:
+    write(folder, "calling.py", CALLING)
+    write(folder, "models.py", "def price_of(item): return len(item)")
+    exact = "CALLS = {'fnop_script_calling:price_of': lambda item: len(item)}"
+    write(folder, "exact.py", exact)
+    done = fnop(
+        *("run", "calling.py", "--simulate", "object.yaml", *options), folder=folder
+    )
+    assert done.status == status, done
+    found = done.documents[0].get("status", {}).get("created")
+    assert found == (None if price is None else {"price": price})
+    assert ("is not simulated" in done.err) is (price is None)
+
+
 WAITING = """
 import fnop
 
