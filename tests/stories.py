@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fnop.core.commands import Command, ListPage, Perform
-from fnop.core.inputs import Answered, Input, ListDone, ListItem
+from fnop.core.commands import Command, ListPage, Perform, Watch
+from fnop.core.inputs import Answered, Input, ListDone, ListItem, WatchEvent
 from fnop.core.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
@@ -21,6 +21,8 @@ __all__ = ["Story", "Trace", "definition", "outside"]
 Fate = Callable[["Story", Perform], Outcome | None]
 
 MARKER = "fnop.dev/default"
+# No story is so long: who needs more steps spins.
+STEPS_MAX = 5_000
 
 
 def outside(**arguments: Any) -> Any:
@@ -105,6 +107,18 @@ class Story(Scenario):
         else:
             super()._deliver(events)
 
+    def _watch(self, command: Watch) -> None:
+        """What is held comes later, and not with the backlog of a watch too."""
+        inbox, self._inbox = self._inbox, deque()
+        super()._watch(command)
+        held = {str(each.version) for each in self.events}
+        inbox.extend(
+            each
+            for each in self._inbox
+            if not isinstance(each, WatchEvent) or each.body.version not in held
+        )
+        self._inbox = inbox
+
     def let_events_through(self, number: int | None = None) -> Story:
         """Deliver the oldest of the held events; without a number, all for good."""
         for _ in range(len(self.events) if number is None else number):
@@ -155,6 +169,10 @@ class Story(Scenario):
         """Something that the world says on its own."""
         self._inbox.extend(inputs)
         return self
+
+    def take(self) -> tuple[Command, ...]:
+        assert self.steps < STEPS_MAX, "the operator is busy with nothing"
+        return super().take()
 
     # ------------------------------------------------------------------ requests
 
@@ -208,7 +226,9 @@ class Story(Scenario):
         status = found.get("status") or {}
         return {key: value for key, value in status.items() if key != MARKER}
 
-    def user_sets_status(self, name: str = "example-1", **change: Any) -> Story:
+    def user_sets_status(
+        self, change: dict[str, Any], name: str = "example-1"
+    ) -> Story:
         """A merge patch of `/status` by somebody else."""
         path = self.path("fnopexamples", name) + "/status"
         request = ApiRequest(
