@@ -44,6 +44,8 @@ __all__ = ["Options", "delete", "delete_collection", "deleted"]
 
 PODS = ("", "pods")
 POLICIES = ("Background", "Foreground", "Orphan")
+# Kinds that, for the sake of old clients, leave their dependents behind by default.
+ORPHANING = frozenset({("", "replicationcontrollers"), ("batch", "jobs")})
 # These may not be deleted (NamespaceLifecycle).
 IMMORTAL = ("default", "kube-system", "kube-public")
 
@@ -92,6 +94,7 @@ def _farewell(kind: Kind, obj: Object) -> ApiResponse:
 RETURNS_OBJECT = frozenset(
     {
         ("", "serviceaccounts"),
+        ("", "services"),  # not yet in 1.20
         ("", "persistentvolumes"),
         ("", "persistentvolumeclaims"),
         ("", "podtemplates"),
@@ -202,6 +205,8 @@ def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
     if policy is None:
         # Without a policy, finalizers that are there say what happens.
         orphan, foreground = ORPHAN in present, FOREGROUND in present
+        if not foreground and kind.resource in ORPHANING:
+            orphan = True
     else:
         orphan, foreground = policy == "Orphan", policy == "Foreground"
     kept = [name for name in present if name not in (ORPHAN, FOREGROUND)]

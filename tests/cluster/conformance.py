@@ -254,7 +254,7 @@ class Renaming:
         return value
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
-        result = {}
+        result: dict[str, Any] = {}
         # In one order on both sides: the first appearance gives the name.
         for name in sorted(value):
             if name in DROPPED:

@@ -399,6 +399,8 @@ def creation() -> Iterator[Case]:
                 compare=WORDLESS,
             ),
             post(MAPS, [1], 400, has=BAD, compare=WORDLESS),
+            post(MAPS, configmap("n", data={"k": 1}), 400, has=BAD, compare=WORDLESS),
+            post(PODS, {**pod("n"), "spec": [1]}, 400, has=BAD, compare=WORDLESS),
             post(MAPS, {"metadata": {"name": "untyped"}}, has={"kind": "ConfigMap"}),
         ),
     )
@@ -1154,6 +1156,25 @@ def deletions() -> Iterator[Case]:
             get(MAPS + "/child", has={"metadata.ownerReferences": ABSENT}),
         ),
     )
+    jobs = "/apis/batch/v1/namespaces/{ns}/jobs"
+    job_spec = {"template": {"spec": {**POD_SPEC, "restartPolicy": "Never"}}}
+    yield Case(
+        "jobs orphan their pods unless told otherwise",
+        (
+            post(
+                jobs,
+                made("batch/v1", "Job", "j", None, {"spec": job_spec}),
+                has={"spec.backoffLimit": 6},
+                compare=("spec.backoffLimit", "spec.template.spec.restartPolicy"),
+            ),
+            delete(
+                jobs + "/j",
+                has={"kind": "Job", "metadata.finalizers": ["orphan"]},
+                compare=("kind", "metadata.finalizers"),
+            ),
+            get(jobs + "/j", code=404, eventually=True),
+        ),
+    )
     yield Case(
         "an owner that never was",
         (
@@ -1251,6 +1272,56 @@ def namespaces() -> Iterator[Case]:
     yield Case(
         "immortal namespaces",
         (delete(SPACES + "/default", code=403, has={"reason": "Forbidden"}),),
+    )
+
+
+def defaults() -> Iterator[Case]:
+    service = made("v1", "Service", "s", None, {"spec": {"ports": [{"port": 80}]}})
+    yield Case(
+        "defaults of built-in kinds",
+        (
+            post(
+                DEPLOYMENTS,
+                deployment(),
+                has={"spec.replicas": 1, "spec.strategy.type": "RollingUpdate"},
+                compare=(
+                    "spec.replicas",
+                    "spec.strategy",
+                    "spec.revisionHistoryLimit",
+                    "spec.progressDeadlineSeconds",
+                    "spec.template.spec.restartPolicy",
+                    "spec.template.spec.dnsPolicy",
+                    "spec.template.spec.schedulerName",
+                    "spec.template.spec.terminationGracePeriodSeconds",
+                    "spec.template.spec.containers.0.terminationMessagePolicy",
+                    "spec.template.spec.containers.0.resources",
+                ),
+            ),
+            post(
+                "/api/v1/namespaces/{ns}/services",
+                service,
+                compare=("spec.type", "spec.sessionAffinity", "status", "metadata"),
+            ),
+            post(
+                SECRETS,
+                made("v1", "Secret", "s", None, {"stringData": {"a": "b"}}),
+                has={"type": "Opaque", "data": {"a": "Yg=="}, "stringData": ABSENT},
+            ),
+            delete(
+                "/api/v1/namespaces/{ns}/services/s",
+                # Today the deleted service itself is the answer.
+                has={"kind": "Service"},
+                old=(200, {"status": "Success"}),
+            ),
+            post(
+                "/api/v1/namespaces/{ns}/serviceaccounts",
+                made("v1", "ServiceAccount", "s", None, {}),
+            ),
+            delete(
+                "/api/v1/namespaces/{ns}/serviceaccounts/s",
+                has={"kind": "ServiceAccount"},
+            ),
+        ),
     )
 
 
@@ -1439,12 +1510,13 @@ def watches() -> Iterator[Case]:
             post(FOOS, foo("a")),
             post(FOOS, foo("b")),
             merge(FOOS + "/a", {"spec": {"x": 1}}),
-            # In no order, at least in 1.20.
+            # In no order, at least in 1.20, and from a cache that may be behind.
             get(
                 FOOS,
                 query={"watch": "true"},
                 has={"0.type": "ADDED", "1.type": "ADDED", "2": ABSENT},
                 compare="code",
+                eventually=True,
             ),
             get(
                 FOOS,
@@ -1817,6 +1889,7 @@ CASES = tuple(
         patches,
         deletions,
         namespaces,
+        defaults,
         lists,
         watches,
         schemas,
