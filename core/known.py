@@ -78,7 +78,7 @@ class Cycle:
     """One cause and the handlers selected for it.
 
     It keeps its view of the object while conversations are under way: what came
-    later is a new cause.
+    later is a new cause.  `aims` tell, by handler id, what a success is for.
     """
 
     reason: Reason
@@ -87,6 +87,7 @@ class Cycle:
     seen: Seen
     before: Seen | None
     selected: tuple[Handler, ...]
+    aims: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see, value_at
 from fnop.core.now import Now
+from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
 from fnop.core.registry import Handler, Role
@@ -213,7 +214,7 @@ def _earlier(one: float | None, other: float | None) -> float | None:
 
 def _change(at: Moment, known: Known, work: Work) -> Move:
     """The change lane: detect, hold, handle, record."""
-    if work.cycle is not None and _goes_on(at, known, work, work.cycle):
+    if work.cycle is not None and _goes_on(known, work, work.cycle):
         return _handle(at, known, work, work.cycle)
     if not at.kind.changes:
         return _flush(work)
@@ -226,18 +227,23 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         return _flush(work)
     if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
+    selected = _selected(at, known, cause, seen)
+    aims = {
+        each.id: _aim(at, known.body, cause.reason, seen, each) for each in selected
+    }
     cycle = Cycle(
         cause.reason,
         cause.initial,
         known.body,
         seen,
         known.stored.seen,
-        _selected(at, known, cause, seen),
+        selected,
+        aims,
     )
     return _handle(at, known, work, cycle)
 
 
-def _goes_on(at: Moment, known: Known, work: Work, cycle: Cycle) -> bool:
+def _goes_on(known: Known, work: Work, cycle: Cycle) -> bool:
     """Whether the present cycle is still the one to be handled.
 
     While its conversations are under way it is, and so it is when all has been
@@ -249,7 +255,7 @@ def _goes_on(at: Moment, known: Known, work: Work, cycle: Cycle) -> bool:
     if known.body.is_deleting and cycle.reason is not Reason.DELETE:
         return False
     return bool(cycle.selected) and all(
-        _progress(at, known, work, cycle, each).is_finished for each in cycle.selected
+        _progress(known, work, cycle, each).is_finished for each in cycle.selected
     )
 
 
@@ -370,7 +376,7 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     running = {each.handler.id for each in work.running}
     due: float | None = None
     for handler in cycle.selected:
-        progress = _progress(at, known, work, cycle, handler)
+        progress = _progress(known, work, cycle, handler)
         if handler.id in running or progress.is_finished:
             continue
         moment = progress.due_at(at.now)
@@ -388,11 +394,9 @@ def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
     return cycle if cycle.body is known.body else replace(cycle, body=known.body)
 
 
-def _progress(
-    at: Moment, known: Known, work: Work, cycle: Cycle, handler: Handler
-) -> Progress:
+def _progress(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
     """The handler's record if it is about this change, else a fresh one."""
-    aim = _aim(at, cycle, handler)
+    aim = cycle.aims[handler.id]
     for records in (work.progress, known.stored.progress):
         found = records.get(handler.id)
         if found is not None and _is_for(found, aim):
@@ -400,18 +404,14 @@ def _progress(
     return Progress(aim)
 
 
-def _aim(at: Moment, cycle: Cycle, handler: Handler) -> str:
+def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -> str:
     """What a handler is about: the reason, and the digest of what it observes."""
-    reason = cycle.reason.value
     if handler.role is Role.RESUME:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    scope = scope_name(handler.field)
-    return f"{reason}:{cycle.seen.digests.get(scope) or _scope_digest(cycle, handler)}"
-
-
-def _scope_digest(cycle: Cycle, handler: Handler) -> str:
-    body = cycle.body
-    return digest(body.at(handler.field) if handler.field else essence_of(body))
+    observed = seen.digests.get(scope_name(handler.field))
+    if observed is None:
+        observed = digest(body.at(handler.field) if handler.field else essence_of(body))
+    return f"{reason.value}:{observed}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
@@ -434,8 +434,7 @@ def _record(
     at: Moment, known: Known, work: Work, cycle: Cycle, due: float | None
 ) -> Move:
     records = {
-        handler.id: _progress(at, known, work, cycle, handler)
-        for handler in cycle.selected
+        handler.id: _progress(known, work, cycle, handler) for handler in cycle.selected
     }
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
