@@ -7,6 +7,7 @@ went.  What it takes long to import is imported by the command that needs it.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import secrets
@@ -21,6 +22,7 @@ import click
 import fnop
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
+from fnop.core.diff import Diff, DiffItem, diff
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
@@ -442,16 +444,31 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
 
 
 def _show_difference(difference: Any, version: str) -> None:
-    import json
+    was, now = difference.recorded, difference.now
+    who = f", of handler {difference.handler}" if difference.handler else ""
+    click.echo(f"different at step {difference.step + 1}: {_titled(now or was)}{who}")
+    for item in _changes(was, now):
+        if item.field:
+            click.echo(f"at {'/'.join(item.field)}")
+        click.echo(f"recorded (fnop {version}): {_shown(item.old)}")
+        click.echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
 
-    def shown(command: Any) -> str:
-        if command is None:
-            return "nothing"
-        return json.dumps(command, indent=2, sort_keys=True, ensure_ascii=False)
 
-    who = f" of {difference.handler}" if difference.handler else ""
-    what = difference.now or difference.recorded
-    effect = (what.get("effect") or {}).get("is", what["do"])
-    click.echo(f"different at step {difference.step + 1}: {effect}{who}")
-    click.echo(f"recorded (fnop {version}): {shown(difference.recorded)}")
-    click.echo(f"now (fnop {fnop.__version__}): {shown(difference.now)}")
+def _titled(command: dict[str, Any]) -> str:
+    """What a command does, and about which object."""
+    effect: str = (command.get("effect") or {}).get("is", command["do"])
+    about = command.get("subject")
+    return f"{effect} about {about}" if about else effect
+
+
+def _changes(was: Any, now: Any) -> Diff:
+    """The fields that differ; of two commands of different kinds, all of both."""
+    if was and now and _titled(was) == _titled(now):
+        return diff(was, now)
+    return (DiffItem("change", (), was, now),)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)

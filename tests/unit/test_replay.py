@@ -63,21 +63,28 @@ def test_two_recordings_of_one_run_differ_in_nothing(tmp_path: Path) -> None:
 # ------------------------------------------------------------ changed handlers
 
 
+# What is changed in the example, and what the replay has to name: the handler, the
+# effect, and both values.
 CHANGES = {
     "another result": (
         'return {"field": spec["field"]}',
         'return {"field": "another"}',
-        ("Patch", '"value"', '"another"'),
+        ("Patch about default/example-1", "create_fn", '"value"', '"another"'),
     ),
-    "another log line": (
-        'logger.info("the operator starts")',
-        'logger.info("hello")',
-        ("Say of started", '"the operator starts"', '"hello"'),
+    "another patch": (
+        'patch.status["seen"] = reason',
+        'patch.status["seen"] = "never"',
+        ("Patch about default/example-1", "known", '"create"', '"never"'),
     ),
     "one effect less": (
         'patch.status["seen"] = reason',
         "pass",
-        ("Patch", '"seen": "create"'),
+        ("Patch about default/example-1", "known", '"create"', "nothing"),
+    ),
+    "another log line": (
+        'logger.info("the operator starts")',
+        'logger.info("hello")',
+        ("Say", "handler started", '"the operator starts"', '"hello"'),
     ),
     "a failure": (
         'return {"field": spec["field"]}',
