@@ -26,6 +26,7 @@ class Schema:
     """One compiled node of a structural schema."""
 
     types: tuple[str, ...]  # none: any type
+    classes: frozenset[type]  # the same, as Python knows them
     nullable: bool
     properties: dict[str, Schema]
     additional: Schema | None
@@ -34,8 +35,10 @@ class Schema:
     preserving: bool
     # Nothing inside is specified: values pass as they are.
     opaque: bool
-    # The value is itself a Kubernetes object.
+    # The value is a Kubernetes object inside an object.
     embedded: bool
+    # The value is the custom resource itself, whose metadata is checked elsewhere.
+    root: bool
     # What to fill in: (name, default) of properties.
     defaults: tuple[tuple[str, Any], ...]
     default: Any
@@ -69,8 +72,10 @@ class Schema:
         for name, item in value.items():
             child = properties.get(name, additional)
             if child is None:
-                if self.embedded and name in TYPE_META:
-                    new = clean_metadata(item) if name == "metadata" else item
+                if self.embedded and name == "metadata":
+                    new = clean_metadata(item)
+                elif (self.embedded or self.root) and name in TYPE_META:
+                    new = item
                 elif self.preserving:
                     new = plain(item)
                 else:
@@ -95,7 +100,7 @@ class Schema:
         """What the schema refuses in a value."""
         if value is None and self.nullable:
             return
-        if self.types and not _is_of(value, self.types):
+        if self.classes and type(value) not in self.classes:
             yield from _wrong_type(value, self.types, place)
             return
         if self.opaque:
@@ -189,11 +194,6 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _is_of(value: Any, types: tuple[str, ...]) -> bool:
-    kind = type(value)
-    return any(kind in JSON_TYPES.get(name, ()) for name in types)
-
-
 def _wrong_type(value: Any, types: tuple[str, ...], place: Place) -> Iterator[Fault]:
     got, field, wanted = type_name(value), place_text(place), ",".join(types)
     message = (
@@ -241,15 +241,18 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
     items = source.get("items")
     embedded = bool(source.get("x-kubernetes-embedded-resource"))
     required = tuple(source.get("required") or ())
+    types = _types(source, int_or_string)
     bare = Schema(
-        types=_types(source, int_or_string),
+        types=types,
+        classes=frozenset(kind for name in types for kind in JSON_TYPES.get(name, ())),
         nullable=bool(source.get("nullable")),
         properties=properties,
         additional=_additional(source.get("additionalProperties")),
         items=_compiled(items) if isinstance(items, dict) else None,
         preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
         opaque=False,
-        embedded=embedded or root,
+        embedded=embedded,
+        root=root,
         defaults=tuple(
             (name, part.default)
             for name, part in properties.items()
@@ -277,6 +280,7 @@ def _is_opaque(schema: Schema) -> bool:
         schema.additional,
         schema.items,
         schema.embedded,
+        schema.root,
         schema.required,
         schema.rules,
         schema.all_of,

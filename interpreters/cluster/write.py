@@ -413,11 +413,10 @@ def _generation(kind: Kind, new: Object, old: Object) -> int:
     status."""
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
-    changed = any(
-        name not in outside and not same(new.get(name), old.get(name))
-        for name in {**old, **new}
-    )
-    return current + 1 if changed else current
+    for name in old.keys() | new.keys():
+        if name not in outside and not same(new.get(name), old.get(name)):
+            return current + 1
+    return current
 
 
 def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
