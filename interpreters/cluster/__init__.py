@@ -4,6 +4,20 @@
     cluster, response, events = answer(cluster, request, now)
 
 Nothing here reads a clock, a random source or a file; a `Cluster` is a value.
+
+What it does is what a real API server does, case by case in
+tests/cluster/conformance_cases.py, except that
+
+- field managers are not tracked, and server-side apply is refused (415);
+- admission webhooks, RBAC, CEL rules, ratcheting and quotas are not there yet;
+- built-in objects are checked by their metadata and the outline of their body;
+  unknown fields stay, and only common defaults are filled in;
+- a definition is served the moment it is made, and no controller takes time:
+  what is deleted in the background goes at the next `tick`;
+- a terminating namespace gets no conditions, claims no protection finalizer, and
+  services no address;
+- later pages of a list show later states, not the one of the first page;
+- of the subresources there are `status` and `scale`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from fnop.interpreters.cluster.commit import (
     FOREGROUND,
     NAMESPACES,
     ORPHAN,
+    is_released,
     removed,
     stored,
 )
@@ -85,9 +86,10 @@ def _rewritten(
     kind = _kind(cluster, resource, obj)
     metadata = {**obj["metadata"], **changes}
     metadata = {name: value for name, value in metadata.items() if value or value == 0}
-    if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+    new = {**obj, "metadata": metadata}
+    if is_released(new):
         return removed(cluster, kind, key)
-    return stored(cluster, kind, key, {**obj, "metadata": metadata}, obj, now)
+    return stored(cluster, kind, key, new, obj, now)
 
 
 def _without(names: list[str], name: str) -> list[str]:

@@ -23,7 +23,7 @@ from fnop.interpreters.cluster.store import (
     timestamp,
 )
 
-__all__ = ["NAMESPACES", "removed", "stored"]
+__all__ = ["FOREGROUND", "NAMESPACES", "ORPHAN", "is_released", "removed", "stored"]
 
 NAMESPACES: Resource = ("", "namespaces")
 FOREGROUND = "foregroundDeletion"
@@ -55,6 +55,21 @@ def _crd_written(
         events.append(event)
     registry = registry_with(cluster.registry, crd, old)
     return replace(cluster, registry=registry), tuple(events)
+
+
+def is_released(obj: Object) -> bool:
+    """Whether a deleted object has nothing left that holds it."""
+    metadata = obj["metadata"]
+    return (
+        "deletionTimestamp" in metadata
+        and not metadata.get("finalizers")
+        # Whoever waits for a graceful end is not gone yet.
+        and not metadata.get("deletionGracePeriodSeconds")
+        # A namespace has finalizers of its own in its spec.
+        and not (
+            obj["kind"] == "Namespace" and (obj.get("spec") or {}).get("finalizers")
+        )
+    )
 
 
 def _registered(crd: Object) -> tuple[Object, bool]:

@@ -12,7 +12,7 @@ from fnop.interpreters.cluster.status import no_such_path, unknown_resource
 from fnop.interpreters.cluster.store import Key
 from fnop.interpreters.protocol import ApiRequest
 
-__all__ = ["Call", "Route", "call_of", "is_watch", "route_of"]
+__all__ = ["Call", "Route", "call_of", "route_of"]
 
 
 class Route(NamedTuple):
@@ -95,10 +95,9 @@ def kind_at(registry: Registry, route: Route) -> Kind:
 
 
 def _unserved(registry: Registry, route: Route) -> Exception:
-    for group, version, _ in registry.by_path:
-        if group == route.group and version == route.version:
-            builtin = not registry.by_path[group, version, _].custom
-            return unknown_resource() if builtin else no_such_path()
+    for kind in registry.by_path.values():
+        if (kind.group, kind.version) == route[:2] and not kind.custom:
+            return unknown_resource()
     return no_such_path()
 
 
@@ -109,8 +108,3 @@ def call_of(registry: Registry, request: ApiRequest, now: float) -> Call | None:
         return None
     kind = kind_at(registry, route)
     return Call(request, kind, route, dict(request.query), now)
-
-
-def is_watch(query: dict[str, str]) -> bool:
-    """Whether a GET asks for a stream of events."""
-    return query.get("watch") in ("true", "1", "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
-from fnop.interpreters.cluster.commit import NAMESPACES, removed, stored
+from fnop.interpreters.cluster.commit import NAMESPACES, is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults, crd_update_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
@@ -304,7 +304,7 @@ def replaced(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind.api_version, new)), ()
-    if _is_released(new):
+    if is_released(new):
         # The last finalizer is gone: the answer shows the new object at its old
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
@@ -314,20 +314,6 @@ def replaced(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
         return cluster, ApiResponse(200, served(kind.api_version, old)), ()
     cluster, events = stored(cluster, kind, key, new, old, call.now)
     return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
-
-
-def _is_released(obj: Object) -> bool:
-    metadata = obj["metadata"]
-    return (
-        "deletionTimestamp" in metadata
-        and not metadata.get("finalizers")
-        # Whoever waits for a graceful end is not gone yet.
-        and not metadata.get("deletionGracePeriodSeconds")
-        # A namespace has finalizers of its own in its spec.
-        and not (
-            obj["kind"] == "Namespace" and (obj.get("spec") or {}).get("finalizers")
-        )
-    )
 
 
 def _prepared(call: Call, new: Object, old: Object) -> Object:
