@@ -28,7 +28,9 @@ def command(contender: str, namespace: str, kubeconfig: str) -> list[str]:
 
 
 def environment(kubeconfig: str, delete_handler: bool) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k != "BENCH_DELETE"}
+    # Installed packages are compiled; so shall be what runs from its source.
+    left_out = ("BENCH_DELETE", "PYTHONDONTWRITEBYTECODE")
+    kept = {k: v for k, v in os.environ.items() if k not in left_out}
     extra = {"BENCH_DELETE": "1"} if delete_handler else {}
     return kept | extra | {"KUBECONFIG": kubeconfig}
 
