@@ -73,7 +73,7 @@ OUTSTANDING_SECONDS = 60.0
 def serve(turn: Turn, key: Key) -> None:
     """Do what is due about one object, driving the author's code at most once."""
     for _ in range(_MOVES_MAX):
-        known = turn.objects.get(key)
+        known = turn.known(key)
         if known is None:
             return
         move = _decide(turn, key, known)
@@ -110,9 +110,7 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
                 exception=problem,
             )
             turn.failures += 1
-            turn.objects = turn.objects.set(
-                key, replace(known, complained=known.body.version)
-            )
+            turn.put(key, replace(known, complained=known.body.version))
         return Rest()
 
 
@@ -161,8 +159,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
         case Rest():
             pass
         case Forget():
-            turn.objects = turn.objects.discard(key)
-            turn.queue = turn.queue.discard(key)
+            turn.drop(key)
 
 
 def _keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
@@ -172,7 +169,7 @@ def _keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
         known = replace(known, work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = replace(known, work=None)
-    turn.objects = turn.objects.set(key, known)
+    turn.put(key, known)
 
 
 # ------------------------------------------------------------- invocations
@@ -277,7 +274,7 @@ def _store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         running=_put(work.running, invocation),
         spying=_put(work.spying, invocation),
     )
-    turn.objects = turn.objects.set(key, replace(known, work=work))
+    turn.put(key, replace(known, work=work))
 
 
 def _put(
@@ -423,7 +420,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     """An effect of an invocation has been answered."""
     key = ticket.key
     assert key is not None
-    known = turn.objects.get(key)
+    known = turn.known(key)
     if known is None or known.work is None:
         return
     work = known.work

@@ -125,7 +125,7 @@ def _begin_activity(turn: Turn, role: Role) -> None:
         return
     cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), None, handlers)
     known = Known(Body({}), Stored(), work=Work(cycle=cycle))
-    turn.objects = turn.objects.set(ACTIVITY, known)
+    turn.put(ACTIVITY, known)
     turn.due(ACTIVITY)
 
 
@@ -166,8 +166,8 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.followed = NEW.followed
     turn.discovery = None
     turn.discovery_due = None
-    for key in sorted(turn.objects):
-        if turn.objects[key].work is not None:
+    for key, known in turn.all_known():
+        if known.work is not None:
             turn.due(key)
 
 
@@ -192,7 +192,7 @@ def _work(turn: Turn) -> None:
 
 def _advance_phase(turn: Turn) -> None:
     """From one phase of the operator's life to the next."""
-    if turn.phase is Phase.STARTING and ACTIVITY not in turn.objects:
+    if turn.phase is Phase.STARTING and turn.known(ACTIVITY) is None:
         if turn.exit_status:
             end_operator(turn, 1, "a startup handler failed; its error is above")
             return
@@ -200,11 +200,10 @@ def _advance_phase(turn: Turn) -> None:
         discover(turn)
     if turn.phase is Phase.STOPPING and _is_quiet(turn):
         turn.phase = Phase.CLEANING
-        turn.objects = NEW.objects
-        turn.queue = NEW.queue
+        turn.drop_all()
         turn.program.live.clear()
         _begin_activity(turn, Role.CLEANUP)
-    if turn.phase is Phase.CLEANING and ACTIVITY not in turn.objects:
+    if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
         end_operator(turn, turn.exit_status, "stopped")
 
 

@@ -180,8 +180,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
 
 def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
     """What a later listing does not have was deleted while nobody watched."""
-    for key in sorted(turn.objects):
-        known = turn.objects[key]
+    for key, known in turn.all_known():
         if (
             key.resource == stream.resource.key
             and stream.namespace in (None, key.namespace)

@@ -29,7 +29,7 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     """Put what was seen of an object into the store; its key is due."""
     if turn.phase is not Phase.SERVING:
         return
-    known = turn.objects.get(key)
+    known = turn.known(key)
     if known is not None and known.body.uid != body.uid:
         _replaced(turn, key, known)
         known = None
@@ -44,15 +44,14 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     kind = turn.kinds[key.resource]
     if kind.spies:
         known = _sighted(turn, key, known, kind, type, body)
-    turn.objects = turn.objects.set(key, known)
+    turn.put(key, known)
     turn.due(key)
 
 
 def _replaced(turn: Turn, key: Key, known: Known) -> None:
     """Another object has the name: what is under way was for the one before."""
     let_go(turn, key, known)
-    turn.objects = turn.objects.discard(key)
-    turn.queue = turn.queue.discard(key)
+    turn.drop(key)
 
 
 def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:

@@ -155,11 +155,49 @@ class Turn:
         # How often user code was driven: at most once in a step (R11).
         self.drives = 0
         self.fresh: Key | None = None
+        # What the step has made of objects, before it is stored.
+        self.touched: dict[Key, Known | None] = {}
         self.__dict__.update(zip(_FIELDS, _values_of(state), strict=True))
         self.step += 1
 
+    def known(self, key: Key) -> Known | None:
+        """What is known of an object, as this step has it."""
+        if key in self.touched:
+            return self.touched[key]
+        return self.objects.get(key)
+
+    def put(self, key: Key, known: Known) -> None:
+        """Keep this of an object; the store gets it when the turn is closed."""
+        self.touched[key] = known
+
+    def drop(self, key: Key) -> None:
+        """Forget an object."""
+        self.touched[key] = None
+        self.queue = self.queue.discard(key)
+        if self.fresh == key:
+            self.fresh = None
+
+    def drop_all(self) -> None:
+        """Forget all objects."""
+        self.touched.clear()
+        self.objects, self.queue, self.fresh = NEW.objects, NEW.queue, None
+
+    def all_known(self) -> list[tuple[Key, Known]]:
+        """All objects, in an order that no hash decides."""
+        self._store()
+        return [(key, self.objects[key]) for key in sorted(self.objects)]
+
+    def _store(self) -> None:
+        for key, known in self.touched.items():
+            if known is None:
+                self.objects = self.objects.discard(key)
+            else:
+                self.objects = self.objects.set(key, known)
+        self.touched.clear()
+
     def close(self) -> State:
         """The next state."""
+        self._store()
         assert self.fresh is None, "what is due is queued before a turn is closed"
         return State(*_fields_of(self.__dict__))
 
@@ -201,8 +239,10 @@ class Turn:
         """Look at this object then; without a time, at once."""
         if at is None and self.fresh is None:
             self.fresh = key
+        elif at is None:
+            self.queue = self.queue.add_last(key, self.now.mono)
         else:
-            self.queue = self.queue.add(key, self.now.mono if at is None else at)
+            self.queue = self.queue.add(key, at)
 
     def take_due(self) -> Key | None:
         """The key whose turn it is, if one is due.
@@ -246,7 +286,7 @@ class Turn:
     def subject(self, key: Key, body: Body | None = None) -> Subject:
         """How commands name an object."""
         if body is None:
-            known = self.objects.get(key)
+            known = self.known(key)
             body = known.body if known else None
         kind = self.kinds.get(key.resource)
         resource: Resource | None = kind.resource if kind else None
@@ -262,7 +302,7 @@ class Turn:
     def enqueue(self) -> None:
         """Queue what became due in this step and was not served by it."""
         if self.fresh is not None:
-            self.queue = self.queue.add(self.fresh, self.now.mono)
+            self.queue = self.queue.add_last(self.fresh, self.now.mono)
             self.fresh = None
 
     def rediscover(self) -> None:

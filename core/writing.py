@@ -158,7 +158,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
     work = replace(known.work or _IDLE, writing=writing)
     kept = replace(known, work=None if work.is_over else work)
-    turn.objects = turn.objects.set(key, kept)
+    turn.put(key, kept)
 
 
 def _too_long(
@@ -189,7 +189,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         echo=echo,
         work=None if work.is_over else work,
     )
-    turn.objects = turn.objects.set(key, kept)
+    turn.put(key, kept)
     turn.due(key)
 
 
@@ -197,7 +197,7 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     """A request of an own write has been answered."""
     key = ticket.key
     assert key is not None
-    known = turn.objects.get(key)
+    known = turn.known(key)
     if known is None or known.work is None or known.work.writing is None:
         return
     writing = known.work.writing
@@ -304,7 +304,7 @@ def _refused(
     for name in sorted(authors):
         turn.say("error", f"the patch of {name} is refused: {message}", key=key)
     work = replace(work, writing=None, progress=progress)
-    turn.objects = turn.objects.set(key, replace(known, work=work))
+    turn.put(key, replace(known, work=work))
     turn.due(key)
 
 
@@ -347,14 +347,14 @@ def look_at(turn: Turn, key: Key, known: Known) -> None:
     turn.perform(Get(target), address, Ticket("echo", key), turn.subject(key))
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
     echo = replace(known.echo, looking=True, deadline=deadline)
-    turn.objects = turn.objects.set(key, replace(known, echo=echo))
+    turn.put(key, replace(known, echo=echo))
 
 
 def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     """The live read after an echo that did not come."""
     key = ticket.key
     assert key is not None
-    known = turn.objects.get(key)
+    known = turn.known(key)
     if known is None or known.echo is None:
         return
     echo = known.echo
@@ -371,5 +371,5 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
             again = turn.now.mono + turn.settings.echo_timeout_seconds
             waiting = replace(echo, looking=False, deadline=again)
             known = replace(known, echo=waiting)
-    turn.objects = turn.objects.set(key, known)
+    turn.put(key, known)
     turn.due(key)

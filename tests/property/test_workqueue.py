@@ -15,12 +15,21 @@ class WorkQueueMachine(RuleBasedStateMachine):
         self.queue: WorkQueue = EMPTY
         self.model: dict[int, tuple[float, int]] = {}
         self.serial = 0
+        self.now = 0.0
 
     @rule(key=keys, at=times)
     def add(self, key: int, at: float) -> None:
         self.queue = self.queue.add(key, at)
         if key not in self.model or at < self.model[key][0]:
             self.model[key] = (at, self.serial)
+            self.serial += 1
+
+    @rule(key=keys, later=st.sampled_from([0.0, 1.0, 3.0]))
+    def add_last(self, key: int, later: float) -> None:
+        self.now += later
+        self.queue = self.queue.add_last(key, self.now)
+        if key not in self.model or self.now < self.model[key][0]:
+            self.model[key] = (self.now, self.serial)
             self.serial += 1
 
     @rule(now=times)
