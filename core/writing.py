@@ -130,7 +130,8 @@ def _home(turn: Turn, key: Key) -> Home:
 def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     resource = turn.kinds[key.resource].resource
     address = Address(resource, key.namespace or None, key.name)
-    ticket = Ticket("write", key)
+    authors = sorted({name for name, _ in writing.patches} | set(writing.results))
+    ticket = Ticket("write", key, handler=", ".join(authors))
     if writing.looking:
         target = Target(resource.key, key.name, key.namespace or None)
         number = turn.perform(Get(target), address, ticket, turn.subject(key))

@@ -90,7 +90,8 @@ class SimulatedRun:
         self.exit: Exit | None = None
         self.steps = 0
         self.requests: list[ApiRequest] = []
-        self._seed = seed
+        self._first_seed = self._seed = seed
+        self._lives = 0
         self._random = 0
         self._alarm: float | None = None
         self._inbox: deque[Input] = deque([Started(seed)])
@@ -122,7 +123,8 @@ class SimulatedRun:
         self._alarm = None
         self.exit = None
         self.ready = False
-        self._seed += "'"
+        self._lives += 1
+        self._seed = f"{self._first_seed}-{self._lives}"
         self._inbox = deque([Started(self._seed)])
 
     # -------------------------------------------------------------- the loop

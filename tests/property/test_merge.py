@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import jsonpatch  # type: ignore[import-untyped]  # it has no types
+import jsonpatch
 import pytest
 from hypothesis import given, strategies as st
-from jsonpointer import JsonPointerException  # type: ignore[import-untyped]  # nor it
+from jsonpointer import JsonPointerException
 
 from fnop.core.diff import diff, reduce, resolve
 from fnop.core.merge import OperationFailed, difference, effective, operated

@@ -1,7 +1,7 @@
 """Driving handlers: the three forms, journals, and what is refused."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -47,7 +47,8 @@ def situation(fn: Callable[..., Any], **options: Any) -> Situation:
 
 def drive(fn: Callable[..., Any], *outcomes: Outcome) -> Advance:
     """Drive from the start, answering each effect in turn."""
-    at, journal, live = situation(fn), (), LiveCache()
+    journal: Journal = ()
+    at, live = situation(fn), LiveCache()
     found = advance(at, journal, live, ("k",))
     for outcome in outcomes:
         assert found.asks is not None, "the handler ended before all answers"
@@ -158,7 +159,7 @@ async def provision() -> Any:
     return {"secret": secret.name, "answer": answer}
 
 
-def generate() -> Iterator[Any]:
+def generate() -> Generator[Any, Any, Any]:
     secret = yield fnop.get("secrets", name="s")
     answer = yield fnop.call(print, token="u")
     return {"secret": secret.name, "answer": answer}
@@ -303,7 +304,7 @@ def test_r11_an_event_loop_is_never_visible_to_a_pure_handler() -> None:
 
 def test_awaiting_something_else_names_the_door() -> None:
     class Foreign:
-        def __await__(self) -> Iterator[Any]:
+        def __await__(self) -> Generator[Any, Any, Any]:
             yield object()
 
     async def handler() -> None:
