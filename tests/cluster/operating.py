@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.envtest import ApiServer, dying_with_us, end, has_manager
+from tests.cluster.envtest import ApiServer, dying_with_us, end
 from tests.example_scenarios import Expectation, unmet
-from tests.simulations import DEFINITION, ROOT
+from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
 __all__ = ["Operator", "User", "eventually", "operating"]
 
 # Patience, not speed: other work may share the machine.
 DEADLINE_SECONDS = 90.0
 MERGE_PATCH = "application/merge-patch+json"
+POD = manifests_of("08-event-spies")[0]
 
 Manifest = dict[str, Any]
 
@@ -53,12 +54,14 @@ class User:
         group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         status, answer = self.api.raw("POST", group, DEFINITION)
         assert status in (201, 409), answer
-        eventually(lambda: self._status("fnopexamples") == 200)
-        if has_manager():
-            eventually(lambda: self._status("serviceaccounts", "default") == 200)
+        eventually(lambda: self._admits("fnopexamples", example("trial")))
+        eventually(lambda: self._admits("pods", POD))
 
-    def _status(self, kind: str, name: str = "") -> int:
-        return self.api.raw("GET", self.path(kind, name))[0]
+    def _admits(self, kind: str, manifest: Manifest) -> bool:
+        """Whether such an object could be created now; pods need an account first."""
+        metadata = {**manifest["metadata"], "namespace": self.namespace}
+        body, query = {**manifest, "metadata": metadata}, {"dryRun": "All"}
+        return self.api.raw("POST", self.path(kind), body, query=query)[0] == 201
 
     def path(self, kind: str, name: str = "") -> str:
         root = "/apis/fnop.dev/v1" if kind == "fnopexamples" else "/api/v1"
