@@ -176,9 +176,10 @@ def _later(
 def _unknown(
     errand: Errand, outcome: Unknown, now: Now, jitter: float
 ) -> Errand | Outcome:
-    if not errand.looking and isinstance(
-        errand.requests[0].effect, (Create, Patch, Apply)
-    ):
+    request = errand.requests[0]
+    if request.address.name is None and isinstance(request.effect, Create):
+        return outcome  # what the server names cannot be looked up
+    if not errand.looking and isinstance(request.effect, (Create, Patch, Apply)):
         return replace(errand, looking=True, due=now.mono)
     return _later(errand, outcome, now, jitter)
 

@@ -17,6 +17,10 @@ __all__ = [
 ]
 
 
+# Ten years: what is to be later than that will not be.
+DELAY_SECONDS_MAX = 10 * 366 * 24 * 3600.0
+
+
 class PermanentError(Exception):
     """Final for this change: the handler is not tried again."""
 
@@ -26,7 +30,9 @@ class TemporaryError(Exception):
 
     def __init__(self, message: str = "", delay: float | None = 60) -> None:
         super().__init__(message)
-        self.delay = 0.0 if delay is None else float(delay)
+        seconds = 0.0 if delay is None else float(delay)
+        # Also what is no number at all: an error must not fail on its own delay.
+        self.delay = min(seconds, DELAY_SECONDS_MAX) if seconds > 0 else 0.0
 
 
 class HandlerTimeoutError(PermanentError):

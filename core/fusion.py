@@ -17,7 +17,7 @@ from typing import Any
 
 from fnop.core.finalizers import with_finalizer, without_finalizer
 from fnop.core.last_seen import Stored, write_stored
-from fnop.core.merge import applied, difference, operated
+from fnop.core.merge import OperationFailed, applied, difference, operated
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
 from fnop.effects import Patch
@@ -87,7 +87,12 @@ def next_write(
     Raises `ValueError` when the state is too long to be stored, and
     `OperationFailed` when a JSON patch does not fit the object.
     """
-    change = difference(body.data, _target(writing, body, marker, home))
+    target: Any = _target(writing, body, marker, home)
+    for name in ("metadata", "status"):
+        stanza = target.get(name, {}) if isinstance(target, dict) else None
+        if not isinstance(stanza, dict):
+            raise OperationFailed(f"a patch must leave {name} a mapping")
+    change = difference(body.data, target)
     parts = {"": change}
     if resource.has_status and "status" in change:
         parts["status"] = {"status": change.pop("status")}

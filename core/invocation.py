@@ -232,7 +232,9 @@ def advance(
             step = drive.answer(cached[1], journal[-1])
         else:
             step = _redrive(drive, journal)
-    except (Exception, SystemExit) as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # a handler's error is an outcome, whatever it is
         return _failed(drive, problem)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
@@ -269,7 +271,11 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
 
 def failure_of(problem: BaseException) -> Failure:
     """What an exception of a handler means: the one place that decides it."""
-    name, message = type(problem).__name__, str(problem)
+    name = type(problem).__name__
+    try:
+        message = str(problem)
+    except Exception:
+        message = "(an error whose text cannot be had)"
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)

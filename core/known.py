@@ -141,6 +141,11 @@ class Echo:
     looking: bool = False
     passes: bool = False
 
+    @property
+    def due(self) -> float | None:
+        """When to look; the answer to a look that is under way comes by itself."""
+        return None if self.looking else self.deadline
+
 
 @dataclass(frozen=True, slots=True)
 class Known:

@@ -24,7 +24,8 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> None:
         return
     subject = turn.subject(key, known.body)
     name = f"{turn.seed}-{turn.next_serial()}"
-    manifest = event_manifest(event, subject, turn.settings, turn.now, name)
+    about = _regarding(turn, key, subject, event.target)
+    manifest = event_manifest(event, about, turn.settings, turn.now, name)
     namespace = manifest["metadata"]["namespace"]
     address = Address(resource, namespace, manifest["metadata"]["name"])
     turn.perform(Create(manifest), address, Ticket("event", key), subject)
@@ -33,12 +34,12 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> None:
 def event_manifest(
     event: Event, subject: Subject, settings: Settings, now: Now, unique: str
 ) -> dict[str, Any]:
-    """The core/v1 Event about `subject`, or about the event's own target.
+    """The core/v1 Event about `subject`.
 
     An Event lives in the namespace of the object it is about, and those of
     cluster-scoped objects in `default` (Kubernetes: ValidateEvent).
     """
-    regarding = _reference(event.target, subject)
+    regarding = _reference(subject)
     namespace = regarding.get("namespace") or "default"
     moment = wall_text(now.wall)[:19] + "Z"
     name = str(regarding["name"])[:200]
@@ -61,23 +62,30 @@ def event_manifest(
     }
 
 
-def _reference(target: Target | None, subject: Subject) -> dict[str, Any]:
+def _regarding(
+    turn: Turn, key: Key, subject: Subject, target: Target | None
+) -> Subject:
+    """The object that an Event is about, by the names that the server knows."""
     if target is None:
-        found = {
-            "apiVersion": subject.api_version,
-            "kind": subject.kind,
-            "name": subject.name,
-            "namespace": subject.namespace,
-            "uid": subject.uid,
-        }
-    else:
-        kind, _, rest = target.resource.partition(".")
-        version, _, group = rest.partition(".")
-        found = {
-            "apiVersion": f"{group}/{version}" if group else version,
-            "kind": kind,
-            "name": target.name,
-            "namespace": target.namespace,
-            "uid": target.uid,
-        }
+        return subject
+    resource = turn.catalogue.lookup(target.resource)
+    namespaced = resource is None or resource.namespaced
+    return Subject(
+        target.resource if resource is None else resource.key,
+        (target.namespace or key.namespace or None) if namespaced else None,
+        target.name,
+        target.uid,
+        target.resource.partition(".")[0] if resource is None else resource.kind,
+        "" if resource is None else resource.api_version,
+    )
+
+
+def _reference(subject: Subject) -> dict[str, Any]:
+    found = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "name": subject.name,
+        "namespace": subject.namespace,
+        "uid": subject.uid,
+    }
     return {key: value for key, value in found.items() if value}

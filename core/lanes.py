@@ -6,6 +6,7 @@ to do now, or the author's code has been driven once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fnop.core import invocation as driving
@@ -59,7 +60,7 @@ from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
-__all__ = ["answer_errand", "let_go", "serve"]
+__all__ = ["answer_errand", "guarded", "let_go", "serve"]
 
 # One pass over an object never needs more moves than this: a limit on everything.
 _MOVES_MAX = 64
@@ -84,8 +85,44 @@ def serve(turn: Turn, key: Key) -> None:
         if turn.drives and isinstance(move, (GoOn, Spy, Begin, Cancel, Expire)):
             turn.due(key)
             return
-        _make(turn, key, known, move)
+        if not guarded(turn, key, lambda: _make(turn, key, known, move)):  # noqa: B023
+            return
     turn.due(key)
+
+
+def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
+    """Do something about an object; what goes wrong hurts only this object.
+
+    A step is total.  What nobody foresaw ends what is under way with the object,
+    loudly, and it is looked at again after a while.
+    """
+    try:
+        work()
+    except Exception as problem:
+        if key is None:
+            raise
+        turn.failures += 1
+        text = f"{type(problem).__name__}: {problem}"
+        turn.say(
+            "error",
+            f"what is under way with the object is given up, and begun anew: {text}",
+            key=key,
+            error=text,
+            exception=problem,
+        )
+        _begin_anew(turn, key)
+        return False
+    return True
+
+
+def _begin_anew(turn: Turn, key: Key) -> None:
+    known = turn.objects.get(key)
+    turn.touched.pop(key, None)
+    if known is None:
+        return
+    let_go(turn, key, known)
+    turn.put(key, replace(known, work=None))
+    turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
 
 
 def _decide(turn: Turn, key: Key, known: Known) -> Move:
@@ -235,9 +272,9 @@ def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
 
 
 def let_go(turn: Turn, key: Key, known: Known) -> None:
-    """Drop what is under way with an object that is not there any more."""
+    """Drop the conversations about an object that is not there any more."""
     work = known.work or Work()
-    for each in (*work.running, *work.spying):
+    for each in work.running:
         turn.program.live.drop(_live_key(key, each))
 
 

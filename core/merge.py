@@ -84,7 +84,11 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
     {'a': [1, 2]}
     """
     for step in steps:
-        base = _operated(step, base)
+        try:
+            base = _operated(step, base)
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            text = f"{dict(step)} is no JSON patch operation ({problem})"
+            raise OperationFailed(text) from problem
     return base
 
 

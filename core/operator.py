@@ -26,7 +26,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.known import Cycle, Known, Work
-from fnop.core.lanes import answer_errand, serve
+from fnop.core.lanes import answer_errand, guarded, serve
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.now import Now
 from fnop.core.objects import Body
@@ -52,6 +52,8 @@ __all__ = ["NEW", "State", "is_settled", "step"]
 
 # How long a stopping operator waits for what is under way.
 STOP_SECONDS = 10.0
+# How long cleanup handlers may take.
+CLEANUP_SECONDS = 60.0
 # So many objects are served in one step, where the author's code is not called.
 UNITS_MAX = 4
 
@@ -134,11 +136,16 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
     if ticket is None:
         return
     turn.pending = turn.pending.remove(number)
+    turn.calls -= ticket.outside
     match ticket.kind:
         case "errand":
-            answer_errand(turn, number, ticket, outcome)
+            guarded(
+                turn, ticket.key, lambda: answer_errand(turn, number, ticket, outcome)
+            )
         case "write":
-            answer_write(turn, number, ticket, outcome)
+            guarded(
+                turn, ticket.key, lambda: answer_write(turn, number, ticket, outcome)
+            )
         case "echo":
             answer_echo(turn, ticket, outcome)
         case "event":
@@ -155,7 +162,10 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 
 
 def _on_stop(turn: Turn, reason: str) -> None:
-    if turn.phase in (Phase.STOPPING, Phase.CLEANING, Phase.ENDED):
+    if turn.phase in (Phase.STOPPING, Phase.CLEANING):
+        end_operator(turn, 1, f"stopped at once: {reason} came again")
+        return
+    if turn.phase is Phase.ENDED:
         return
     turn.say("info", f"stopping: {reason}")
     turn.phase = Phase.STOPPING
@@ -202,14 +212,22 @@ def _advance_phase(turn: Turn) -> None:
         turn.phase = Phase.CLEANING
         turn.drop_all()
         turn.program.live.clear()
+        turn.stop_by = turn.now.mono + CLEANUP_SECONDS
         _begin_activity(turn, Role.CLEANUP)
     if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
         end_operator(turn, turn.exit_status, "stopped")
+    elif turn.phase is Phase.CLEANING and _is_late(turn):
+        limit = f"{CLEANUP_SECONDS:g} s"
+        end_operator(turn, 1, f"stopped; the cleanup handlers took longer than {limit}")
+
+
+def _is_late(turn: Turn) -> bool:
+    return turn.stop_by is not None and turn.stop_by <= turn.now.mono
 
 
 def _is_quiet(turn: Turn) -> bool:
     """Whether a stopping operator has nothing under way, or waited long enough."""
-    if turn.stop_by is not None and turn.stop_by <= turn.now.mono:
+    if _is_late(turn):
         return True
     due = turn.queue.next_due()
     return not turn.pending and (due is None or due > turn.now.mono)

@@ -19,6 +19,7 @@ from fnop.effects import (
     Adopt,
     Answer,
     Apply,
+    Call,
     Create,
     Delete,
     Effect,
@@ -29,6 +30,7 @@ from fnop.effects import (
     Log,
     Outcome,
     Patch,
+    Random,
     Remember,
     Resume,
     Sleep,
@@ -76,6 +78,9 @@ def _request(
         if key == ACTIVITY:
             return known, invocation, Refused(400, "there is no object to adopt for")
         manifest, invocation = _own_child(turn, known, invocation, effect)
+        problem = _cannot_own(turn, key, manifest)
+        if problem is not None:
+            return known, invocation, Refused(400, problem, "CannotOwn")
     address = _address(turn, key, known, effect, manifest)
     if isinstance(address, Refused):
         return known, invocation, address
@@ -96,6 +101,25 @@ def _own_child(
         name = stable_name(owner, invocation.handler.id, role)
         child["metadata"]["name"] = name
     return child, replace(invocation, children=invocation.children + 1)
+
+
+def _cannot_own(turn: Turn, key: Key, child: dict[str, Any]) -> str | None:
+    """Why the handled object cannot own a child (Kubernetes: owners and dependents).
+
+    The garbage collector looks for an owner in its dependent's own namespace.
+    """
+    resource = turn.catalogue.of_manifest(child)
+    if resource is None or not key.namespace:
+        return None
+    if not resource.namespaced:
+        return (
+            f"{child['kind']} is cluster-scoped, and cannot be owned by an object in \
+a namespace; create it, and delete it in an on.delete handler"
+        )
+    if child["metadata"].get("namespace") != key.namespace:
+        return "a child must be in its owner's namespace; leave the namespace out, or \
+create the object without adopting it"
+    return None
 
 
 def _address(
@@ -152,7 +176,13 @@ def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
 def send(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invocation:
     """Send an errand's present request."""
     request = errand.request
-    ticket = Ticket("errand", key, invocation.serial, invocation.handler.id)
+    ticket = Ticket(
+        "errand",
+        key,
+        invocation.serial,
+        invocation.handler.id,
+        isinstance(request.effect, (Call, Random)),
+    )
     subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
     number = turn.perform(request.effect, request.address, ticket, subject)
     return replace(invocation, errand=replace(errand, id=number, due=None), ready=False)
@@ -173,6 +203,8 @@ def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -
 def is_own(effect: Patch, invocation: Invocation) -> bool:
     """Whether a patch is about the handled object."""
     target, body = effect.target, invocation.situation.body
+    if effect.subresource not in (None, "status"):
+        return False  # such as scale: a request of its own
     return target is None or (
         body is not None and target.uid is not None and target.uid == body.uid
     )

@@ -159,7 +159,7 @@ def reconcile(at: Moment, known: Known) -> Move:
         return Rest(_first(work.spying)) if work.spying else Forget()
     if known.vanished and known.echo is not None:
         return _await_echo(at, known.echo) or Rest(
-            _earlier(_first(work.spying), known.echo.deadline)
+            _earlier(_first(work.spying), known.echo.due)
         )
     return _own_lane(at, known, work)
 
@@ -190,7 +190,7 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
         look = _await_echo(at, known.echo)
         if look is not None:
             return look
-        waking = _earlier(waking, known.echo.deadline)
+        waking = _earlier(waking, known.echo.due)
         if not known.echo.passes:
             return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
@@ -203,7 +203,7 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
 
 def _await_echo(at: Moment, echo: Echo) -> Look | None:
     """When the bound passes: a live read, never blind (R24)."""
-    return Look() if echo.deadline <= at.now.mono and not echo.looking else None
+    return Look() if _is_due(echo.due, at) else None
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:

@@ -165,7 +165,10 @@ class Catalogue:
 
     def lookup(self, name: str) -> Resource | None:
         """The one resource of a selector string, or None."""
-        found = self.find(Selector.of(name))
+        try:
+            found = self.find(Selector.of(name))
+        except ValueError:
+            return None
         return found[0] if len(found) == 1 else None
 
     def of_manifest(self, manifest: Mapping[str, Any]) -> Resource | None:

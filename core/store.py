@@ -30,13 +30,17 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     if turn.phase is not Phase.SERVING:
         return
     known = turn.known(key)
+    before: Work | None = None
     if known is not None and known.body.uid != body.uid:
-        _replaced(turn, key, known)
+        if type == "DELETED":
+            return  # of an object that has been replaced already
+        before = _replaced(turn, key, known)
         known = None
     if known is None:
         if type == "DELETED":
             return
         known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
+        known = replace(known, work=before)
     else:
         known = _refreshed(turn, known, stream, type, body)
     if type is None:
@@ -48,10 +52,19 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     turn.due(key)
 
 
-def _replaced(turn: Turn, key: Key, known: Known) -> None:
-    """Another object has the name: what is under way was for the one before."""
+def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:
+    """Another object has the name: what is under way was for the one before.
+
+    What spies have not looked at yet goes on, and that it is gone is seen too.
+    """
     let_go(turn, key, known)
+    kind = turn.kinds[key.resource]
+    if kind.spies and not known.gone:
+        known = _sighted(turn, key, known, kind, "DELETED", known.body)
     turn.drop(key)
+    work = known.work or Work()
+    left = Work(spying=work.spying, sightings=work.sightings)
+    return None if left.is_over else left
 
 
 def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:

@@ -46,12 +46,14 @@ class Ticket(NamedTuple):
     """What a command was for, until it is answered.
 
     `kind` is errand, write, echo, event or fetch; `serial` the invocation's.
+    `outside` ones do not go to the API server, and may take long.
     """
 
     kind: str
     key: Key | None = None
     serial: int = 0
     handler: str = ""
+    outside: bool = False
 
 
 # The key under which startup and cleanup handlers run: they have no object.
@@ -64,7 +66,8 @@ class State:
 
     `serial` numbers commands and invocations, `step` counts the steps.
     `annotated` are kinds whose schema prunes a state from status; `warned` what
-    has been warned about once; `failures` counts handlers that failed for good.
+    has been warned about once; `failures` counts handlers that failed for good,
+    `calls` the pending commands that do not go to the API server.
     """
 
     phase: Phase
@@ -85,6 +88,7 @@ class State:
     annotated: frozenset[str]
     warned: frozenset[str]
     failures: int
+    calls: int
     ready: bool
     stop_by: float | None
     exit_status: int
@@ -108,6 +112,7 @@ NEW = State(
     None,
     frozenset(),
     frozenset(),
+    0,
     0,
     False,
     None,
@@ -143,6 +148,7 @@ class Turn:
     annotated: frozenset[str]
     warned: frozenset[str]
     failures: int
+    calls: int
     ready: bool
     stop_by: float | None
     exit_status: int
@@ -213,8 +219,9 @@ class Turn:
         self.commands.append(command)
 
     def has_slot(self) -> bool:
-        """Whether a further request may be under way (R13)."""
-        return len(self.pending) < self.settings.request_concurrency
+        """Whether a further request may be under way; calls hold no slot (R13)."""
+        requests = len(self.pending) - self.calls
+        return requests < self.settings.request_concurrency
 
     def perform(
         self, effect: Effect, address: Address, ticket: Ticket, subject: Subject | None
@@ -222,6 +229,7 @@ class Turn:
         """Ask for an effect; its answer will find the ticket."""
         number = self.next_serial()
         self.pending = self.pending.set(number, ticket)
+        self.calls += ticket.outside
         self.emit(
             Perform(
                 number,

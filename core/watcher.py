@@ -76,7 +76,12 @@ def opened(
     """Go on: watch from the known version, or list where there is none."""
     if stream.version is None:
         listing = replace(
-            stream, id=id, phase=Phase.LISTING, begun=step, opened_at=now.mono
+            stream,
+            id=id,
+            phase=Phase.LISTING,
+            begun=step,
+            opened_at=now.mono,
+            heard=False,
         )
         return listing, ListPage(
             id, stream.resource, stream.namespace, settings.list_page_limit

@@ -13,6 +13,7 @@ from fnop.core.finalizers import Duty
 from fnop.core.fusion import Home, Writing, home_of, next_write, was_pruned
 from fnop.core.known import Echo, Known, Work
 from fnop.core.kubernetes_events import report_event
+from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions
 from fnop.core.objects import Body, Key
 from fnop.core.progress import Failure, Progress, judge_failure
@@ -137,6 +138,10 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         number = turn.perform(Get(target), address, ticket, turn.subject(key))
         _put(turn, key, known, replace(writing, id=number, due=None))
         return
+    if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
+        # Too late: no finalizer can be added any more.
+        _done(turn, key, known, writing)
+        return
     try:
         found = next_write(
             writing, known.body, resource, turn.settings.marker, _home(turn, key)
@@ -165,11 +170,18 @@ def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
 def _too_long(
     turn: Turn, key: Key, known: Known, writing: Writing, problem: str
 ) -> None:
-    """A state that cannot be stored is the object's error, not the operator's."""
+    """A state that cannot be stored is the object's error, not the operator's.
+
+    Digests always fit: they keep a restart from handling the object as a new one.
+    """
     turn.failures += 1
     turn.say("error", f"cannot be remembered on the object: {problem}", key=key)
     report_event(turn, key, known, Event("StateTooLong", problem, "Warning"))
-    _send(turn, key, known, replace(writing, after=None))
+    assert writing.after is not None
+    seen = writing.after.seen
+    least = Stored(seen and Seen(seen.digests), writing.after.creating)
+    memory = least if writing.memory is not None else None
+    _send(turn, key, known, replace(writing, after=least, memory=memory))
 
 
 def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -288,12 +300,8 @@ def _refused(
     """The server takes the content for invalid: its authors' attempts fail."""
     authors = {name for name, _ in writing.patches} | set(writing.results)
     if not authors:
-        turn.failures += 1
-        turn.say("error", f"the API server refuses the write: {message}", key=key)
-        if writing.finalizer is not None:
-            _wait(turn, key, known, replace(writing, tries=writing.tries + 1))
-        else:
-            _done(turn, key, known, writing)
+        turn.failures += not writing.tries
+        _later(turn, key, known, writing, f"the API server refuses it: {message}")
         return
     work = known.work
     assert work is not None
@@ -363,7 +371,10 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid == known.body.uid:
-                known = replace(known, body=body, vanished=False, echo=None)
+                # The watch is late: what it shows before this version is older.
+                deadline = turn.now.mono + turn.settings.echo_timeout_seconds
+                echo = Echo(body.version, turn.step, deadline, passes=True)
+                known = replace(known, body=body, vanished=False, echo=echo)
             else:
                 known = replace(known, gone=True, echo=None)
         case Missing():

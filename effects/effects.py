@@ -44,6 +44,8 @@ __all__ = [
 EVENT_MESSAGE_LENGTH_MAX = 1024
 EVENT_REASON_LENGTH_MAX = 128
 
+SECONDS_MAX = 10 * 366 * 24 * 3600
+
 _LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
 
@@ -113,6 +115,27 @@ class _Effect:
         return type(self).__name__
 
 
+def _encodable(value: str, where: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise ValueError(f"{where} is no Unicode text: {problem}") from None
+
+
+def _path_segment(value: Any, where: str) -> None:
+    """Refuse what would lead a request to another path than the object's.
+
+    Names come from specs that others write (Kubernetes: IsValidPathSegmentName).
+    """
+    if value is None:
+        return
+    if not isinstance(value, str) or value in (".", "..") or set(value) & set("/%?#"):
+        raise ValueError(
+            f"{where} {value!r} cannot be a name: it is no string, or it has a /, %, "
+            "? or #, or it is . or .."
+        )
+
+
 def _text(effect: object, name: str, *, optional: bool = False) -> None:
     value = getattr(effect, name)
     if optional and value is None:
@@ -121,6 +144,8 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
         raise ValueError(
             f"{type(effect).__name__}.{name} must be a non-empty string, not {value!r}"
         )
+    if not value.isascii():
+        _encodable(value, f"{type(effect).__name__}.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +166,8 @@ class Target:
         _text(self, "name")
         _text(self, "namespace", optional=True)
         _text(self, "uid", optional=True)
+        _path_segment(self.name, "name")
+        _path_segment(self.namespace, "namespace")
 
     def __str__(self) -> str:
         where = f" in {self.namespace}" if self.namespace else ""
@@ -193,6 +220,9 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValueError(f"{label}: the manifest's metadata is not a mapping")
+    for key in ("name", "namespace"):
+        if metadata.get(key) is not None:
+            _path_segment(metadata[key], f"metadata.{key}")
     if named and not metadata.get("name"):
         raise ValueError(
             f"{label}: the manifest has no metadata.name; a name that is the same at "
@@ -334,9 +364,10 @@ def _seconds(effect: object, name: str) -> None:
     value = getattr(effect, name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{type(effect).__name__}.{name} must be a number of seconds")
-    if not 0 <= value < float("inf"):
+    if not 0 <= value <= SECONDS_MAX:
         raise ValueError(
-            f"{type(effect).__name__}.{name} must be zero or more seconds, not {value}"
+            f"{type(effect).__name__}.{name} must be seconds from zero to ten years, "
+            f"not {value}"
         )
 
 

@@ -136,6 +136,11 @@ def freeze_json(value: Any, where: str) -> Any:
 def _freeze_scalar(value: Any, where: str) -> Any:
     """A plain string or number; members of enumerations become their values."""
     if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as problem:
+                raise ValueError(f"{where}: no Unicode text: {problem}") from None
         return str.__str__(value)
     if isinstance(value, int):
         if -(2**63) <= value < 2**64:

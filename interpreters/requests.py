@@ -41,6 +41,13 @@ __all__ = ["list_request", "outcome_of", "path_of", "request_for", "watch_reques
 _TRY_AGAIN = frozenset((429, 503))
 
 
+def _is_plain(segment: str | None) -> bool:
+    """Whether a name leads where it says; effects refuse the others when built."""
+    return segment is None or (
+        segment not in (".", "..") and not set(segment) & set("/%?#")
+    )
+
+
 def path_of(
     resource: Resource, namespace: str | None, name: str | None = None, sub: str = ""
 ) -> str:
@@ -49,6 +56,8 @@ def path_of(
     >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
     '/apis/apps/v1/namespaces/ns/deployments/x'
     """
+    if not _is_plain(namespace) or not _is_plain(name):
+        raise ValueError(f"{namespace!r}/{name!r} cannot stand in a path")
     root = f"/apis/{resource.group}" if resource.group else "/api"
     inside = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
     tail = "".join(f"/{part}" for part in (name, sub) if part)

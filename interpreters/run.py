@@ -10,7 +10,9 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any
 
 import orjson
@@ -27,7 +29,6 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
-from fnop.core.errors import PermanentError, TemporaryError
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -42,8 +43,9 @@ from fnop.core.inputs import (
 )
 from fnop.core.objects import Body
 from fnop.core.program import Program
-from fnop.effects import Answer, Call, Effect, Outcome, Raised, Random, outcomes
+from fnop.effects import Answer, Call, Effect, Outcome, Random, outcomes
 from fnop.effects.values import freeze_json
+from fnop.interpreters.calls import called, raised
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
@@ -68,6 +70,8 @@ __all__ = ["Runner"]
 
 # So many inputs are taken before the transport gets a turn.
 _BATCH = 32
+# So many called functions that are not coroutines run at a time.
+CALL_THREADS = 32
 # A handler that blocks the loop for longer is named.
 SLOW_STEP_SECONDS = 0.5
 
@@ -99,6 +103,8 @@ class Runner:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
+        # Called functions have threads of their own: slow ones stop nothing else.
+        self._threads = ThreadPoolExecutor(CALL_THREADS, "fnop-call")
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
 
@@ -195,16 +201,22 @@ class Runner:
     # --------------------------------------------------------------- effects
 
     async def _effect(self, command: Perform) -> None:
+        self._put(Answered(command.id, await self._answer(command)))
+
+    async def _answer(self, command: Perform) -> Outcome:
+        """Exactly one outcome for each effect, whatever happens on the way."""
         effect = command.effect
-        match effect:
-            case Call():
-                outcome = await self._call(effect)
-            case Random(size=size):
-                outcome = Answer(self._random(size).hex())
-            case _:
-                manager = self._machine.program.settings.marker
-                outcome = await self._ask(request_for(command, manager), effect)
-        self._put(Answered(command.id, outcome))
+        try:
+            match effect:
+                case Call():
+                    return await self._call(effect)
+                case Random(size=size):
+                    return Answer(self._random(size).hex())
+                case _:
+                    manager = self._machine.program.settings.marker
+                    return await self._ask(request_for(command, manager), effect)
+        except Exception as problem:
+            return outcomes.Unknown(_unforeseen(problem))
 
     async def _ask(self, request: ApiRequest, effect: Effect | None) -> Outcome:
         try:
@@ -216,33 +228,46 @@ class Runner:
         return outcome_of(effect, response)
 
     async def _fetch(self, command: Fetch) -> None:
-        outcome = await self._ask(fetch_request(command), None)
+        try:
+            outcome = await self._ask(fetch_request(command), None)
+        except Exception as problem:
+            outcome = outcomes.Unreachable(_unforeseen(problem))
         self._put(Answered(command.id, outcome))
 
     async def _call(self, call: Call) -> Outcome:
         try:
             function = self._resolve(call.function)
-            if inspect.iscoroutinefunction(function):
-                value = await function(**call.arguments)
-            else:
-                value = await asyncio.to_thread(function, **call.arguments)
-            return Answer(freeze_json(value, f"the answer of {call.function}"))
-        except TemporaryError as problem:
-            return Raised("TemporaryError", str(problem), problem.delay)
-        except PermanentError as problem:
-            return Raised(type(problem).__name__, str(problem), permanent=True)
         except Exception as problem:
-            return Raised(type(problem).__name__, str(problem))
+            return raised(problem)
+        if not inspect.iscoroutinefunction(function):
+            loop = asyncio.get_running_loop()
+            work = partial(called, function, call)
+            return await loop.run_in_executor(self._threads, work)
+        try:
+            value = await function(**call.arguments)
+            return Answer(freeze_json(value, f"the answer of {call.function}"))
+        except asyncio.CancelledError as problem:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # ours: the operator ends
+            return raised(problem)
+        except (Exception, SystemExit) as problem:
+            return raised(problem)
 
     # --------------------------------------------------------------- streams
 
     async def _list(self, command: ListPage) -> None:
         stream = command.stream
         try:
-            response = await self._api.send(list_request(command))
-        except Unreachable as problem:
-            self._put(StreamEnded(stream, "unreachable", None, str(problem)))
-            return
+            await self._list_page(stream, command)
+        except Exception as problem:
+            text = str(problem)
+            if not isinstance(problem, Unreachable):
+                text = _unforeseen(problem)
+            self._put(StreamEnded(stream, "unreachable", None, text))
+
+    async def _list_page(self, stream: int, command: ListPage) -> None:
+        response = await self._api.send(list_request(command))
         if response.status != 200:
             message, _ = message_of(response)
             self._put(StreamEnded(stream, "refused", response.status, message))
@@ -278,6 +303,8 @@ class Runner:
             end = StreamEnded(stream, "refused", problem.status, str(problem))
         except Unreachable as problem:
             end = StreamEnded(stream, "unreachable", None, str(problem))
+        except Exception as problem:
+            end = StreamEnded(stream, "unreachable", None, _unforeseen(problem))
         self._put(end)
 
     async def _close(self) -> None:
@@ -287,13 +314,19 @@ class Runner:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._machine.close()
+
+
+def _unforeseen(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}"
 
 
 def _error(stream: int, line: WatchLine) -> StreamEnded:
     """An ERROR event carries the Status that ended the watch."""
-    message = str(line.object.get("message") or "")
-    return StreamEnded(stream, "refused", line.object.get("code"), message)
+    status = line.object or {}
+    message = str(status.get("message") or "")
+    return StreamEnded(stream, "refused", status.get("code"), message)
 
 
 def _seen(stream: int, line: WatchLine) -> Input:

@@ -24,7 +24,6 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
-from fnop.core.errors import PermanentError, TemporaryError
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -39,9 +38,9 @@ from fnop.core.inputs import (
 from fnop.core.objects import Body
 from fnop.core.operator import is_settled
 from fnop.core.program import Program
-from fnop.effects import Answer, Call, Outcome, Raised, Random, Refused
-from fnop.effects.values import freeze_json
+from fnop.effects import Answer, Call, Outcome, Random, Refused
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
@@ -84,7 +83,7 @@ class SimulatedRun:
         self.cluster = cluster
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers)
-        self.calls = dict(calls or {})
+        self.calls = {} if calls is None else calls
         self.on_say = on_say
         self.ready = False
         self.exit: Exit | None = None
@@ -225,7 +224,7 @@ class SimulatedRun:
                 f"Simulation(calls={{{call.function.partition(':')[2]}: ...}})",
                 "NotSimulated",
             )
-        return called(model, dict(call.arguments))
+        return called(model, call)
 
     def _list(self, command: ListPage) -> None:
         response = self.request(list_request(command))
@@ -268,15 +267,3 @@ class SimulatedRun:
                 seen = simulated.seen_by(request, event)
                 if seen is not None:
                     self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
-
-
-def called(function: Model, arguments: dict[str, Any]) -> Outcome:
-    """Run a called function; what it raises is an outcome too."""
-    try:
-        return Answer(freeze_json(function(**arguments), "the call's answer"))
-    except TemporaryError as problem:
-        return Raised("TemporaryError", str(problem), problem.delay)
-    except PermanentError as problem:
-        return Raised(type(problem).__name__, str(problem), permanent=True)
-    except Exception as problem:
-        return Raised(type(problem).__name__, str(problem))

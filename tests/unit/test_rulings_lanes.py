@@ -718,10 +718,8 @@ def test_e36b_the_success_of_a_resumption_is_no_success_of_an_update(
     assert len(diary.of("retrying")) == 3, "and it is still brought to its end"
 
 
-def test_e65_a_timeout_begins_with_the_first_attempt(
-    registry: Registry, diary: Diary
-) -> None:
-    """A handler that has to queue behind a slow one does not time out uncalled."""
+def test_r13_a_waiting_call_holds_no_slot(registry: Registry, diary: Diary) -> None:
+    """One slot, one object that waits for a call: the other one is served."""
 
     @fnop.on.create(KIND, registry=registry, timeout=10, labels={"turn": "second"})
     def limited(runtime: Any) -> None:
@@ -738,13 +736,15 @@ def test_e65_a_timeout_begins_with_the_first_attempt(
         manifest["metadata"]["labels"] = {"turn": turn}
         story.apply(manifest)
     story.settle(seconds=100)
-    assert diary == []
+    assert diary == [("limited", 0.0)]
     story.answer_call()
     assert story.settle()
     assert diary == [("limited", 0.0)]
 
 
-def test_e65_and_counts_attempts_alone(registry: Registry, diary: Diary) -> None:
+def test_e65_a_timeout_counts_from_the_first_attempt(
+    registry: Registry, diary: Diary
+) -> None:
     @fnop.on.create(KIND, registry=registry, timeout=25)
     def limited(runtime: Any) -> None:
         diary.append(("limited", runtime.total_seconds()))
