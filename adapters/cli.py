@@ -14,6 +14,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -358,10 +359,9 @@ def _serve(
 def _loop_runner() -> Any:
     """uvloop where it is installed, as Kopf does; asyncio's own loop elsewhere."""
     try:
-        import uvloop
+        return import_module("uvloop").run
     except ImportError:
         return asyncio.run
-    return uvloop.run
 
 
 async def _serve_cluster(

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+import fnop as fnop_api
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.commands import Done, fnop
-from tests.simulations import DEFINITION, ROOT, example
+from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 EXAMPLES = ROOT / "examples"
 
@@ -413,6 +415,23 @@ def test_unreadable_state_is_left_alone(folder: Path) -> None:
         "fnop.dev/default": "{no state"
     }
     assert found["example-1"]["status"]["created"] == {"seen": "example-1"}
+
+
+def test_unreadable_state_in_the_status_is_left_alone() -> None:
+    registry = fnop_api.Registry()
+
+    @fnop_api.on.create("fnopexamples", registry=registry, id="created")
+    def created(name: str) -> dict[str, str]:
+        return {"seen": name}
+
+    sim = Scenario(registry, [example("strange"), example()])
+    strange = {"status": {"fnop.dev/default": '{"v": 99}'}}
+    path = sim.path("fnopexamples", "strange") + "/status"
+    sim.request(ApiRequest("PATCH", path, (), strange, MERGE_PATCH))
+    assert sim.settle()
+    assert sum("cannot be read and is left as it is" in line for line in sim.lines) == 1
+    assert (sim.get("fnopexamples", "strange") or {})["status"] == strange["status"]
+    assert (sim.get("fnopexamples") or {})["status"]["created"] == {"seen": "example-1"}
 
 
 # --------------------------------------------------------- bad input: cluster
