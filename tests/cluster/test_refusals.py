@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
 from tests.cluster.envtest import ApiServer
+from tests.cluster.operating import User
 from tests.commands import fnop
 from tests.simulations import ROOT
 
@@ -12,12 +13,13 @@ MINIMAL = ROOT / "examples" / "01-minimal" / "example.py"
 
 
 def test_a_user_without_rights_is_told_so(
-    apiserver: ApiServer, namespace: str, tmp_path_factory: pytest.TempPathFactory
+    apiserver: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
+    User(apiserver, namespace).define()
     done = fnop(
         *("run", MINIMAL, "--namespace", namespace),
         *("--kubeconfig", apiserver.nobody_kubeconfig),
-        folder=tmp_path_factory.mktemp("home"),
+        folder=tmp_path,
         limit=20,
     )
     assert (done.status, done.out) == (1, ""), done
@@ -27,14 +29,13 @@ def test_a_user_without_rights_is_told_so(
 
 
 def test_a_wrong_token_is_told_so(
-    apiserver: ApiServer, namespace: str, tmp_path_factory: pytest.TempPathFactory
+    apiserver: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
-    folder = tmp_path_factory.mktemp("home")
     text = apiserver.nobody_kubeconfig.read_text()
-    (folder / "config").write_text(text.replace("token-of-nobody", "no-such-token"))
+    (tmp_path / "config").write_text(text.replace("token-of-nobody", "no-such-token"))
     done = fnop(
         *("run", MINIMAL, "--namespace", namespace, "--kubeconfig", "config"),
-        folder=folder,
+        folder=tmp_path,
         limit=20,
     )
     assert (done.status, done.out) == (1, ""), done
