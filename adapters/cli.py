@@ -13,6 +13,7 @@ import re
 import secrets
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -206,7 +207,23 @@ def run(
             status = _serve(program, console, recorder, options)
     finally:
         if recorder is not None:
-            recorder.close()
+            _close_recording(recorder)
+    _leave(status)
+
+
+def _close_recording(recorder: Any) -> None:
+    recorder.close()
+    if recorder.problem is not None:
+        text = f"fnop: the recording is not complete: {recorder.problem}"
+        click.echo(text, err=True)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process, also where a called function still blocks its thread."""
+    if any(thread.name.startswith("fnop-call") for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
 
 

@@ -117,7 +117,8 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     found = {name: _PROVIDERS[name](situation, writers) for name in signature.wants}
     if signature.rest:
         every = _WITHOUT_OBJECT if situation.body is None else _REST - _WITHOUT_OBJECT
-        for name in (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found):
+        more = (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found)
+        for name in sorted(more):  # the order of **kwargs can be seen
             found[name] = _PROVIDERS[name](situation, writers)
     return found
 

@@ -208,6 +208,10 @@ def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
                 return again
             if isinstance(request, Apply):
                 return again
+            if isinstance(request, Create) and effective(request.manifest, found):
+                name = (found.get("metadata") or {}).get("name")
+                text = f"{found.get('kind')} {name} exists, and is not as it was sent"
+                return Conflict(text, "AlreadyExists")
             return _sent(replace(errand, looking=False), Applied(found))
         case Missing() if isinstance(request, (Create, Apply)):
             return again

@@ -52,6 +52,8 @@ class Writing:
     what this process remembers then, and `ends` tells that the cycle is over.
     `sent` are the endpoints that have taken their part, `more` that another one
     follows; `looking` means that the fresh body is being read after a conflict.
+    `moved` tells that the state was tried in the status before, and `then` are
+    writes that follow this one.
     """
 
     patches: tuple[tuple[str, Patch], ...] = ()
@@ -67,6 +69,8 @@ class Writing:
     due: float | None = None
     endpoint: str = ""
     more: bool = False
+    moved: bool = False
+    then: tuple[Writing, ...] = ()
 
 
 def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:

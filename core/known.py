@@ -155,6 +155,8 @@ class Known:
     it is left alone.  `initial` until the object has been handled once after it
     was found in a first listing.  `gone` is the watch's word for its deletion;
     `vanished` means that a live answer has said so, and the watch is to follow.
+    `shown` are the last versions that the watch has shown while something was under
+    way.  A state that the server refuses is not tried again before `unsaved_until`.
     """
 
     body: Body
@@ -167,4 +169,7 @@ class Known:
     echo: Echo | None = None
     work: Work | None = None
     memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
-    complained: str = ""
+    shown: tuple[str, ...] = ()
+    unsaved_until: float = 0.0
+    unsaved_tries: int = 0
+    complaints: tuple[str, ...] = ()

@@ -38,11 +38,12 @@ from fnop.core.reconcile import (
     Settle,
     Spy,
     Write,
+    first_due,
     reconcile,
 )
 from fnop.core.registry import ACTIVITIES, Handler, Role
 from fnop.core.turn import ACTIVITY, Phase, Ticket, Turn
-from fnop.core.writing import begin_write, look_at, shown
+from fnop.core.writing import begin_write, look_at, shown, vanished
 from fnop.effects import (
     Again,
     Answer,
@@ -79,15 +80,25 @@ def serve(turn: Turn, key: Key) -> None:
             return
         move = _decide(turn, key, known)
         if isinstance(move, Rest):
-            if move.until is not None:
-                turn.due(key, move.until)
+            _rest(turn, key, move.until)
             return
         if turn.drives and isinstance(move, (GoOn, Spy, Begin, Cancel, Expire)):
             turn.due(key)
             return
         if not guarded(turn, key, lambda: _make(turn, key, known, move)):  # noqa: B023
             return
-    turn.due(key)
+    _rest(turn, key, turn.now.mono)
+
+
+def _rest(turn: Turn, key: Key, until: float | None) -> None:
+    """Look at the object again then; never at once, for that would be no rest."""
+    if until is not None and until <= turn.now.mono:
+        turn.warn_once(
+            f"no rest {key}", "is looked at more often than makes sense", key
+        )
+        until = turn.now.mono + 1.0
+    if until is not None:
+        turn.due(key, until)
 
 
 def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
@@ -96,11 +107,11 @@ def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
     A step is total.  What nobody foresaw ends what is under way with the object,
     loudly, and it is looked at again after a while.
     """
+    assert key is not None
+    before = turn.known(key)
     try:
         work()
     except Exception as problem:
-        if key is None:
-            raise
         turn.failures += 1
         text = f"{type(problem).__name__}: {problem}"
         turn.say(
@@ -110,19 +121,18 @@ def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
             error=text,
             exception=problem,
         )
-        _begin_anew(turn, key)
+        _begin_anew(turn, key, before)
         return False
     return True
 
 
-def _begin_anew(turn: Turn, key: Key) -> None:
-    known = turn.objects.get(key)
-    turn.touched.pop(key, None)
-    if known is None:
-        return
-    let_go(turn, key, known)
-    turn.put(key, replace(known, work=None))
-    turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
+def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
+    if key == ACTIVITY:
+        turn.end(1, "a startup or cleanup handler could not be run")
+    elif known is not None:
+        let_go(turn, key, known)
+        turn.put(key, replace(known, work=None))
+        turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
 
 
 def _decide(turn: Turn, key: Key, known: Known) -> Move:
@@ -132,23 +142,35 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
     if kind is None:
         return Forget()
     stopping = turn.phase is not Phase.SERVING
-    at = Moment(kind, turn.settings, turn.now, turn.seed, stopping)
+    failed: list[tuple[Handler, Exception]] = []
+    at = Moment(kind, turn.settings, turn.now, turn.seed, stopping, failed)
     try:
-        return reconcile(at, known)
-    except (Exception, SystemExit) as problem:
-        # Filters are the author's code; what they raise hurts only this object.
-        text = f"{type(problem).__name__}: {problem}"
-        if known.complained != known.body.version:
-            turn.say(
-                "error",
-                f"a filter failed, so no handler is called for this state: {text}",
-                key=key,
-                error=text,
-                exception=problem,
-            )
-            turn.failures += 1
-            turn.put(key, replace(known, complained=known.body.version))
-        return Rest()
+        move = reconcile(at, known)
+    except Exception as problem:
+        text = "it cannot be decided what to do about this state"
+        _complain(turn, key, known, text, problem)
+        work = known.work or Work()
+        return Rest(first_due((*work.running, *work.spying)))
+    for handler, raised in failed:
+        text = f"a filter of {handler.id} failed, so it is not called for this state"
+        _complain(turn, key, known, text, raised)
+    return move
+
+
+def _complain(
+    turn: Turn, key: Key, known: Known, line: str, problem: Exception
+) -> None:
+    """Say once for each state of the object that the author's code fails on it."""
+    about = f"{known.body.version} {line}"
+    if about in known.complaints:
+        return
+    text = f"{type(problem).__name__}: {problem}"
+    turn.say("error", f"{line}: {text}", key=key, error=text, exception=problem)
+    turn.failures += 1
+    version = f"{known.body.version} "
+    kept = [each for each in known.complaints if each.startswith(version)]
+    now = turn.known(key) or known
+    turn.put(key, replace(now, complaints=(*kept, about)))
 
 
 def _activity_move(turn: Turn, known: Known) -> Move:
@@ -176,6 +198,7 @@ def _activity_move(turn: Turn, known: Known) -> Move:
 
 
 def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
+    known = turn.known(key) or known  # a complaint may have been noted
     match move:
         case GoOn(invocation):
             _go_on(turn, key, known, invocation)
@@ -412,8 +435,9 @@ def _run_plan(
                 # Fused into the last write, wherever it stands (R4).
                 patches = (*invocation.patches, effect)
                 invocation = replace(invocation, plan=rest, patches=patches)
-            case Return():
-                invocation = replace(invocation, plan=rest, result=effect)
+            case Return(value=value):
+                result = None if value is None else effect
+                invocation = replace(invocation, plan=rest, result=result)
             case Again():
                 invocation = replace(invocation, plan=rest, again=effect)
             case _:
@@ -470,14 +494,21 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         None,
     )
     if invocation is None or invocation.errand is None:
-        left = replace(work, outstanding=work.outstanding - {number})
+        outstanding = work.outstanding - {number}
+        until = work.outstanding_until if outstanding else 0.0
+        left = replace(work, outstanding=outstanding, outstanding_until=until)
         _keep(turn, key, replace(known, work=left), ends=False)
         turn.due(key)
         return
     if invocation.errand.id != number:
         return
+    own = _own_answer(invocation, outcome)
+    if own is not None and own.uid != known.body.uid:
+        known = vanished(turn, known)
+        outcome = Missing("the object has been deleted, and made anew")
+    elif own is not None:
+        known = shown(turn, known, own)
     found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
-    known = _own_body(turn, known, invocation, outcome)
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
@@ -488,20 +519,19 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     turn.due(key)
 
 
-def _own_body(
-    turn: Turn, known: Known, invocation: Invocation, outcome: Outcome
-) -> Known:
-    """After an awaited patch of the handled object its answer is the freshest (R23)."""
+def _own_answer(invocation: Invocation, outcome: Outcome) -> Body | None:
+    """The handled object, as the answer to an awaited patch of it shows it (R23)."""
     errand = invocation.errand
     if (
         errand is None
+        or errand.looking
         or not isinstance(errand.effect, Patch)
         or not is_own(errand.effect, invocation)
         or not isinstance(outcome, Applied)
         or not isinstance(outcome.object, dict)
     ):
-        return known
-    return shown(turn, known, Body(outcome.object))
+        return None
+    return Body(outcome.object)
 
 
 def _answered(
@@ -522,7 +552,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     assert work is not None
     handler, serial = invocation.handler, invocation.serial
     patches, results, progress = work.patches, work.results, work.progress
-    if not known.gone and key != ACTIVITY:
+    if not known.gone and _is_about(known, invocation):
         patches += tuple((handler.id, patch) for patch in invocation.patches)
         if invocation.result is not None and invocation.failure is None:
             results = {**results, handler.id: invocation.result.value}
@@ -542,10 +572,19 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     _keep(turn, key, replace(known, work=work), ends=False)
 
 
+def _is_about(known: Known, invocation: Invocation) -> bool:
+    """Whether an attempt was about this object, and not about one of its name."""
+    body = invocation.situation.body
+    return body is not None and body.uid == known.body.uid
+
+
 def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
     failure = invocation.failure
     if failure is not None:
         _report(turn, key, invocation, "error", f"failed, which is ignored: {failure}")
+    elif invocation.again is not None:
+        line = "asks to be called again, but only the next watch event calls it"
+        _report(turn, key, invocation, "warning", line)
 
 
 def _judged(

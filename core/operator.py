@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command
+from fnop.core.evolve import replace
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -29,12 +30,11 @@ from fnop.core.known import Cycle, Known, Work
 from fnop.core.lanes import answer_errand, guarded, serve
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.objects import Body, Key
 from fnop.core.program import Program
 from fnop.core.registry import Role
 from fnop.core.serving import (
     discover,
-    end_operator,
     on_bookmark,
     on_document,
     on_list_done,
@@ -162,8 +162,10 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 
 
 def _on_stop(turn: Turn, reason: str) -> None:
+    if turn.phase is Phase.STOPPING and _has_just_begun(turn):
+        return  # a terminal and its wrapper often both pass a signal on
     if turn.phase in (Phase.STOPPING, Phase.CLEANING):
-        end_operator(turn, 1, f"stopped at once: {reason} came again")
+        turn.end(1, f"stopped at once: {reason} came again")
         return
     if turn.phase is Phase.ENDED:
         return
@@ -178,7 +180,15 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.discovery_due = None
     for key, known in turn.all_known():
         if known.work is not None:
-            turn.due(key)
+            _hurry(turn, key, known, known.work)
+
+
+def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
+    """A write that waits for its next try gets one more before the end."""
+    if work.writing is not None and work.writing.due is not None:
+        writing = replace(work.writing, due=turn.now.mono)
+        turn.put(key, replace(known, work=replace(work, writing=writing)))
+    turn.due(key)
 
 
 # -------------------------------------------------------------------- work
@@ -204,7 +214,7 @@ def _advance_phase(turn: Turn) -> None:
     """From one phase of the operator's life to the next."""
     if turn.phase is Phase.STARTING and turn.known(ACTIVITY) is None:
         if turn.exit_status:
-            end_operator(turn, 1, "a startup handler failed; its error is above")
+            turn.end(1, "a startup handler failed; its error is above")
             return
         turn.phase = Phase.DISCOVERING
         discover(turn)
@@ -215,10 +225,14 @@ def _advance_phase(turn: Turn) -> None:
         turn.stop_by = turn.now.mono + CLEANUP_SECONDS
         _begin_activity(turn, Role.CLEANUP)
     if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
-        end_operator(turn, turn.exit_status, "stopped")
+        turn.end(turn.exit_status, "stopped")
     elif turn.phase is Phase.CLEANING and _is_late(turn):
         limit = f"{CLEANUP_SECONDS:g} s"
-        end_operator(turn, 1, f"stopped; the cleanup handlers took longer than {limit}")
+        turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
+
+
+def _has_just_begun(turn: Turn) -> bool:
+    return turn.stop_by is not None and turn.stop_by - STOP_SECONDS + 1 > turn.now.mono
 
 
 def _is_late(turn: Turn) -> bool:

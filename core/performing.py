@@ -74,6 +74,11 @@ def _request(
     turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation, Outcome | None]:
     manifest: Any = None
+    if isinstance(effect, Patch) and effect.target is None and key != ACTIVITY:
+        body = invocation.situation.body
+        if body is not None and body.uid != known.body.uid:
+            gone = "the object has been deleted, and made anew"
+            return known, invocation, Refused(404, gone, "NotFound")
     if isinstance(effect, Adopt):
         if key == ACTIVITY:
             return known, invocation, Refused(400, "there is no object to adopt for")

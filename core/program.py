@@ -35,7 +35,12 @@ def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
     """The part of a program that is about one resource."""
     handlers = tuple(handlers)
     changes = tuple(each for each in handlers if each.role in CHANGES)
-    observers = [each for each in changes if each.role in (Role.UPDATE, Role.FIELD)]
+    observers = [
+        each
+        for each in changes
+        if each.role in (Role.UPDATE, Role.FIELD)
+        or (each.role in (Role.DELETE, Role.RESUME) and each.observes_old)
+    ]
     scopes: list[Path] = []
     for each in observers:
         if each.field not in scopes:

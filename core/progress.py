@@ -28,6 +28,12 @@ __all__ = [
 ]
 
 
+# What is stored of an error's text: an API server's answer can be long.
+MESSAGE_LENGTH_MAX = 512
+# "At once" leaves a moment to everybody else.
+DELAY_SECONDS_MIN = 0.05
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A handler's record.  Times are wall-clock seconds.
@@ -152,13 +158,18 @@ def _runtime(progress: Progress, now: Now) -> float:
 
 
 def _final(progress: Progress, level: str, line: str) -> Judgement:
-    ended = replace(progress, finished="failure", until=None, due=None, message=line)
+    text = line[:MESSAGE_LENGTH_MAX]
+    ended = replace(progress, finished="failure", until=None, due=None, message=text)
     return Judgement(ended, level, line)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:
+    delay = max(delay, DELAY_SECONDS_MIN)
     return replace(
-        progress, until=now.wall + delay, due=now.mono + delay, message=message
+        progress,
+        until=now.wall + delay,
+        due=now.mono + delay,
+        message=message[:MESSAGE_LENGTH_MAX],
     )
 
 

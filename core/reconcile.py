@@ -12,7 +12,7 @@ is what its own view was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
@@ -42,6 +42,7 @@ __all__ = [
     "Settle",
     "Spy",
     "Write",
+    "first_due",
     "reconcile",
 ]
 
@@ -121,13 +122,17 @@ Move = Rest | GoOn | Spy | Begin | Cancel | Expire | Write | Settle | Look | For
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a decision depends on beside the object itself."""
+    """What a decision depends on beside the object itself.
+
+    `failed` collects the handlers whose filters raise: they are left out.
+    """
 
     kind: Kind
     settings: Settings
     now: Now
     seed: str
     stopping: bool
+    failed: list[tuple[Handler, Exception]] = field(default_factory=list)
 
 
 _IDLE = Work()
@@ -156,10 +161,10 @@ def reconcile(at: Moment, known: Known) -> Move:
     if work.running and _is_unwanted(at, known, work):
         return Cancel()
     if known.gone:
-        return Rest(_first(work.spying)) if work.spying else Forget()
+        return Rest(first_due(work.spying)) if work.spying else Forget()
     if known.vanished and known.echo is not None:
         return _await_echo(at, known.echo) or Rest(
-            _earlier(_first(work.spying), known.echo.due)
+            _earlier(first_due(work.spying), known.echo.due)
         )
     return _own_lane(at, known, work)
 
@@ -168,7 +173,7 @@ def _is_due(moment: float | None, at: Moment) -> bool:
     return moment is not None and moment <= at.now.mono
 
 
-def _first(invocations: Iterable[Invocation]) -> float | None:
+def first_due(invocations: Iterable[Invocation]) -> float | None:
     return min((each.due for each in invocations if each.due is not None), default=None)
 
 
@@ -181,7 +186,7 @@ def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
 
 
 def _own_lane(at: Moment, known: Known, work: Work) -> Move:
-    waking = _first((*work.spying, *work.running))
+    waking = first_due((*work.spying, *work.running))
     if work.writing is not None:
         if _is_due(work.writing.due, at):
             return Write(work.writing)
@@ -298,9 +303,25 @@ def _concerns(at: Moment, known: Known) -> bool:
 
 
 def _prematches(at: Moment, known: Known, handler: Handler) -> bool:
-    return handler.filters.is_trivial or handler.filters.prematch(
-        _sight(at, known, handler)
-    )
+    return handler.filters.is_trivial or _passes(at, known, handler, changed=False)
+
+
+def _passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool:
+    """Whether a handler's filters pass; one whose filters raise is left out.
+
+    But a deletion handler must not be skipped: then nothing is decided at all.
+    """
+    sight = _sight(at, known, handler)
+    try:
+        return handler.filters.prematch(sight) and (
+            not changed or handler.filters.change_fits(sight)
+        )
+    except Exception as problem:
+        if handler in at.kind.deleters:
+            raise
+        if all(each is not handler for each, _ in at.failed):
+            at.failed.append((handler, problem))
+        return False
 
 
 def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
@@ -328,11 +349,8 @@ def _selected(
             if each.filters.is_trivial:
                 found[each.id] = each
                 continue
-            sight = _sight(at, known, each)
-            if each.filters.prematch(sight) and (
-                each.role not in (Role.UPDATE, Role.FIELD)
-                or each.filters.change_fits(sight)
-            ):
+            changed = each.role in (Role.UPDATE, Role.FIELD)
+            if _passes(at, known, each, changed=changed):
                 found[each.id] = each
     return tuple(found.values())
 
@@ -438,9 +456,9 @@ def _record(
     }
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
-        return _record_deletion(at, known, work, ended, due)
+        return _record_deletion(at, known, work, cycle, records, ended, due)
     after = _ended(known, cycle) if ended else _partial(at, known, cycle, records)
-    news = known.readable and _is_news(at.kind, known.stored, after, ended)
+    news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
     if work.patches or work.results or news:
         written = after if news else None
         memory = after if ended or news else None
@@ -450,15 +468,32 @@ def _record(
     return Rest(due)
 
 
+def _may_save(at: Moment, known: Known) -> bool:
+    """Whether a state may be written: none over one that cannot be read, and none
+    so soon after the server has refused it."""
+    return known.readable and known.unsaved_until <= at.now.mono
+
+
 def _record_deletion(
-    at: Moment, known: Known, work: Work, ended: bool, due: float | None
+    at: Moment,
+    known: Known,
+    work: Work,
+    cycle: Cycle,
+    records: Mapping[str, Progress],
+    ended: bool,
+    due: float | None,
 ) -> Move:
     """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
-    outlives = len(known.body.finalizers) > 1
-    if work.patches or (work.results and outlives):
-        return Write(Writing(work.patches, work.results))
     if ended:
+        outlives = len(known.body.finalizers) > 1
+        if work.patches or (work.results and outlives):
+            return Write(Writing(work.patches, work.results))
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
+    after = _partial(at, known, cycle, records)
+    news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
+    if work.patches or news:
+        written = after if news else None
+        return Write(Writing(work.patches, {}, written, written))
     return Rest(due)
 
 
@@ -532,6 +567,8 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
         return Settle(known.stored, ends=True)
     if not known.readable:
         return Rest()
+    if not _may_save(at, known):
+        return Rest(known.unsaved_until)
     was = known.stored.seen
     assert was is not None, "a NOOP has been seen before"
     vanished = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds
-from fnop.core.commands import CloseStream, Exit, Fetch, ListPage, Ready
+from fnop.core.commands import Fetch, ListPage, Ready
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.objects import Body, Key
@@ -16,13 +16,12 @@ from fnop.core.program import kind_of
 from fnop.core.registry import Handler
 from fnop.core.resources import Resource
 from fnop.core.store import observe
-from fnop.core.turn import NEW, Phase, Ticket, Turn
+from fnop.core.turn import Phase, Ticket, Turn
 from fnop.core.watcher import Stream, ended, listed, opened, reopened
 from fnop.effects.outcomes import Outcome
 
 __all__ = [
     "discover",
-    "end_operator",
     "on_bookmark",
     "on_document",
     "on_list_done",
@@ -87,7 +86,7 @@ def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
             if found.forbidden
             else "check the server's address in the kubeconfig, and that it is up"
         )
-        end_operator(turn, 1, f"the API server {word}: {found.problem}; {remedy}")
+        turn.end(1, f"the API server {word}: {found.problem}; {remedy}")
         return
     wait = backoff_seconds(turn.discovery_tries, turn.jitter())
     turn.discovery_due = turn.now.mono + wait
@@ -231,15 +230,4 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())
     if not turn.ready and all(each.refusal for each in turn.followed.values()):
-        end_operator(turn, 1, f"nothing can be served: {end.message}")
-
-
-def end_operator(turn: Turn, status: int, reason: str) -> None:
-    if turn.phase is Phase.ENDED:
-        return
-    for number in turn.streams:
-        turn.emit(CloseStream(number))
-    turn.streams = NEW.streams
-    turn.followed = NEW.followed
-    turn.phase = Phase.ENDED
-    turn.emit(Exit(status, reason))
+        turn.end(1, f"nothing can be served: {end.message}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
 __all__ = ["Settings"]
 
 # The operator's name becomes part of an annotation's name (63 characters of
@@ -31,6 +33,12 @@ class Settings:
     watch_silence_seconds: float = 330.0
 
     def __post_init__(self) -> None:
+        for namespace in self.namespaces or ():
+            if not _NAMESPACE.fullmatch(namespace):
+                raise ValueError(
+                    f"{namespace!r} is no name of a namespace; patterns are not "
+                    "supported yet, so name each namespace, or serve all with -A"
+                )
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
                 f"the operator's name {self.operator!r} must be a short lower-case "

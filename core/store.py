@@ -21,6 +21,8 @@ from fnop.core.watcher import Stream
 
 __all__ = ["observe"]
 
+# So many versions are remembered, to tell an own answer that the watch has overtaken.
+_SHOWN_MAX = 15
 # A spy that is slower than its events loses the oldest.
 SIGHTINGS_MAX = 100
 
@@ -93,15 +95,18 @@ def _refreshed(
     """Take a newer state in; one from before an own write is known to be old."""
     if type == "DELETED":
         return replace(known, body=body, gone=True, echo=None)
-    if known.vanished:
-        # It is still, or again, there: look at it as it is said to be.
-        return replace(known, body=body, vanished=False, echo=None)
+    if known.work is None and known.echo is None:
+        return replace(known, body=body, shown=(body.version,))
+    versions = (*known.shown[-_SHOWN_MAX:], body.version)
     echo = known.echo
-    if echo is None:
-        return replace(known, body=body)
-    if body.version == echo.version or (type is None and stream.begun > echo.step):
-        return replace(known, body=body, echo=None)
-    return known
+    if (
+        echo is None
+        or known.vanished  # it is still, or again, there: take it as it is said to be
+        or body.version == echo.version
+        or (type is None and stream.begun > echo.step)
+    ):
+        return replace(known, body=body, vanished=False, echo=None, shown=versions)
+    return replace(known, shown=versions)
 
 
 def _sighted(

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 from pyrsistent import PMap, pmap
 
 from fnop.core.backoff import jitter_of
-from fnop.core.commands import Alarm, Command, Perform, Say, Subject
+from fnop.core.commands import (
+    Alarm,
+    CloseStream,
+    Command,
+    Exit,
+    Perform,
+    Say,
+    Subject,
+)
 from fnop.core.discovery import Discovery
 from fnop.core.errands import Address
 from fnop.core.known import Known
@@ -46,7 +54,8 @@ class Ticket(NamedTuple):
     """What a command was for, until it is answered.
 
     `kind` is errand, write, echo, event or fetch; `serial` the invocation's.
-    `outside` ones do not go to the API server, and may take long.
+    `outside` ones do not go to the API server, and may take long.  `uid` is the
+    object's, where the answer is for no namesake.
     """
 
     kind: str
@@ -54,6 +63,7 @@ class Ticket(NamedTuple):
     serial: int = 0
     handler: str = ""
     outside: bool = False
+    uid: str = ""
 
 
 # The key under which startup and cleanup handlers run: they have no object.
@@ -312,6 +322,16 @@ class Turn:
         if self.fresh is not None:
             self.queue = self.queue.add_last(self.fresh, self.now.mono)
             self.fresh = None
+
+    def end(self, status: int, reason: str) -> None:
+        """The operator ends with this step."""
+        if self.phase is Phase.ENDED:
+            return
+        for number in self.streams:
+            self.emit(CloseStream(number))
+        self.streams, self.followed = NEW.streams, NEW.followed
+        self.phase = Phase.ENDED
+        self.emit(Exit(status, reason))
 
     def rediscover(self) -> None:
         """A kind is missing that an effect names: look again, in a while."""

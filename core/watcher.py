@@ -124,12 +124,9 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     """
     watched = now.mono - stream.opened_at if stream.phase is Phase.WATCHING else 0.0
     instant = (
-        stream.phase is Phase.WATCHING
-        and not stream.heard
-        and end.reason == "eof"
-        and watched < _INSTANT
+        stream.phase is Phase.WATCHING and end.reason == "eof" and watched < _INSTANT
     )
-    instant_ends = stream.instant_ends + 1 if instant else 0
+    instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
     relist = (
         stream.phase is Phase.LISTING
         or end.status in (404, 410)

@@ -32,7 +32,14 @@ from fnop.effects import (
 )
 from fnop.effects.outcomes import Refused
 
-__all__ = ["answer_echo", "answer_write", "begin_write", "look_at", "shown"]
+__all__ = [
+    "answer_echo",
+    "answer_write",
+    "begin_write",
+    "look_at",
+    "shown",
+    "vanished",
+]
 
 _IDLE = Work()
 
@@ -51,8 +58,16 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     """
     if body.version == known.body.version:
         return replace(known, body=body)
+    if body.version in known.shown:
+        return known  # the watch has shown it, and what came after it
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
     return replace(known, body=body, echo=Echo(body.version, turn.step, deadline))
+
+
+def vanished(turn: Turn, known: Known) -> Known:
+    """A live answer does not know the object any more; the watch is to say so too."""
+    deadline = turn.now.mono + turn.settings.echo_timeout_seconds
+    return replace(known, vanished=True, echo=Echo("", turn.step, deadline))
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -64,7 +79,7 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         if writing.finalizer is None:
             work = replace(known.work or _IDLE, patches=(), results={})
             known = replace(known, work=work)
-        writing = _housed(turn, key, writing)
+        writing = _housed(turn, key, known, writing)
     _send(turn, key, known, writing)
 
 
@@ -92,15 +107,17 @@ def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
         so_far = applied(merge, so_far)
 
 
-def _housed(turn: Turn, key: Key, writing: Writing) -> Writing:
+def _housed(turn: Turn, key: Key, known: Known, writing: Writing) -> Writing:
     """Results without a place in the status go with the state (R25)."""
     resource = turn.kinds[key.resource].resource
     if not writing.results or not resource.is_built_in:
         return writing
-    return _homeless(turn, key, writing, set(writing.results))
+    return _homeless(turn, key, known, writing, set(writing.results))
 
 
-def _homeless(turn: Turn, key: Key, writing: Writing, names: set[str]) -> Writing:
+def _homeless(
+    turn: Turn, key: Key, known: Known, writing: Writing, names: set[str]
+) -> Writing:
     for name in sorted(names):
         turn.warn_once(
             f"result {key.resource} {name}",
@@ -108,19 +125,13 @@ def _homeless(turn: Turn, key: Key, writing: Writing, names: set[str]) -> Writin
             f"kept in the annotation {turn.settings.marker}",
             key,
         )
-    if writing.after is None:
-        return replace(
-            writing,
-            results={k: v for k, v in writing.results.items() if k not in names},
-        )
+    left = {k: v for k, v in writing.results.items() if k not in names}
+    if not known.readable:
+        return replace(writing, results=left)
     moved = {name: writing.results[name] for name in names}
-    after = replace(writing.after, results={**writing.after.results, **moved})
-    return replace(
-        writing,
-        results={k: v for k, v in writing.results.items() if k not in names},
-        after=after,
-        memory=after,
-    )
+    base = writing.after or writing.memory or known.stored
+    after = replace(base, results={**base.results, **moved})
+    return replace(writing, results=left, after=after, memory=after)
 
 
 def _home(turn: Turn, key: Key) -> Home:
@@ -186,6 +197,11 @@ def _too_long(
 
 def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Everything is written: now it is what is remembered."""
+    if writing.then:
+        _send(turn, key, known, replace(writing.then[0], then=writing.then[1:]))
+        return
+    if writing.after is not None:
+        known = replace(known, unsaved_until=0.0, unsaved_tries=0)
     work, echo, ends = known.work or _IDLE, known.echo, writing.ends
     work = replace(
         work,
@@ -233,7 +249,9 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
             _look_again(turn, key, known, writing)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _refused(turn, key, known, writing, message)
-        case Refused(message=message) | Unreachable(message=message):
+        case Unreachable(message=message, retry_after_seconds=after):
+            _later(turn, key, known, writing, message, after or 0.0)
+        case Refused(message=message):
             _later(turn, key, known, writing, message)
         case _:
             _later(turn, key, known, writing, f"an unexpected answer: {outcome!r:.80}")
@@ -248,7 +266,7 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         if _home(turn, key) is Home.STATUS and lost_state:
             turn.annotated |= {key.resource}
         if lost:
-            writing = _homeless(turn, key, writing, lost)
+            writing = _homeless(turn, key, known, writing, lost)
             writing = replace(writing, sent=writing.sent - {""})
         if lost_state or lost:
             _send(turn, key, known, writing)
@@ -268,17 +286,27 @@ def _look_again(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         _wait(turn, key, known, writing)
 
 
-def _later(turn: Turn, key: Key, known: Known, writing: Writing, message: str) -> None:
+def _later(
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    message: str,
+    at_least: float = 0.0,
+) -> None:
     writing = replace(writing, tries=writing.tries + 1)
     if writing.tries in (1, 5) or writing.tries % 20 == 0:
         turn.say(
             "warning", f"cannot be written, will be tried again: {message}", key=key
         )
-    _wait(turn, key, known, writing)
+    _wait(turn, key, known, writing, at_least)
 
 
-def _wait(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
-    due = turn.now.mono + backoff_seconds(writing.tries, turn.jitter())
+def _wait(
+    turn: Turn, key: Key, known: Known, writing: Writing, at_least: float = 0.0
+) -> None:
+    pause = max(backoff_seconds(writing.tries, turn.jitter()), at_least)
+    due = turn.now.mono + pause
     _put(turn, key, known, replace(writing, due=due))
     turn.due(key, due)
 
@@ -288,33 +316,87 @@ def _abandon(turn: Turn, key: Key, known: Known) -> None:
 
     The watch is to say so too; until then nothing is done about the object.
     """
-    deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-    echo = Echo("", turn.step, deadline)
-    _put(turn, key, replace(known, vanished=True, echo=echo), None)
+    _put(turn, key, vanished(turn, known), None)
     turn.due(key)
 
 
 def _refused(
     turn: Turn, key: Key, known: Known, writing: Writing, message: str
 ) -> None:
-    """The server takes the content for invalid: its authors' attempts fail."""
-    authors = {name for name, _ in writing.patches} | set(writing.results)
-    if not authors:
+    """The server takes the content for invalid: find out whose fault it is."""
+    authors = tuple(
+        dict.fromkeys([*(name for name, _ in writing.patches), *writing.results])
+    )
+    if writing.endpoint == "status" and _moves_state(turn, key, writing):
+        _send(turn, key, known, replace(writing, moved=True))
+    elif writing.finalizer is not None:
         turn.failures += not writing.tries
         _later(turn, key, known, writing, f"the API server refuses it: {message}")
-        return
-    work = known.work
-    assert work is not None
-    progress = dict(work.progress)
-    for handler in turn.kinds[key.resource].changes:
-        if handler.id in authors and handler.id in progress:
-            authors.discard(handler.id)
-            progress[handler.id] = _blamed(turn, key, known, handler, message)
-    for name in sorted(authors):
-        turn.say("error", f"the patch of {name} is refused: {message}", key=key)
-    work = replace(work, writing=None, progress=progress)
-    turn.put(key, replace(known, work=work))
-    turn.due(key)
+    elif not authors:
+        _unsaved(turn, key, known, writing, message)
+    elif len(authors) > 1:
+        _one_by_one(turn, key, known, writing, authors)
+    else:
+        _blame(turn, key, known, writing, authors[0], message)
+
+
+def _moves_state(turn: Turn, key: Key, writing: Writing) -> bool:
+    """A status schema may refuse the state, not only prune it: try without (R25)."""
+    if writing.moved:
+        turn.annotated -= {key.resource}  # it was not the state
+        return False
+    if writing.after is None or _home(turn, key) is not Home.STATUS:
+        return False
+    turn.annotated |= {key.resource}
+    return True
+
+
+def _unsaved(
+    turn: Turn, key: Key, known: Known, writing: Writing, message: str
+) -> None:
+    """A state that is refused is remembered here, and tried again in a while."""
+    tries = known.unsaved_tries + 1
+    if tries == 1:
+        turn.failures += 1
+    if tries in (1, 5) or tries % 20 == 0:
+        text = f"what was handled cannot be stored on the object: {message}"
+        turn.say("error", text, key=key)
+    until = turn.now.mono + backoff_seconds(tries + 3, turn.jitter())
+    kept = replace(known, unsaved_until=until, unsaved_tries=tries)
+    _done(turn, key, kept, replace(writing, after=None))
+
+
+def _one_by_one(
+    turn: Turn, key: Key, known: Known, writing: Writing, authors: tuple[str, ...]
+) -> None:
+    """Write what each author wants alone: only the guilty one fails."""
+    parts = [
+        Writing(
+            tuple(patch for patch in writing.patches if patch[0] == author),
+            {k: v for k, v in writing.results.items() if k == author},
+        )
+        for author in authors
+    ]
+    _send(turn, key, known, replace(parts[0], then=tuple(parts[1:])))
+
+
+def _blame(
+    turn: Turn, key: Key, known: Known, writing: Writing, author: str, message: str
+) -> None:
+    """The attempt whose patch or result is refused has failed."""
+    work = known.work or _IDLE
+    handler = next(
+        (each for each in turn.kinds[key.resource].changes if each.id == author), None
+    )
+    if handler is None or author not in work.progress:
+        turn.say("error", f"the patch of {author} is refused: {message}", key=key)
+    else:
+        judged = _blamed(turn, key, known, handler, message)
+        work = replace(work, progress={**work.progress, author: judged})
+        known = replace(known, work=work)
+    # What was to be remembered holds no longer; what is left is decided anew.
+    ended = replace(writing, after=None, memory=None, ends=False)
+    _done(turn, key, known, ended)
 
 
 def _blamed(
@@ -353,7 +435,9 @@ def look_at(turn: Turn, key: Key, known: Known) -> None:
     resource = turn.kinds[key.resource].resource
     target = Target(resource.key, key.name, key.namespace or None)
     address = Address(resource, key.namespace or None, key.name)
-    turn.perform(Get(target), address, Ticket("echo", key), turn.subject(key))
+    turn.perform(
+        Get(target), address, Ticket("echo", key, uid=known.body.uid), turn.subject(key)
+    )
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
     echo = replace(known.echo, looking=True, deadline=deadline)
     turn.put(key, replace(known, echo=echo))
@@ -364,19 +448,22 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     key = ticket.key
     assert key is not None
     known = turn.known(key)
-    if known is None or known.echo is None:
+    if known is None or known.echo is None or known.body.uid != ticket.uid:
         return
     echo = known.echo
     match outcome:
         case Applied(object=dict() as found):
             body = Body(found)
-            if body.uid == known.body.uid:
+            if body.uid != known.body.uid:
+                known = replace(known, gone=True, echo=None)
+            elif body.version in (*known.shown, echo.version):
+                # Nothing newer: the watch has shown it, or will not any more.
+                known = replace(known, body=body, vanished=False, echo=None)
+            else:
                 # The watch is late: what it shows before this version is older.
                 deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-                echo = Echo(body.version, turn.step, deadline, passes=True)
-                known = replace(known, body=body, vanished=False, echo=echo)
-            else:
-                known = replace(known, gone=True, echo=None)
+                fresh = Echo(body.version, turn.step, deadline, passes=True)
+                known = replace(known, body=body, vanished=False, echo=fresh)
         case Missing():
             known = replace(known, gone=True, echo=None)
         case _:

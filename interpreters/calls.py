@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,8 @@ def called(function: Callable[..., Any], call: Call) -> Outcome:
     """
     try:
         value = function(**call.arguments)
+        if inspect.iscoroutine(value):
+            value = asyncio.run(value)
         return Answer(freeze_json(value, f"the answer of {call.function}"))
     except BaseException as problem:
         return raised(problem)

@@ -44,7 +44,8 @@ class Recorder:
     """Observes a run and writes it to a file.
 
     A block is written when it is full, and at the latest with the first step
-    after a second: so much can a crash lose.
+    after a second: so much can a crash lose.  Recording never hurts the run: it
+    ends where it cannot go on, and `problem` tells why.
     """
 
     def __init__(self, file: BinaryIO, header: dict[str, Any], key: bytes) -> None:
@@ -53,18 +54,27 @@ class Recorder:
         self._lines: list[bytes] = []
         self._size = 0
         self._flushed_at = float("-inf")
+        self.problem: Exception | None = None
         self._write(canonical(header))
         self.flush()
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
-        """Write one step down."""
+        """Write one step down; what cannot be written leaves a gap, and is counted."""
+        if self.problem is not None:
+            return
+        try:
+            self._record(now, input, commands)
+        except (OSError, TypeError, ValueError) as problem:
+            self.problem = problem
+
+    def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         record = {
             "wall": now.wall,
             "mono": now.mono,
             "input": input_to_wire(input),
             "commands": [command_to_wire(command) for command in commands],
         }
-        self._write(self._redaction.line(record))
+        self._write(canonical(self._redaction.scrubbed(record)))
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
@@ -82,34 +92,60 @@ class Recorder:
             self._lines, self._size = [], 0
 
     def close(self) -> None:
-        self.flush()
-        self._file.close()
+        try:
+            if self.problem is None:
+                self.flush()
+            self._file.close()
+        except OSError as problem:
+            self.problem = self.problem or problem
 
 
 class Redaction:
-    """Replaces what any Secret holds, wherever it occurs from then on.
+    """Replaces what any Secret holds, wherever it occurs in a value from then on.
 
     A value is known from the first Secret that shows it, in base64 and in clear
     text; equal values get equal tokens, which nobody can read without the key.
+    Names, keys and what fnop itself says stay: a Secret may hold an ordinary word.
     Records after the first replacement carry `"redacted": true`: digests in them
     were made from the values themselves.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._tokens: dict[bytes, bytes] = {}
+        self._tokens: dict[str, str] = {}
+        self._long: dict[str, str] = {}
 
-    def line(self, record: dict[str, Any]) -> bytes:
-        """The canonical line of a record, without secrets."""
+    def scrubbed(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record without secrets."""
         for secret in _secrets(record):
             self._learn(secret)
         if not self._tokens:
-            return canonical(record)
-        line = canonical({**record, "redacted": True})
-        for value, token in self._tokens.items():
-            if value in line:
-                line = line.replace(value, token)
-        return line
+            return record
+        found: dict[str, Any] = self._scrub(record)
+        return {**found, "redacted": True}
+
+    def _scrub(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: item
+                if name in _STRUCTURE and isinstance(item, str)
+                else self._scrub(item)
+                for name, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._scrub(item) for item in value]
+        if isinstance(value, str):
+            return self._text(value)
+        return value
+
+    def _text(self, text: str) -> str:
+        token = self._tokens.get(text)
+        if token is not None:
+            return token
+        for value, token in self._long.items():
+            if value in text:
+                text = text.replace(value, token)
+        return text
 
     def _learn(self, secret: dict[str, Any]) -> None:
         for text in _strings(secret.get("data")):
@@ -126,17 +162,21 @@ class Redaction:
         self._add(str(annotations.get(_LAST_APPLIED) or ""))
 
     def _add(self, text: str) -> None:
-        """A value as it stands in JSON, and in JSON text within JSON."""
-        if not text:
+        """A value as it stands alone, and as it stands in a JSON text."""
+        if not text or text in self._tokens:
             return
         raw = hashlib.blake2b(text.encode(), key=self._key, digest_size=12).digest()
-        token = base64.b64encode(b"redacted:" + raw)
-        once = canonical(text)[1:-1]
-        quote = b'"' if len(text) < _SHORT else b""
-        for inner in (once, canonical(once.decode())[1:-1]):
-            self._tokens.setdefault(quote + inner + quote, quote + token + quote)
+        token = base64.b64encode(b"redacted:" + raw).decode()
+        self._tokens[text] = token
+        if len(text) >= _SHORT:
+            self._long[text] = token
+            self._long[canonical(text)[1:-1].decode()] = token
 
 
+# Fields whose strings say what something is, and where: no secret is kept there.
+_STRUCTURE = frozenset(
+    ("in", "do", "is", "kind", "apiVersion", "name", "namespace", "uid", "resource")
+) | {"resourceVersion", "version", "level", "handler", "subresource", "subject", "type"}
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # A shorter value is replaced only where it is all of a string: it may be a word.
 _SHORT = 6

@@ -109,7 +109,7 @@ class Runner:
         self.ready = asyncio.Event()
 
     def stop(self, reason: str) -> None:
-        """Ask the operator to end, gracefully; safe to repeat."""
+        """Ask the operator to end, gracefully; asked again, it ends at once."""
         self._put(StopRequested(reason))
 
     async def run(self) -> Exit:
@@ -196,7 +196,8 @@ class Runner:
         return task
 
     def _stream(self, stream: int, work: Coroutine[Any, Any, None]) -> None:
-        self._streams[stream] = self._spawn(work)
+        task = self._streams[stream] = self._spawn(work)
+        task.add_done_callback(lambda _: self._streams.pop(stream, None))
 
     # --------------------------------------------------------------- effects
 
@@ -276,9 +277,7 @@ class Runner:
         for item in response.body.get("items") or ():
             item.setdefault("apiVersion", command.resource.api_version)
             item.setdefault("kind", command.resource.kind)
-            # A copy of the exact size: serializers leave slack behind.
-            raw = bytes(memoryview(orjson.dumps(item)))
-            self._put(ListItem(stream, Body(item, raw)))
+            self._put(ListItem(stream, Body(item, _kept(item))))
         token = meta.get("continue") or None
         self._put(ListDone(stream, str(meta.get("resourceVersion")), token))
 
@@ -316,6 +315,17 @@ class Runner:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._machine.close()
+
+
+def _kept(item: dict[str, Any]) -> bytes | None:
+    """The bytes to keep of an object, in a copy of the exact size.
+
+    None for one that is nested deeper than the serializer goes: it is kept parsed.
+    """
+    try:
+        return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
+    except TypeError:
+        return None
 
 
 def _unforeseen(problem: Exception) -> str:
