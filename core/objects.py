@@ -74,7 +74,8 @@ class Body:
 
     @property
     def namespace(self) -> str | None:
-        return self.meta.get("namespace")
+        found = self.meta.get("namespace")
+        return found if isinstance(found, str) else None
 
     @property
     def version(self) -> str:
