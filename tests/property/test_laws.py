@@ -27,7 +27,7 @@ from pyrsistent import PMap
 import fnop
 from fnop.adapters.scenario import final_objects
 from fnop.core import invocation
-from fnop.core.commands import Alarm, Command, Exit, Fetch, Perform
+from fnop.core.commands import Alarm, Command, Exit, Fetch, ListPage, Perform
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -229,6 +229,11 @@ scripts = st.builds(
 
 class Life(Story):
     """A story that follows a script."""
+
+    def _list(self, command: ListPage) -> None:
+        """A gap in the watch: a listing has all that is held, and makes up for it."""
+        self.lose_events()
+        super()._list(command)
 
     def act(self, verb: str, name: str, size: int) -> None:
         if name:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.inputs import Answered
+from fnop.core.inputs import Answered, StreamEnded
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
 from fnop.effects import Answer
@@ -809,6 +809,86 @@ def test_r13_waiting_conversations_hold_no_slots(registry: Registry) -> None:
     assert story.settle()
     assert story.clock.elapsed == 10
     assert all(story.status(name) for name in names)
+
+
+# ------------------------------------------- what a gap in the watch has swallowed
+
+
+def test_r31_a_deletion_that_nobody_watched_is_noticed_by_the_next_listing(
+    registry: Registry, diary: Diary
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    async def create(name: str) -> None:
+        try:
+            await fnop.sleep(1000)
+        except fnop.Cancelled:
+            diary.append(("cancelled", name))
+            raise
+
+    @fnop.on.event(KIND, registry=registry, id="spy")
+    def spy(type: str | None, name: str) -> None:
+        diary.append((str(type), name))
+
+    story = Story(registry, [example("one"), example("two")])
+    story.settle(seconds=5)
+    story.late_events = True
+    story.delete(KIND, "one")
+    story.lose_events()
+    story.settle(seconds=5)
+    assert diary.of("cancelled") == []
+    (stream,) = story.streams.values()
+    story.feed(StreamEnded(stream, "refused", 410, "too old"))
+    story.settle(seconds=5)
+    assert diary.of("cancelled") == [["one"]]
+    assert diary.of("DELETED") == [["one"]]
+    assert [key.name for key in story.machine.state.objects] == ["two"]
+
+
+def test_r31_changes_that_nobody_watched_are_handled_after_the_next_listing(
+    registry: Registry, diary: Diary
+) -> None:
+    @fnop.on.update(KIND, registry=registry, id="update")
+    def update(old: Any, new: Any) -> None:
+        diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
+
+    @fnop.on.delete(KIND, registry=registry, id="delete")
+    def delete() -> None:
+        diary.append(("delete",))
+
+    story = Story(registry, [example(size=1)])
+    story.settle()
+    story.late_events = True
+    story.edit(KIND, spec={"size": 2}).edit(KIND, spec={"size": 3})
+    story.lose_events()
+    (stream,) = story.streams.values()
+    story.feed(StreamEnded(stream, "undecodable"))
+    story.settle(seconds=60)
+    assert diary == [("update", 1, 3)]
+    story.delete(KIND)
+    story.lose_events()
+    (stream,) = story.streams.values()
+    story.feed(StreamEnded(stream, "refused", 410, "too old"))
+    story.settle(seconds=60)
+    assert diary == [("update", 1, 3), ("delete",)]
+    assert story.get(KIND) is None
+
+
+def test_r31_a_namesake_made_in_the_gap_is_another_object(
+    registry: Registry, diary: Diary
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create(spec: dict[str, Any]) -> None:
+        diary.append(("create", spec["size"]))
+
+    story = Story(registry, [example(size=1)])
+    story.settle()
+    story.late_events = True
+    story.delete(KIND).apply(example(size=2))
+    story.lose_events()
+    (stream,) = story.streams.values()
+    story.feed(StreamEnded(stream, "refused", 410, "too old"))
+    story.settle(seconds=60)
+    assert diary == [("create", 1), ("create", 2)]
 
 
 def test_late_answers_of_nobody_s_are_ignored(registry: Registry) -> None:
