@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core import lanes
 from fnop.core.inputs import Answered, StreamEnded
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
@@ -877,18 +878,72 @@ def test_r31_a_namesake_made_in_the_gap_is_another_object(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(spec: dict[str, Any]) -> None:
+    async def create(spec: dict[str, Any]) -> dict[str, Any]:
         diary.append(("create", spec["size"]))
+        try:
+            await fnop.sleep(100)
+        finally:
+            diary.append(("ends", spec["size"]))
+        return {"size": spec["size"]}
+
+    @fnop.on.event(KIND, registry=registry, id="spy")
+    def spy(type: str | None, spec: dict[str, Any]) -> None:
+        if type == "DELETED":
+            diary.append(("deleted", spec["size"]))
 
     story = Story(registry, [example(size=1)])
-    story.settle()
+    story.settle(seconds=5)
     story.late_events = True
     story.delete(KIND).apply(example(size=2))
     story.lose_events()
     (stream,) = story.streams.values()
     story.feed(StreamEnded(stream, "refused", 410, "too old"))
-    story.settle(seconds=60)
-    assert diary == [("create", 1), ("create", 2)]
+    story.settle(seconds=20)
+    assert diary.of("create") == [[1], [2]]
+    assert diary.of("deleted") == [[1]], "that it went is seen, though nobody watched"
+    assert diary.of("ends") == [[1]], "what was about it is over"
+    story.let_events_through()
+    assert story.settle()
+    assert diary.of("ends") == [[1], [2]]
+    assert story.status() == {"create": {"size": 2}}
+
+
+# ---------------------------------------------------- R12: journals live in memory
+
+
+def test_r12_a_conversation_that_grows_without_end_begins_anew(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "JOURNAL_ENTRIES_MAX", 10)
+
+    @fnop.on.create(KIND, registry=registry, id="create")
+    async def create() -> None:
+        while True:
+            await fnop.get("configmaps", name="none")
+
+    story = Story(registry, [example()])
+    story.settle(seconds=2.5)
+    ends = [line for line in story.lines if "too long to be remembered" in line]
+    assert len(ends) == 3
+    assert len(story.reads) in range(30, 37), "three times ten, or eleven"
+    assert story.machine.state.failures == 0
+
+
+def test_r12_after_a_crash_a_handler_begins_at_its_start(
+    registry: Registry, diary: Diary
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    async def create() -> None:
+        diary.append(("begins",))
+        await fnop.sleep(10)
+        diary.append(("ends",))
+
+    story = Story(registry, [example()])
+    story.settle(seconds=5)
+    story.crash()
+    assert story.settle()
+    assert diary.names == ["begins", "begins", "ends"]
+    assert story.clock.elapsed == 15
 
 
 def test_late_answers_of_nobody_s_are_ignored(registry: Registry) -> None:

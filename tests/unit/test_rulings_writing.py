@@ -13,7 +13,7 @@ from fnop.core.commands import Perform
 from fnop.core.inputs import StreamEnded, WatchEvent
 from fnop.core.objects import Body
 from fnop.core.registry import Registry
-from fnop.effects import Create, Get, Outcome, Patch, Unknown, Unreachable
+from fnop.effects import Create, Get, Outcome, Patch, Refused, Unknown, Unreachable
 from tests.simulations import example
 from tests.stories import MARKER, Fate, Story, definition, outside
 
@@ -466,6 +466,23 @@ def test_r21_nor_does_a_patch_without_state(registry: Registry, diary: Diary) ->
     assert story.status() == {"size": 2}
 
 
+def test_r21_nor_does_the_patch_of_a_spy_that_was_slow(registry: Registry) -> None:
+    """It looked at the one before; by now there is another one of its name."""
+
+    @fnop.on.event(KIND, registry=registry, id="spy")
+    async def spy(spec: dict[str, Any], type: str | None) -> fnop.Effect | None:
+        if type == "DELETED":
+            return None
+        await fnop.sleep(10)
+        return fnop.patch(status={f"saw-{spec['size']}": True})
+
+    story = Story(registry, [example(size=1)])
+    story.settle(seconds=5)
+    story.delete(KIND).apply(example(size=2))
+    story.settle(seconds=100)
+    assert story.status() == {"saw-2": True}
+
+
 # ------------------------------------------------------ R22: conflict on a fused write
 
 
@@ -578,6 +595,66 @@ def test_r22_a_deletion_meanwhile_ends_the_write(sizes: Registry, diary: Diary) 
     assert story.machine.state.failures == 0
 
 
+# ------------------------------------------------------ writes that are refused
+
+
+def refusing(*words: str) -> Fate:
+    """A schema that does not take what has one of these words in it."""
+
+    def fate(story: Story, command: Perform) -> Outcome | None:
+        if isinstance(command.effect, Patch):
+            text = orjson.dumps(command.effect.merge).decode()
+            for word in words:
+                if word in text:
+                    return Refused(422, "that is no good", "Invalid")
+        return None
+
+    return fate
+
+
+def test_a_patch_that_is_refused_fails_the_attempt_of_its_author(
+    registry: Registry, diary: Diary
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="guilty", retries=2, backoff=5)
+    def guilty(retry: int) -> fnop.Effect:
+        diary.append(("guilty", retry))
+        return fnop.patch(status={"phase": "Odd"})
+
+    @fnop.on.create(KIND, registry=registry, id="innocent")
+    def innocent() -> dict[str, Any]:
+        diary.append(("innocent",))
+        return {"done": True}
+
+    story = Story(registry, [example()])
+    story.fate = refusing('"phase":"Odd"')
+    assert story.settle()
+    assert diary == [("guilty", 0), ("innocent",), ("guilty", 1)]
+    assert story.clock.elapsed == 5
+    assert story.status() == {"innocent": {"done": True}}
+    assert story.machine.state.failures == 1
+    assert any("that is no good" in line for line in story.said_at("error"))
+    story.crash()
+    assert story.settle()
+    assert len(diary) == 3, "and that it failed for good is remembered"
+
+
+def test_a_state_that_is_refused_everywhere_is_kept_in_memory(
+    sizes: Registry, diary: Diary
+) -> None:
+    story = Story(sizes, [example(size=1)])
+    story.fate = refusing('\\"seen\\"')
+    story.settle(seconds=300)
+    assert diary == [("create", 1)], "it is not run again for that"
+    assert story.status()["create"] == {"size": 1}
+    assert state_of(story) is None
+    story.edit(KIND, spec={"size": 2}).settle(seconds=300)
+    assert diary == [("create", 1), ("update", 1, 2)]
+    story.fate = refusing()
+    assert story.settle(), "and tried again, until it is taken"
+    assert state_of(story)["seen"]
+    assert len(diary) == 2
+
+
 # ------------------------------------------- R23: awaited own patch, then the fused one
 
 
@@ -613,6 +690,26 @@ def test_r23_the_fused_write_is_based_on_the_answer_of_the_awaited_one(
     assert story.reads == [], "no conflict had to be resolved"
     assert story.status() == {"phase": "Working", "create": {"size": 1}}
     assert "phase" not in story.bodies[2][1]["status"], "that is there already"
+
+
+def test_r23_it_is_so_without_any_pause_between_the_two(registry: Registry) -> None:
+    """The watch has shown nothing yet: only the answer tells the base version."""
+
+    @fnop.on.create(KIND, registry=registry, id="create")
+    async def create() -> dict[str, Any]:
+        await fnop.patch(status={"phase": "Working"}, labels={"a": "1"})
+        return {"done": True}
+
+    story = Story(registry)
+    story.settle()
+    story.apply(example())
+    story.late_events = True
+    story.settle(seconds=1)
+    story.let_events_through()
+    assert story.settle()
+    assert story.sent == [MAIN, STATUS, STATUS]
+    assert story.reads == [], "no conflict had to be resolved"
+    assert story.status() == {"phase": "Working", "create": {"done": True}}
 
 
 def test_r23_repeated_after_a_crash_it_is_a_no_op(
