@@ -22,7 +22,15 @@ from fnop.core.objects import Body
 from fnop.core.resources import Resource
 from fnop.effects import Patch
 
-__all__ = ["Home", "Writing", "home_of", "next_write", "stored_text", "was_pruned"]
+__all__ = [
+    "Home",
+    "Writing",
+    "authors_at",
+    "home_of",
+    "next_write",
+    "stored_text",
+    "was_pruned",
+]
 
 
 class Home(Enum):
@@ -94,7 +102,7 @@ def next_write(
     target: Any = _target(writing, body, marker, home)
     for name in ("metadata", "status"):
         stanza = target.get(name, {}) if isinstance(target, dict) else None
-        if not isinstance(stanza, dict):
+        if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
             raise OperationFailed(f"a patch must leave {name} a mapping")
     change = difference(body.data, target)
     parts = {"": change}
@@ -140,6 +148,27 @@ def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
     """
     meta = {**part.get("metadata", {}), "resourceVersion": body.version}
     return {**part, "metadata": meta}
+
+
+def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ...]:
+    """The handlers that have something in the request to an endpoint.
+
+    `split` tells that status has an endpoint of its own.
+    """
+    found = [
+        name
+        for name, patch in writing.patches
+        if not split or endpoint in _endpoints_of(patch)
+    ]
+    if not split or endpoint == "status":
+        found += writing.results
+    return tuple(dict.fromkeys(found))
+
+
+def _endpoints_of(patch: Patch) -> set[str]:
+    roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}
+    roots |= {key == "status" for key in patch.merge or {}}
+    return {"status" if is_status else "" for is_status in roots}
 
 
 def was_pruned(writing: Writing, response: Body, marker: str) -> tuple[bool, set[str]]:

@@ -10,7 +10,14 @@ from fnop.core.backoff import backoff_seconds
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty
-from fnop.core.fusion import Home, Writing, home_of, next_write, was_pruned
+from fnop.core.fusion import (
+    Home,
+    Writing,
+    authors_at,
+    home_of,
+    next_write,
+    was_pruned,
+)
 from fnop.core.known import Echo, Known, Work
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
@@ -161,7 +168,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         _too_long(turn, key, known, writing, str(problem))
         return
     except OperationFailed as problem:
-        _refused(turn, key, known, writing, str(problem))
+        _judge_refusal(turn, key, known, writing, str(problem), split=False)
         return
     if found is None:
         _done(turn, key, known, writing)
@@ -324,20 +331,26 @@ def _refused(
     turn: Turn, key: Key, known: Known, writing: Writing, message: str
 ) -> None:
     """The server takes the content for invalid: find out whose fault it is."""
-    authors = tuple(
-        dict.fromkeys([*(name for name, _ in writing.patches), *writing.results])
-    )
+    split = turn.kinds[key.resource].resource.has_status
     if writing.endpoint == "status" and _moves_state(turn, key, writing):
         _send(turn, key, known, replace(writing, moved=True))
     elif writing.finalizer is not None:
         turn.failures += not writing.tries
         _later(turn, key, known, writing, f"the API server refuses it: {message}")
-    elif not authors:
-        _unsaved(turn, key, known, writing, message)
-    elif len(authors) > 1:
-        _one_by_one(turn, key, known, writing, authors)
     else:
-        _blame(turn, key, known, writing, authors[0], message)
+        _judge_refusal(turn, key, known, writing, message, split=split)
+
+
+def _judge_refusal(
+    turn: Turn, key: Key, known: Known, writing: Writing, message: str, *, split: bool
+) -> None:
+    match authors_at(writing, writing.endpoint, split=split):
+        case ():
+            _unsaved(turn, key, known, writing, message)
+        case (author,):
+            _blame(turn, key, known, writing, author, message)
+        case authors:
+            _one_by_one(turn, key, known, writing, authors)
 
 
 def _moves_state(turn: Turn, key: Key, writing: Writing) -> bool:
