@@ -396,8 +396,19 @@ def _one_by_one(
 def _blame(
     turn: Turn, key: Key, known: Known, writing: Writing, author: str, message: str
 ) -> None:
-    """The attempt whose patch or result is refused has failed."""
+    """The attempt whose patch or result is refused has failed.
+
+    What the others want written waits for the next write; what of it has been
+    written already is no change any more.
+    """
     work = known.work or _IDLE
+    others = tuple(patch for patch in writing.patches if patch[0] != author)
+    results = {k: v for k, v in writing.results.items() if k != author}
+    work = replace(
+        work,
+        patches=(*others, *work.patches),
+        results={**results, **work.results},
+    )
     handler = next(
         (each for each in turn.kinds[key.resource].changes if each.id == author), None
     )
@@ -406,7 +417,7 @@ def _blame(
     else:
         judged = _blamed(turn, key, known, handler, message)
         work = replace(work, progress={**work.progress, author: judged})
-        known = replace(known, work=work)
+    known = replace(known, work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
     ended = replace(writing, after=None, memory=None, ends=False)
     _done(turn, key, known, ended)

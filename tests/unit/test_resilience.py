@@ -1,0 +1,183 @@
+"""Nothing is lost, nothing spins, nobody else is hurt: what went wrong once."""
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core import lanes
+from fnop.core.commands import Perform
+from fnop.core.registry import Registry
+from fnop.effects import Outcome, Patch
+from fnop.effects.outcomes import Refused
+from tests.simulations import example
+from tests.stories import Story, definition, outside
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def refuse_status(story: Story, command: Perform) -> Outcome | None:
+    effect = command.effect
+    if isinstance(effect, Patch) and effect.subresource == "status":
+        return Refused(422, "status: Invalid value", "Invalid")
+    return None
+
+
+def test_a_state_that_is_refused_holds_up_neither_updates_nor_deletion(
+    registry: Registry,
+) -> None:
+    seen: list[str] = []
+    for role in ("create", "update", "delete"):
+        handler = getattr(fnop.on, role)(KIND, registry=registry, id=role)
+        handler(lambda role=role: seen.append(role))
+    story = Story(registry, [example()])
+    story.fate = refuse_status
+    story.settle(seconds=100)
+    story.edit(KIND, spec={"a": 1})
+    story.settle(seconds=100)
+    story.delete(KIND)
+    story.settle(seconds=100)
+    assert seen == ["create", "update", "delete"]
+    assert story.get(KIND) is None
+
+
+def test_32_waiting_calls_stop_nobody_else(registry: Registry) -> None:
+    handled: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(spec: dict[str, Any], name: str) -> None:
+        if spec.get("slow"):
+            await fnop.call(outside)
+        handled.append(name)
+
+    story = Story(registry, [example(f"s{i}", slow=True) for i in range(32)])
+    story.late_calls = True
+    story.settle(seconds=5)
+    story.apply(example("quick"))
+    story.settle(seconds=5)
+    assert handled == ["quick"]
+
+
+def test_a_long_error_is_cut_before_it_is_stored(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, retries=3)
+    def create() -> None:
+        raise fnop.TemporaryError("x" * 300_000, delay=100)
+
+    story = Story(registry, [example()])
+    story.settle(seconds=50)
+    assert len(story.sent) == 1
+    assert story.said_at("error") == []
+
+
+def test_what_nobody_foresaw_hurts_its_object_for_a_while(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create() -> dict[str, int]:
+        return {"x": 1}
+
+    fine, failures = lanes._run_plan, [KeyError("unforeseen")]
+
+    def fails_once(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return fine(*arguments)
+
+    monkeypatch.setattr(lanes, "_run_plan", fails_once)
+    story = Story(registry, [example()])
+    story.settle(seconds=3600)
+    assert any("begun anew" in line for line in story.said_at("error"))
+    assert story.status()["create"] == {"x": 1}
+
+
+def test_a_late_spy_does_not_touch_a_namesake(registry: Registry) -> None:
+    @fnop.on.event(KIND, registry=registry)
+    async def spy(type: str | None, spec: dict[str, Any]) -> fnop.Effect:
+        await fnop.get("configmaps", name="x")
+        return fnop.patch(status={f"{type}{spec['size']}": 1})
+
+    story = Story(registry, [example(size=1)])
+    story.settle(seconds=5)
+    story.late_events = True
+    story.edit(KIND, spec={"size": 2})
+    story.delete(KIND)
+    story.apply(example(size=3))
+    story.let_events_through()
+    story.settle(seconds=5)
+    assert all(key.endswith("3") for key in story.status())
+
+
+def test_only_the_guilty_author_of_a_refused_write_is_called_again(
+    registry: Registry,
+) -> None:
+    seen: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry, id="good")
+    def good() -> dict[str, int]:
+        seen.append("good")
+        return {"x": 1}
+
+    @fnop.on.create(KIND, registry=registry, retries=2, backoff=1)
+    def bad() -> fnop.Effect:
+        seen.append("bad")
+        return fnop.patch(labels={"a": "not valid!"})
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert seen == ["good", "bad", "bad"]
+    assert story.status()["good"] == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {
+            "type": "object",
+            "maxProperties": 1,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+    ],
+    ids=["a map of integers", "one property"],
+)
+def test_r25_a_status_that_refuses_the_state_gets_it_as_an_annotation(
+    registry: Registry, status: dict[str, Any]
+) -> None:
+    seen: list[int] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create() -> fnop.Effect:
+        seen.append(1)
+        return fnop.patch(status={"n": 1})
+
+    story = Story(registry, [example()], crd=definition(status=status))
+    assert story.settle()
+    assert (seen, story.status()) == ([1], {"n": 1})
+
+
+def test_a_raising_filter_leaves_out_its_own_handler_alone(registry: Registry) -> None:
+    @fnop.on.update(KIND, registry=registry, when=lambda spec: spec["size"] > 1)
+    def update() -> None: ...
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete() -> None: ...
+
+    story = Story(registry, [example(size=1)])
+    story.settle(seconds=5)
+    story.edit(KIND, spec={"size": None})
+    story.settle(seconds=5)
+    story.delete(KIND)
+    story.settle(seconds=5)
+    assert story.get(KIND) is None
+    assert any("a filter of" in line for line in story.said_at("error"))
+
+
+@pytest.mark.parametrize("name", ["?x=", "../secrets/x", "web/scale", "..", "a%2fb"])
+def test_a_name_from_a_spec_cannot_lead_a_request_astray(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be a name"):
+        fnop.delete("configmaps", name=name)
