@@ -22,7 +22,6 @@ from fnop.core.progress import (
     Judgement,
     Progress,
     judge_again,
-    judge_failure,
     succeeded,
 )
 from fnop.core.reconcile import (
@@ -602,17 +601,7 @@ def _judged(
 def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:
     handler, failure = invocation.handler, invocation.failure
     if failure is not None:
-        return judge_failure(
-            progress,
-            failure,
-            turn.now,
-            errors=handler.errors,
-            timeout=handler.timeout,
-            retries=handler.retries,
-            backoff=turn.settings.default_backoff_seconds
-            if handler.backoff is None
-            else handler.backoff,
-        )
+        return turn.judge(handler, progress, failure)
     if invocation.again is not None:
         again = invocation.again
         return judge_again(

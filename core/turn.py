@@ -29,6 +29,8 @@ from fnop.core.known import Known
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind, Program
+from fnop.core.progress import Failure, Judgement, Progress, judge_failure
+from fnop.core.registry import Handler
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.table import Table
 from fnop.core.watcher import Stream, StreamKey
@@ -277,6 +279,21 @@ class Turn:
         key: Key | None
         key, self.queue = self.queue.take(self.now.mono)
         return key
+
+    def judge(
+        self, handler: Handler, progress: Progress, failure: Failure
+    ) -> Judgement:
+        """What a failed attempt means, by the handler's options and the settings."""
+        default = self.settings.default_backoff_seconds
+        return judge_failure(
+            progress,
+            failure,
+            self.now,
+            errors=handler.errors,
+            timeout=handler.timeout,
+            retries=handler.retries,
+            backoff=default if handler.backoff is None else handler.backoff,
+        )
 
     def say(
         self,

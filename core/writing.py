@@ -23,7 +23,7 @@ from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions
 from fnop.core.objects import Body, Key
-from fnop.core.progress import Failure, Progress, judge_failure
+from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.turn import Ticket, Turn
 from fnop.effects import (
@@ -67,14 +67,18 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
         return replace(known, body=body)
     if body.version in known.shown:
         return known  # the watch has shown it, and what came after it
+    return replace(known, body=body, echo=_echo(turn, body.version))
+
+
+def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
+    """Wait for the watch to show this version, for a bounded time."""
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-    return replace(known, body=body, echo=Echo(body.version, turn.step, deadline))
+    return Echo(version, turn.step, deadline, passes=passes)
 
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-    return replace(known, vanished=True, echo=Echo("", turn.step, deadline))
+    return replace(known, vanished=True, echo=_echo(turn, ""))
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -152,8 +156,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     authors = sorted({name for name, _ in writing.patches} | set(writing.results))
     ticket = Ticket("write", key, handler=", ".join(authors))
     if writing.looking:
-        target = Target(resource.key, key.name, key.namespace or None)
-        number = turn.perform(Get(target), address, ticket, turn.subject(key))
+        number = _read(turn, key, ticket)
         _put(turn, key, known, replace(writing, id=number, due=None))
         return
     if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
@@ -177,6 +180,14 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
     sent = replace(writing, id=number, due=None, endpoint=endpoint, more=more)
     _put(turn, key, known, sent)
+
+
+def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
+    """Read the handled object live."""
+    resource, namespace = turn.kinds[key.resource].resource, key.namespace or None
+    read = Get(Target(resource.key, key.name, namespace))
+    address = Address(resource, namespace, key.name)
+    return turn.perform(read, address, ticket, turn.subject(key))
 
 
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
@@ -429,16 +440,10 @@ def _blamed(
     work = known.work
     assert work is not None
     was = replace(work.progress[handler.id], finished=None)
-    judgement = judge_failure(
+    judgement = turn.judge(
+        handler,
         replace(was, retries=max(0, was.retries - 1)),
         Failure("Refused", f"the patch is refused: {message}"),
-        turn.now,
-        errors=handler.errors,
-        timeout=handler.timeout,
-        retries=handler.retries,
-        backoff=turn.settings.default_backoff_seconds
-        if handler.backoff is None
-        else handler.backoff,
     )
     turn.say(
         judgement.level,
@@ -456,12 +461,7 @@ def _blamed(
 def look_at(turn: Turn, key: Key, known: Known) -> None:
     """The watch has not shown an own write in time: a live read, never blind."""
     assert known.echo is not None
-    resource = turn.kinds[key.resource].resource
-    target = Target(resource.key, key.name, key.namespace or None)
-    address = Address(resource, key.namespace or None, key.name)
-    turn.perform(
-        Get(target), address, Ticket("echo", key, uid=known.body.uid), turn.subject(key)
-    )
+    _read(turn, key, Ticket("echo", key, uid=known.body.uid))
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
     echo = replace(known.echo, looking=True, deadline=deadline)
     turn.put(key, replace(known, echo=echo))
@@ -485,8 +485,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
                 known = replace(known, body=body, vanished=False, echo=None)
             else:
                 # The watch is late: what it shows before this version is older.
-                deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-                fresh = Echo(body.version, turn.step, deadline, passes=True)
+                fresh = _echo(turn, body.version, passes=True)
                 known = replace(known, body=body, vanished=False, echo=fresh)
         case Missing():
             known = replace(known, gone=True, echo=None)
