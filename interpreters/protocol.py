@@ -15,10 +15,12 @@ __all__ = [
     "Api",
     "ApiRequest",
     "ApiResponse",
+    "Malformed",
     "StreamRefused",
     "StreamSilent",
     "StreamUndecodable",
     "Unreachable",
+    "User",
     "WatchLine",
 ]
 
@@ -30,11 +32,30 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """Who sends a request, as authentication found out."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A body that could not be parsed, and why: it is refused with 400."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiRequest:
     """One HTTP request to the API server, as data.
 
     `path` is the absolute path without the server, `query` ordered pairs,
-    `body` a parsed JSON value that nobody changes afterwards (or None).
+    `body` a parsed JSON value that nobody changes afterwards, None, or
+    `Malformed`.  `accept` and `agent` are the headers Accept and User-Agent.
+    Without a `user` nobody is asked for permission.
     """
 
     method: str
@@ -42,15 +63,22 @@ class ApiRequest:
     query: tuple[tuple[str, str], ...] = ()
     body: Any = None
     content_type: str = JSON
+    accept: str = JSON
+    agent: str = ""
+    user: User | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """The answer: HTTP status, parsed JSON body, Retry-After in seconds."""
+    """The answer: HTTP status, parsed JSON body, Retry-After in seconds.
+
+    `warnings` are the texts of `Warning` headers.
+    """
 
     status: int
     body: Any
     retry_after_seconds: float | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

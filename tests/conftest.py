@@ -1,6 +1,11 @@
 """What all tests share."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.cluster.envtest import ApiServer, missing, running
 
 # The first draw of a text strategy builds its tables, which is slow and no fault
 # of the test; timings of single examples say nothing on a shared machine.
@@ -8,3 +13,18 @@ settings.register_profile(
     "fnop", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fnop")
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """One API server for the whole session; see `ApiServer`."""
+    if (reason := missing()) is not None:
+        pytest.skip(reason)
+    with running(tmp_path_factory.mktemp("apiserver")) as server:
+        yield server
+
+
+@pytest.fixture
+def namespace(apiserver: ApiServer) -> str:
+    """The name of a namespace that was just created, for this test alone."""
+    return apiserver.namespace()

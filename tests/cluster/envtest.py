@@ -87,13 +87,18 @@ class ApiServer:
         body: Any = None,
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]:
         """Send one request as the admin; its HTTP status and parsed JSON (or text)."""
         target = path if not query else f"{path}?{urlencode(query)}"
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        sent = {
+            "Accept": "application/json",
+            "Content-Type": content_type,
+            **(headers or {}),
+        }
         with self._lock:
-            status, text = self._exchange(method, target, data, headers)
+            status, text = self._exchange(method, target, data, sent)
         try:
             return status, json.loads(text)
         except ValueError:

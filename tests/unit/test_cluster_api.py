@@ -34,7 +34,7 @@ from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
 )
-from tests.cluster.conformance_cases import CRDS
+from tests.conformance.cases import CRDS
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOOS = "/apis/conf.dev/v1/namespaces/default/foos"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fnop.interpreters.protocol import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.cluster.conformance import ABSENT, Case, Step
+from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES", "CRDS"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fnop.interpreters.cluster import Cluster, answer, backlog, empty_cluster, tick
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, User
 
 __all__ = ["Case", "Raw", "Simulated", "Step", "check_step", "compare", "play"]
 
@@ -33,6 +33,7 @@ class Raw(Protocol):
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]: ...
 
 
@@ -58,6 +59,21 @@ class Step:
     eventually: bool = False
     # What Kubernetes 1.20 answers where a current one answers otherwise.
     old: tuple[int, Mapping[str, Any]] | None = None
+    # Headers: Accept and User-Agent; and the user and groups to impersonate.
+    accept: str = JSON
+    agent: str = "conformance/1"
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The request headers beside the content type."""
+        found = {"Accept": self.accept, "User-Agent": self.agent}
+        if self.user:
+            found["Impersonate-User"] = self.user
+        if self.groups:  # one: the plain client sends each header once
+            found["Impersonate-Group"] = ",".join(self.groups)
+        return found
 
 
 ABSENT = object()
@@ -65,10 +81,16 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Case:
-    """A story that every API server tells alike."""
+    """A story that every API server tells alike.
+
+    `servers` are the real ones that it is compared with: "1.20", the whole one,
+    and "1.36", which has custom kinds only.  A case without any is written from the
+    documentation.
+    """
 
     name: str
     steps: tuple[Step, ...]
+    servers: tuple[str, ...] = ("1.20",)
 
 
 class Simulated:
@@ -85,10 +107,21 @@ class Simulated:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]:
         self.now += 0.25
         pairs = tuple((query or {}).items())
-        request = ApiRequest(method, path, pairs, body, content_type)
+        given = headers or {}
+        request = ApiRequest(
+            method,
+            path,
+            pairs,
+            body,
+            content_type,
+            given.get("Accept", JSON),
+            given.get("User-Agent", ""),
+            impersonated(given),
+        )
         if (query or {}).get("watch") == "true":
             return self._watch(request)
         self.cluster, response, _ = answer(self.cluster, request, self.now)
@@ -109,6 +142,15 @@ class Simulated:
             self.cluster, events = tick(self.cluster, self.now)
             if not events:
                 return
+
+
+def impersonated(headers: Mapping[str, str]) -> User | None:
+    """The user that a request acts as; like a real server, with the group of all."""
+    name, groups = headers.get("Impersonate-User"), headers.get("Impersonate-Group")
+    if name is None:
+        return None
+    everybody = (*(groups.split(",") if groups else ()), "system:authenticated")
+    return User(name, everybody)
 
 
 # ------------------------------------------------------------------- playing
@@ -160,7 +202,9 @@ def sender(
         query.setdefault("timeoutSeconds", "1")
 
     def send() -> tuple[int, Any]:
-        status, found = server.raw(step.method, path, body, step.type, query)
+        status, found = server.raw(
+            step.method, path, body, step.type, query, step.headers
+        )
         if query.get("watch") == "true" and status == 200:
             return status, events_of(found)
         return status, found

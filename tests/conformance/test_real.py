@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tests.cluster.conformance import Case, Simulated, check_step, compare, play
-from tests.cluster.conformance_cases import CASES, CRDS
 from tests.cluster.envtest import ApiServer
+from tests.conformance.cases import CASES, CRDS
+from tests.conformance.suite import Case, Simulated, check_step, compare, play
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from fnop.interpreters.cluster import Cluster
-from tests.cluster.conformance import Case, Simulated, check_step, play
-from tests.cluster.conformance_cases import CASES, CRDS
+from tests.conformance.cases import CASES, CRDS
+from tests.conformance.suite import Case, Simulated, check_step, play
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

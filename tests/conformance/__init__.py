@@ -1,0 +1,1 @@
+"""What an API server answers, case by case: simulated, real, and as written down."""
