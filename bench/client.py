@@ -23,12 +23,12 @@ LONGEST_LINE = 4 * 2**20  # a watch sends each object as one line
 def connect(kubeconfig: str) -> aiohttp.ClientSession:
     """A session with the server of the current context, by client certificate."""
     config = yaml.safe_load(Path(kubeconfig).read_text())
-    context = _named(config, "context", config["current-context"])
-    cluster = _named(config, "cluster", context["cluster"])
-    user = _named(config, "user", context["user"])
+    context = named(config, "context", config["current-context"])
+    cluster = named(config, "cluster", context["cluster"])
+    user = named(config, "user", context["user"])
     return aiohttp.ClientSession(
         cluster["server"],
-        connector=aiohttp.TCPConnector(ssl=_tls(cluster, user)),
+        connector=aiohttp.TCPConnector(ssl=client_tls(cluster, user)),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         read_bufsize=LONGEST_LINE,
     )
@@ -60,12 +60,12 @@ def loop_factory() -> Any:
     return import_module("uvloop").new_event_loop if found else None
 
 
-def _named(config: Json, kind: str, name: str) -> Json:
+def named(config: Json, kind: str, name: str) -> Json:
     found: Json = next(e[kind] for e in config[f"{kind}s"] if e["name"] == name)
     return found
 
 
-def _tls(cluster: Json, user: Json) -> ssl.SSLContext:
+def client_tls(cluster: Json, user: Json) -> ssl.SSLContext:
     context = ssl.create_default_context(
         cadata=_pem(cluster, "certificate-authority").decode()
     )

@@ -1,0 +1,1 @@
+"""The simulated cluster, beside kube-apiserver and etcd, and by itself."""
