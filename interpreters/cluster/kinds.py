@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from fnop.interpreters.cluster.schema import Schema, compile_root
 
 __all__ = [
+    "Column",
     "Kind",
     "Registry",
     "Scale",
@@ -24,6 +25,17 @@ class Scale(NamedTuple):
     spec: tuple[str, ...]
     status: tuple[str, ...]
     selector: tuple[str, ...] | None
+
+
+class Column(NamedTuple):
+    """One column of a custom kind's table (additionalPrinterColumns)."""
+
+    name: str
+    type: str
+    json_path: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,13 @@ class Kind:
     storage: bool = True
     storage_version: str = ""  # of custom kinds
     schema: Schema | None = None
+    # The same as it was written: openAPIV3Schema.
+    source: Mapping[str, Any] | None = None
+    columns: tuple[Column, ...] = ()
+    # JSON paths that field selectors may name (".spec.colour").
+    selectable: tuple[str, ...] = ()
+    # The warning that every answer in this version carries ("": not deprecated).
+    deprecation: str = ""
     # As objects name it; and the key under which all versions are stored together.
     api_version: str = field(init=False)
     resource: tuple[str, str] = field(init=False)
@@ -239,6 +258,31 @@ def _scale(subresources: dict[str, Any]) -> Scale | None:
     )
 
 
+def _columns(version: dict[str, Any]) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            column["name"],
+            column["type"],
+            column["jsonPath"],
+            column.get("format") or "",
+            column.get("description") or "",
+            column.get("priority") or 0,
+        )
+        for column in version.get("additionalPrinterColumns") or ()
+    )
+
+
+def _selectable(version: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(field["jsonPath"] for field in version.get("selectableFields") or ())
+
+
+def _deprecation(spec: dict[str, Any], version: dict[str, Any]) -> str:
+    if not version.get("deprecated"):
+        return ""
+    named = f"{spec['group']}/{version['name']} {spec['names']['kind']}"
+    return version.get("deprecationWarning") or f"{named} is deprecated"
+
+
 def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
     """The kinds that a CustomResourceDefinition defines, one per version."""
     spec = crd["spec"]
@@ -265,7 +309,12 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             served=bool(version["served"]),
             storage=bool(version["storage"]),
             storage_version=storage,
-            schema=compile_root((version.get("schema") or {}).get("openAPIV3Schema")),
+            schema=compile_root(source),
+            source=source,
+            columns=_columns(version),
+            selectable=_selectable(version),
+            deprecation=_deprecation(spec, version),
         )
         for version in spec["versions"]
+        for source in [(version.get("schema") or {}).get("openAPIV3Schema")]
     )
