@@ -66,7 +66,9 @@ def missing() -> str | None:
 class ApiServer:
     """A running API server and a plain client of it, which has nothing of ours."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(
+        self, url: str, folder: Path, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.url = url
         self.kubeconfig = folder / "kubeconfig"
         """Cluster admin with a client certificate."""
@@ -76,6 +78,7 @@ class ApiServer:
         """A user whom RBAC grants nothing."""
         self.pki = folder / "pki"
         """ca.crt, admin.crt and admin.key."""
+        self._tls = tls
         self._connection: http.client.HTTPSConnection | None = None
         self._lock = threading.Lock()
         self._names = itertools.count(1)
@@ -92,11 +95,13 @@ class ApiServer:
         """Send one request as the admin; its HTTP status and parsed JSON (or text)."""
         target = path if not query else f"{path}?{urlencode(query)}"
         data = None if body is None else json.dumps(body).encode()
-        sent = {
-            "Accept": "application/json",
-            "Content-Type": content_type,
-            **(headers or {}),
-        }
+        given = {"Content-Type": content_type, "Accept": "application/json"}
+        sent = [
+            (name, each)
+            for name, value in {**given, **(headers or {})}.items()
+            # The one header that is sent once for each of its values.
+            for each in (value.split(",") if name == "Impersonate-Group" else [value])
+        ]
         with self._lock:
             status, text = self._exchange(method, target, data, sent)
         try:
@@ -105,15 +110,25 @@ class ApiServer:
             return status, text.decode()
 
     def _exchange(
-        self, method: str, target: str, data: bytes | None, headers: dict[str, str]
+        self,
+        method: str,
+        target: str,
+        data: bytes | None,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, bytes]:
         if self._connection is None:
             host, _, port = self.url.removeprefix("https://").partition(":")
+            tls = self._tls or admin_tls(self.pki)
             self._connection = http.client.HTTPSConnection(
-                host, int(port), timeout=60, context=admin_tls(self.pki)
+                host, int(port), timeout=60, context=tls
             )
         try:
-            self._connection.request(method, target, data, headers)
+            self._connection.putrequest(method, target)
+            for name, value in headers:
+                self._connection.putheader(name, value)
+            if method != "GET":
+                self._connection.putheader("Content-Length", str(len(data or b"")))
+            self._connection.endheaders(data)
             response = self._connection.getresponse()
             return response.status, response.read()
         except (http.client.HTTPException, OSError):
@@ -123,7 +138,7 @@ class ApiServer:
     def metrics(self) -> str:
         """The text of the server's metrics."""
         with self._lock:
-            status, text = self._exchange("GET", "/metrics", None, {})
+            status, text = self._exchange("GET", "/metrics", None)
         assert status == 200, text
         return text.decode()
 
@@ -160,9 +175,7 @@ def running(folder: Path) -> Iterator[ApiServer]:
     with ExitStack() as started:
 
         def start(name: str, flags: Sequence[str], ready: Callable[[], bool]) -> None:
-            log = folder / f"{name}.log"
-            child = started.enter_context(process(assets() / name, flags, log))
-            wait_until(ready, child, log)
+            started.enter_context(serving(assets() / name, flags, folder, ready))
 
         start(
             "etcd",
@@ -186,6 +199,17 @@ def running(folder: Path) -> Iterator[ApiServer]:
             )
         started.callback(api.close)
         yield api
+
+
+@contextmanager
+def serving(
+    binary: Path, flags: Sequence[str], folder: Path, ready: Callable[[], bool]
+) -> Iterator[None]:
+    """Run one binary for as long as the block, which begins when it is ready."""
+    log = folder / f"{binary.name}.log"
+    with process(binary, flags, log) as child:
+        wait_until(ready, child, log)
+        yield
 
 
 @contextmanager

@@ -9,18 +9,29 @@ resource versions, moments, generated suffixes.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fnop.interpreters.cluster import Cluster, answer, backlog, empty_cluster, tick
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, User
+from tests.conformance.renaming import Renaming, differences
 
-__all__ = ["Case", "Raw", "Simulated", "Step", "check_step", "compare", "play"]
+__all__ = [
+    "ABSENT",
+    "Case",
+    "Raw",
+    "Simulated",
+    "Step",
+    "assert_alike",
+    "check_step",
+    "normalized",
+    "play",
+]
 
 PATIENCE_SECONDS = 20.0
+TRUE = ("true", "1")
 
 
 class Raw(Protocol):
@@ -84,8 +95,8 @@ class Case:
     """A story that every API server tells alike.
 
     `servers` are the real ones that it is compared with: "1.20", the whole one,
-    and "1.36", which has custom kinds only.  A case without any is written from the
-    documentation.
+    and "1.36", which has custom kinds only, and takes any namespace for granted.
+    A case without any is written from the documentation.
     """
 
     name: str
@@ -122,7 +133,7 @@ class Simulated:
             given.get("User-Agent", ""),
             impersonated(given),
         )
-        if (query or {}).get("watch") == "true":
+        if (query or {}).get("watch") in TRUE:
             return self._watch(request)
         self.cluster, response, _ = answer(self.cluster, request, self.now)
         # What a client sees has been through JSON.
@@ -198,14 +209,15 @@ def sender(
     path = step.path.replace("{ns}", namespace)
     body = resolved(step.body, bodies, namespace)
     query = resolved(dict(step.query), bodies, namespace)
-    if query.get("watch") == "true":
+    is_watch = query.get("watch") in TRUE
+    if is_watch:
         query.setdefault("timeoutSeconds", "1")
 
     def send() -> tuple[int, Any]:
         status, found = server.raw(
             step.method, path, body, step.type, query, step.headers
         )
-        if query.get("watch") == "true" and status == 200:
+        if is_watch and status == 200:
             return status, events_of(found)
         return status, found
 
@@ -213,9 +225,13 @@ def sender(
 
 
 def events_of(found: Any) -> list[Any]:
-    """The lines of a watch, bookmarks aside."""
+    """The lines of a watch; of bookmarks only the one that ends the initial list."""
     lines = [found] if isinstance(found, dict) else map(json.loads, found.splitlines())
-    return [line for line in lines if line["type"] != "BOOKMARK"]
+    return [
+        line
+        for line in lines
+        if line["type"] != "BOOKMARK" or "annotations" in line["object"]["metadata"]
+    ]
 
 
 def awaited(
@@ -245,95 +261,53 @@ def faults(step: Step, status: int, body: Any) -> list[str]:
     return found
 
 
-def check_step(step: Step, status: int, body: Any, *, version: str = "") -> None:
+def is_old(step: Step, server: str) -> bool:
+    """Whether that server is known to answer this step otherwise."""
+    return server == "1.20" and step.old is not None
+
+
+def check_step(step: Step, status: int, body: Any, *, server: str = "") -> None:
     """Compare an answer with what is written down."""
-    if version == "1.20" and step.old is not None:
+    if server == "1.20" and step.old is not None:
         code, has = step.old
-        step = Step(step.method, step.path, code=code, has=has)
+        step = replace(step, code=code, has=has)
     assert not faults(step, status, body), f"{step.method} {step.path}"
 
 
-def compare(
-    case: Case, simulated: list[Any], real: list[Any], *, version: str = ""
-) -> None:
-    """Compare two servers' answers to one case."""
-    ours, theirs = Renaming(), Renaming()
-    for number, step in enumerate(case.steps):
-        (status, body), (real_status, real_body) = simulated[number], real[number]
-        if version == "1.20" and step.old is not None:
+def normalized(
+    case: Case, answers: list[tuple[int, Any]], namespace: str, server: str
+) -> list[Any]:
+    """What two servers' answers to one case must have in common, step by step.
+
+    Of a step that this server is known to answer otherwise, only the code is kept.
+    """
+    names = Renaming(namespace)
+    found: list[Any] = []
+    for step, (status, body) in zip(case.steps, answers, strict=True):
+        if is_old(step, server):
+            found.append({"code": status, "old": True})
+        elif step.compare == "code":
+            found.append({"code": status})
+        elif step.compare == "all":
+            found.append({"code": status, "answer": names.of(body)})
+        else:
+            parts = {path: part_of(body, path) for path in step.compare}
+            shown = {
+                path: names.of(part)
+                for path, part in parts.items()
+                if part is not ABSENT
+            }
+            found.append({"code": status, "parts": shown})
+    return found
+
+
+def assert_alike(case: Case, ours: list[Any], theirs: list[Any], whose: str) -> None:
+    """Compare the normalized answers of two servers; `whose` names the other one."""
+    for number, (step, mine, other) in enumerate(
+        zip(case.steps, ours, theirs, strict=True)
+    ):
+        if other.get("old"):
             continue
-        where = f"step {number}: {step.method} {step.path}"
-        assert status == real_status, f"{where}: {status} {body}, {real_body}"
-        if step.compare == "code":
-            continue
-        for path in ("",) if step.compare == "all" else step.compare:
-            mine, other = (
-                ours.of(part_of(body, path)),
-                theirs.of(part_of(real_body, path)),
-            )
-            assert mine == other, f"{where} {path}"
-
-
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# Dropped: the simulated cluster does not track field managers yet, and nobody can
-# know hashes of storage versions.
-DROPPED = frozenset(("managedFields", "storageVersionHash"))
-
-
-class Renaming:
-    """Names for what cannot be equal, in the order of appearance."""
-
-    def __init__(self) -> None:
-        self.uids: dict[str, str] = {}
-        self.versions: dict[str, str] = {}
-
-    def of(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return self._object(value)
-        if isinstance(value, list):
-            return [self.of(item) for item in value]
-        if isinstance(value, str):
-            return self._text(value)
-        return value
-
-    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        # In one order on both sides: the first appearance gives the name.
-        for name in sorted(value):
-            if name in DROPPED:
-                continue
-            if name == "resourceVersion" and value[name]:
-                # A list has the version of the whole cluster, where others write.
-                is_list = "uid" not in value
-                result[name] = "any" if is_list else self._version(value[name])
-            elif name == "causes":
-                # The real validator walks maps in no order.
-                causes = [self.of(cause) for cause in value[name]]
-                result[name] = sorted(causes, key=json.dumps)
-            elif name == "resources" and "groupVersion" in value:
-                listed = [self.of(resource) for resource in value[name]]
-                result[name] = sorted(listed, key=lambda one: one["name"])
-            elif name == "continue" and value[name]:
-                result[name] = "token"
-            else:
-                result[name] = self.of(value[name])
-        prefix = value.get("generateName")
-        if prefix and str(result.get("name", "")).startswith(prefix):
-            result["name"] = f"{prefix}xxxxx"
-        return result
-
-    def _version(self, version: str) -> str:
-        return self.versions.setdefault(version, f"version-{len(self.versions)}")
-
-    def _text(self, text: str) -> str:
-        if MOMENT.fullmatch(text):
-            return "moment"
-        text = UID.sub(
-            lambda found: self.uids.setdefault(found[0], f"uid-{len(self.uids)}"), text
-        )
-        return re.sub(
-            r"\((\d+)\)",
-            lambda found: f"({self.versions.get(found[1], found[1])})",
-            text,
-        )
+        found = differences(mine, other)
+        where = f"{case.name!r}, step {number}: {step.method} {step.path}"
+        assert not found, f"{where}\nis not as {whose}:\n{found}"

@@ -1,6 +1,6 @@
-"""The simulated API server keeps what the conformance cases write down.
+"""The simulated cluster keeps what the cases write down and the transcripts show.
 
-The same cases run against a real server in tests/cluster.
+No server is needed: the real ones' answers are in golden/.
 """
 
 from __future__ import annotations
@@ -8,28 +8,43 @@ from __future__ import annotations
 import pytest
 
 from fnop.interpreters.cluster import Cluster
-from tests.conformance.cases import CASES, CRDS
-from tests.conformance.suite import Case, Simulated, check_step, play
+from tests.conformance.cases import CASES
+from tests.conformance.golden import recorded, topic_of
+from tests.conformance.servers import NAMESPACE, fork
+from tests.conformance.suite import (
+    Case,
+    assert_alike,
+    check_step,
+    normalized,
+    play,
+)
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+COMPARED = [
+    pytest.param(case, server, id=f"{case.name} ({server})")
+    for case in CASES
+    for server in case.servers
+]
 
 
-@pytest.fixture(scope="module")
-def prepared() -> Cluster:
-    """A cluster with the kinds and the namespace of the cases: cases fork it."""
-    server = Simulated()
-    for crd in CRDS:
-        assert server.raw("POST", DEFINITIONS, crd)[0] == 201
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "here"}}
-    assert server.raw("POST", "/api/v1/namespaces", body)[0] == 201
-    return server.cluster
+def test_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_simulated_answers_as_written_down(case: Case, prepared: Cluster) -> None:
-    server = Simulated()
-    server.cluster = prepared
-    for step, (status, body) in zip(
-        case.steps, play(case, server, "here"), strict=True
-    ):
+def test_it_answers_as_written_down(case: Case, base: Cluster) -> None:
+    answers = play(case, fork(base), NAMESPACE)
+    for step, (status, body) in zip(case.steps, answers, strict=True):
         check_step(step, status, body)
+
+
+@pytest.mark.parametrize(("case", "server"), COMPARED)
+def test_it_answers_as_recorded(case: Case, server: str, base: Cluster) -> None:
+    golden = recorded(case, server)
+    if golden is None:
+        pytest.skip(
+            "not recorded: run python -m tests.conformance.record "
+            f"--server {server} {topic_of(case)}"
+        )
+    answers = play(case, fork(base), NAMESPACE)
+    ours = normalized(case, answers, NAMESPACE, server)
+    assert_alike(case, ours, golden, f"Kubernetes {server} answered")

@@ -1,0 +1,36 @@
+"""The real servers of the conformance cases: one of each for the whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from fnop.interpreters.cluster import Cluster
+from tests.conformance.servers import Real, missing, prepared, started
+
+
+@pytest.fixture(scope="session")
+def base() -> Cluster:
+    """The simulated cluster that every case forks."""
+    return prepared()
+
+
+@pytest.fixture(scope="session")
+def real(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], Real]]:
+    """Start a real server of a version, or skip the test where there is none."""
+    found: dict[str, Real] = {}
+    with ExitStack() as stack:
+
+        def start(version: str) -> Real:
+            if (reason := missing(version)) is not None:
+                pytest.skip(reason)
+            if version not in found:
+                folder = tmp_path_factory.mktemp(f"server-{version}")
+                found[version] = stack.enter_context(started(version, folder))
+            return found[version]
+
+        yield start

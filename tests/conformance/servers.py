@@ -1,0 +1,91 @@
+"""The servers that cases are played on, prepared with the kinds that these need."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fnop.interpreters.cluster import Cluster
+from tests.cluster import crd_server, envtest
+from tests.cluster.envtest import ApiServer
+from tests.conformance.cases import CRDS, CRDS_136
+from tests.conformance.suite import Case, Simulated, normalized, play
+
+__all__ = ["NAMESPACE", "SERVERS", "Real", "fork", "missing", "prepared", "started"]
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAMESPACE = "case-space"  # of the simulated cluster
+SERVERS = ("1.20", "1.36")
+PATIENCE_SECONDS = 30.0
+
+
+def prepared() -> Cluster:
+    """A simulated cluster with the kinds and the namespace of the cases."""
+    server = Simulated()
+    for crd in (*CRDS, *CRDS_136):
+        status, found = server.raw("POST", DEFINITIONS, crd)
+        assert status == 201, found
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    assert server.raw("POST", "/api/v1/namespaces", body)[0] == 201
+    return server.cluster
+
+
+def fork(cluster: Cluster) -> Simulated:
+    """A server of one case's own."""
+    server = Simulated()
+    server.cluster = cluster
+    return server
+
+
+@dataclass
+class Real:
+    """A real server, and how cases get namespaces in it."""
+
+    version: str
+    api: ApiServer
+    names: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def namespace(self) -> str:
+        if self.version == "1.20":
+            return self.api.namespace()
+        return f"test-{os.getpid()}-{next(self.names)}"  # all exist there
+
+    def play(self, case: Case) -> tuple[list[tuple[int, Any]], list[Any]]:
+        """The answers to a case, and what they are normalized."""
+        namespace = self.namespace()
+        answers = play(case, self.api, namespace)
+        return answers, normalized(case, answers, namespace, self.version)
+
+
+def missing(version: str) -> str | None:
+    """Why that real server cannot be started here, or None."""
+    return envtest.missing() if version == "1.20" else crd_server.missing()
+
+
+@contextmanager
+def started(version: str, folder: Path) -> Iterator[Real]:
+    """Start a real server and install the kinds of the cases."""
+    running = envtest.running if version == "1.20" else crd_server.running
+    with running(folder) as api:
+        install(api, CRDS if version == "1.20" else (*CRDS, *CRDS_136))
+        yield Real(version, api)
+
+
+def install(api: ApiServer, crds: tuple[dict[str, Any], ...]) -> None:
+    for crd in crds:
+        status, body = api.raw("POST", DEFINITIONS, crd)
+        assert status == 201, body
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    for crd in crds:
+        spec = crd["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["served"])
+        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+        while api.raw("GET", path)[0] != 200:
+            assert time.monotonic() < deadline, f"{path} is not served"
+            time.sleep(0.05)
