@@ -221,6 +221,8 @@ BAD = {"reason": "BadRequest", "code": 400}
 # Answers whose texts come from a decoder: their words differ between versions.
 WORDLESS = ("status", "reason", "code")
 META = ("metadata",)
+# Cases of custom kinds alone, which a current server answers as 1.20 did.
+BOTH = ("1.20", "1.36")
 
 
 # ---------------------------------------------------------------------- cases
@@ -254,6 +256,7 @@ def discovery() -> Iterator[Case]:
                 },
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "unknown groups, versions and resources",
@@ -272,7 +275,9 @@ def discovery() -> Iterator[Case]:
         ),
     )
     yield Case(
-        "health", (get("/healthz"), get("/readyz"), get("/version", compare="code"))
+        "health",
+        (get("/healthz"), get("/readyz"), get("/version", compare="code")),
+        servers=BOTH,
     )
 
 
@@ -292,10 +297,12 @@ def creation() -> Iterator[Case]:
             get(FOOS + "/a", has={"spec.x": 1, "status": ABSENT}),
             post(FOOS, foo(), 409, has={"reason": "AlreadyExists"}),
         ),
+        servers=BOTH,
     )
     yield Case(
         "create without status subresource keeps status",
         (post(BARS, bar(status={"y": 1}), has={"status.y": 1}),),
+        servers=BOTH,
     )
     yield Case(
         "create a config map",
@@ -351,6 +358,7 @@ def creation() -> Iterator[Case]:
                 compare=WORDLESS,
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "what clients cannot set",
@@ -454,6 +462,7 @@ def creation() -> Iterator[Case]:
             delete(FOOS + "/a", query={"dryRun": "All"}, compare="code"),
             get(FOOS + "/a", has={"spec.x": 1}),
         ),
+        servers=BOTH,
     )
 
 
@@ -497,6 +506,7 @@ def updates() -> Iterator[Case]:
             put(FOOS + "/b", foo(), 400, has=BAD),
             put(FOOS + "/a", "$2"),
         ),
+        servers=BOTH,
     )
     yield Case(
         "unconditional put of built-in kinds",
@@ -547,6 +557,7 @@ def updates() -> Iterator[Case]:
                 compare=WORDLESS,
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "a write that changes nothing",
@@ -587,6 +598,7 @@ def updates() -> Iterator[Case]:
                 has={"metadata.generation": 2},
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "what a patch cannot change",
@@ -646,6 +658,7 @@ def updates() -> Iterator[Case]:
                 },
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "patches of what is not there",
@@ -705,6 +718,7 @@ def subresources() -> Iterator[Case]:
                 has={"status.w": 1, "spec.x": 5},
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "no status subresource",
@@ -824,6 +838,7 @@ def subresources() -> Iterator[Case]:
             ),
             get(FOOS + "/a/scale", code=404),
         ),
+        servers=BOTH,
     )
     yield Case(
         "scale of a deployment",
@@ -860,6 +875,7 @@ def patches() -> Iterator[Case]:
             ),
             merge(FOOS + "/a", [1], 400, old=(422, INVALID), has=BAD),
         ),
+        servers=BOTH,
     )
     yield Case(
         "JSON patch",
@@ -894,6 +910,7 @@ def patches() -> Iterator[Case]:
                 has={"status.y": 1},
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "JSON patch that replaces what is not there",
@@ -908,6 +925,7 @@ def patches() -> Iterator[Case]:
                 old=(200, {"spec.no": 1}),
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "JSON patch with an unknown operation",
@@ -921,6 +939,7 @@ def patches() -> Iterator[Case]:
                 old=(422, INVALID),
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "unknown patch types",
@@ -1040,6 +1059,7 @@ def deletions() -> Iterator[Case]:
             ),
             get(FOOS + "/a", code=404),
         ),
+        servers=BOTH,
     )
     yield Case(
         "a name is taken until its object is gone",
@@ -1050,6 +1070,7 @@ def deletions() -> Iterator[Case]:
             merge(FOOS + "/a", {"metadata": {"finalizers": None}}),
             post(FOOS, foo()),
         ),
+        servers=BOTH,
     )
     yield Case(
         "finalizers of built-in kinds",
@@ -1074,6 +1095,7 @@ def deletions() -> Iterator[Case]:
                 has={"status.y": 1},
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "preconditions",
@@ -1089,6 +1111,7 @@ def deletions() -> Iterator[Case]:
             delete(FOOS + "/a", {"propagationPolicy": "Bogus"}, 422, has=INVALID),
             delete(FOOS + "/a", {"preconditions": {"uid": "$0.metadata.uid"}}),
         ),
+        servers=BOTH,
     )
     yield Case(
         "delete a collection",
@@ -1361,6 +1384,7 @@ def lists() -> Iterator[Case]:
                 compare=WORDLESS,
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "field selectors",
@@ -1433,6 +1457,7 @@ def lists() -> Iterator[Case]:
                 compare=("items", "metadata.remainingItemCount", "kind"),
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "items of built-in lists do not repeat their type",
@@ -1478,6 +1503,7 @@ def watches() -> Iterator[Case]:
                 },
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "a watch with a label selector",
@@ -1503,6 +1529,7 @@ def watches() -> Iterator[Case]:
                 },
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "a watch without version begins with what is there",
@@ -1524,6 +1551,7 @@ def watches() -> Iterator[Case]:
                 has={"0.object.spec.x": 1, "1": ABSENT},
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "watches that are refused",
@@ -1531,6 +1559,7 @@ def watches() -> Iterator[Case]:
             get(FOOS, query={"watch": "true", "resourceVersion": "x"}, code=500),
             get("/apis/none.dev/v1/things", query={"watch": "true"}, code=404),
         ),
+        servers=BOTH,
     )
 
 
@@ -1570,6 +1599,7 @@ def schemas() -> Iterator[Case]:
                 VALS + "/a", {"spec": {"unknown": 1}}, has={"spec": {"size": 1, **full}}
             ),
         ),
+        servers=BOTH,
     )
     yield Case(
         "nulls",
@@ -1598,6 +1628,7 @@ def schemas() -> Iterator[Case]:
             ),
             post(VALS, {**val("g", size=1), "status": None}, has={"status": ABSENT}),
         ),
+        servers=BOTH,
     )
     yield Case(
         "numbers",
@@ -1610,6 +1641,7 @@ def schemas() -> Iterator[Case]:
             post(VALS, val("b", size=1.5), 422, has=INVALID, compare=WORDLESS),
             post(FOOS, foo(spec={"x": 1.0, "y": [2.0], "z": 1e3}), has={"spec.x": 1}),
         ),
+        servers=BOTH,
     )
     yield Case(
         "types",
@@ -1628,6 +1660,7 @@ def schemas() -> Iterator[Case]:
                 val(size=1, flag="true"),
             )
         ),
+        servers=BOTH,
     )
     yield Case(
         "required fields and rules",
@@ -1643,6 +1676,7 @@ def schemas() -> Iterator[Case]:
                 val(size=1, one={"a": 1, "b": 2}),
             )
         ),
+        servers=BOTH,
     )
     yield Case(
         "rules that are put into other words today",
@@ -1660,6 +1694,7 @@ def schemas() -> Iterator[Case]:
                 val(size=11, name="A"),
             )
         ),
+        servers=BOTH,
     )
     yield Case(
         "embedded resources",
@@ -1683,6 +1718,7 @@ def schemas() -> Iterator[Case]:
             post(VALS, val("p", size=1, port="http"), has={"spec.port": "http"}),
             post(VALS, val("q", size=1, port=80), has={"spec.port": 80}),
         ),
+        servers=BOTH,
     )
     yield Case(
         "the schema of status",
@@ -1705,6 +1741,7 @@ def schemas() -> Iterator[Case]:
             ),
             merge(VALS + "/a", {"spec": {"size": 99}}, 422, has=INVALID),
         ),
+        servers=BOTH,
     )
 
 
@@ -1762,6 +1799,7 @@ def definitions() -> Iterator[Case]:
                 compare=WORDLESS,
             ),
         ),
+        servers=BOTH,
     )
     body = crd("Late", version("v1", OPEN))
     path = DEFINITIONS + "/lates.conf.dev"
@@ -1825,6 +1863,7 @@ def definitions() -> Iterator[Case]:
             post(TWICE_2, made("conf.dev/v2", "Twice", "b", None, {})),
             delete(TWICE_2 + "/b"),
         ),
+        servers=BOTH,
     )
     yield Case(
         "cluster-scoped custom kinds",
@@ -1838,6 +1877,7 @@ def definitions() -> Iterator[Case]:
             get("/apis/conf.dev/v1/namespaces/{ns}/wides", code=404),
             delete(WIDES + "/{ns}"),
         ),
+        servers=BOTH,
     )
 
 
