@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 .venv/ready: pyproject.toml
 	@echo "setting up .venv (once; about a minute)" >&2
@@ -29,8 +29,14 @@ types: .venv/ready ## mypy --strict
 	@# Each example is a module named example: one run for each.
 	@for file in examples/*/example.py; do $(BIN)/mypy $$file || exit 1; done
 
+transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
+	$(BIN)/python -m tests.conformance.record
+
+differential: .venv/ready ## random requests: simulated against real (SEQUENCES=2000)
+	FNOP_SEQUENCES=$${SEQUENCES:-2000} $(BIN)/python -m pytest -q -s tests/conformance/test_differential.py
+
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-.PHONY: help demo test lint types bench
+.PHONY: help demo test lint types transcripts differential bench
