@@ -74,6 +74,10 @@ class Kind:
     selectable: tuple[str, ...] = ()
     # The warning that every answer in this version carries ("": not deprecated).
     deprecation: str = ""
+    # What others derive from a kind and keep with it (its shape, for one).
+    memo: dict[str, Any] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
     # As objects name it; and the key under which all versions are stored together.
     api_version: str = field(init=False)
     resource: tuple[str, str] = field(init=False)
