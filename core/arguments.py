@@ -14,7 +14,7 @@ from fnop.core.objects import Body, Meta, View
 from fnop.core.registry import Handler
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
-from fnop.core.writers import LogWriter, PatchWriter
+from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Log
 from fnop.effects.values import ReadOnlyDict, read_only
 
@@ -45,11 +45,12 @@ class Situation:
 class Writers:
     """The collecting arguments of one drive."""
 
-    __slots__ = ("lines", "patch")
+    __slots__ = ("lines", "patch", "stopped")
 
     def __init__(self) -> None:
         self.lines: list[Log] = []
         self.patch = PatchWriter()
+        self.stopped = Stopped()
 
 
 def _body(situation: Situation) -> Body:
@@ -101,6 +102,7 @@ _PROVIDERS: dict[str, _Provider] = {
     "diff": lambda s, _: diff(_old(s), _new(s)),
     "type": lambda s, _: s.reason,
     "event": lambda s, _: _event(s),
+    "stopped": lambda _, writers: writers.stopped,
 }
 
 # Passed to `**kwargs`; what only some handlers observe is for those that name it.
@@ -108,7 +110,9 @@ _REST = frozenset(_PROVIDERS) - {"old", "diff"}
 _WITHOUT_OBJECT = frozenset(
     ("logger", "memo", "param", "retry", "started", "runtime", "now")
 ) | {"settings", "activity"}
-_NO_FILTER = frozenset(("logger", "patch", "param", "retry", "started", "runtime"))
+_NO_FILTER = frozenset(
+    ("logger", "patch", "param", "retry", "started", "runtime", "stopped")
+)
 
 
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:

@@ -60,11 +60,15 @@ _EFFECTS = get_args(Effect)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One answer: to which effect (by digest), what, and at what wall time."""
+    """One answer: to which effect (by digest), what, and at what wall time.
+
+    `stopped` is why a daemon is to stop, as it was known at that time.
+    """
 
     digest: str
     outcome: Outcome
     wall: float
+    stopped: str = ""
 
 
 Journal = tuple[Entry, ...]
@@ -134,6 +138,8 @@ class _Drive:
 
     def answer(self, effect: Effect, entry: Entry) -> Any:
         """Hand an answer to the conversation that asked with `effect`."""
+        if entry.stopped:
+            self.writers.stopped.reason = entry.stopped
         found = _answer_of(effect, entry)
         if isinstance(found, Exception):
             return self.go(lambda: self.conversation.throw(found))

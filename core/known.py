@@ -13,12 +13,12 @@ from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.objects import Body
-from fnop.core.progress import Failure, Progress
+from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
 from fnop.effects import Again, Effect, Patch
 from fnop.effects.values import ReadOnlyDict
 
-__all__ = ["Cycle", "Echo", "Invocation", "Known", "Sighting", "Work"]
+__all__ = ["Cycle", "Echo", "Invocation", "Known", "Sighting", "Standing", "Work"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,9 @@ class Invocation:
     failure: Failure | None = None
     children: int = 0
     deadline: float | None = None
+    # Why a daemon was told to stop, and until when it may go on.
+    stopped: str = ""
+    patience: float | None = None
 
     @property
     def handler(self) -> Handler:
@@ -67,6 +70,7 @@ class Invocation:
                 self.wake,
                 self.errand.due if self.errand else None,
                 self.deadline,
+                self.patience,
             )
             if moment is not None
         ]
@@ -91,6 +95,20 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How a daemon or timer of an object stands between its runs.
+
+    Monotonic seconds: `start` is before when it does not begin, `began` when the last
+    run did.  `over` tells that it will not begin again.
+    """
+
+    start: float | None
+    began: float | None = None
+    over: bool = False
+    progress: Progress = FRESH
+
+
+@dataclass(frozen=True, slots=True)
 class Sighting:
     """A watch event that a spy has not looked at yet."""
 
@@ -110,6 +128,7 @@ class Work:
     cycle: Cycle | None = None
     running: tuple[Invocation, ...] = ()
     spying: tuple[Invocation, ...] = ()
+    tending: tuple[Invocation, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     progress: Mapping[str, Progress] = field(default_factory=dict)
     patches: tuple[tuple[str, Patch], ...] = ()
@@ -117,6 +136,11 @@ class Work:
     writing: Writing | None = None
     outstanding: frozenset[int] = frozenset()
     outstanding_until: float = 0.0
+
+    @property
+    def invocations(self) -> tuple[Invocation, ...]:
+        """All that is under way: of spies, of daemons and timers, of a change."""
+        return (*self.spying, *self.tending, *self.running)
 
     @property
     def is_over(self) -> bool:
@@ -173,3 +197,6 @@ class Known:
     unsaved_until: float = 0.0
     unsaved_tries: int = 0
     complaints: tuple[str, ...] = ()
+    # Of daemons and timers, by handler id; and when the object last changed.
+    background: Mapping[str, Standing] = field(default_factory=dict)
+    changed: float = 0.0

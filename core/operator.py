@@ -11,6 +11,7 @@ makes the moves that `reconcile` (fnop.core.reconcile) decides on.
 
 from __future__ import annotations
 
+from fnop.core.attempts import answer_errand
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command
 from fnop.core.evolve import replace
@@ -27,7 +28,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.known import Cycle, Known, Work
-from fnop.core.lanes import answer_errand, guarded, serve
+from fnop.core.lanes import guarded, serve
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
@@ -48,7 +49,7 @@ from fnop.core.watcher import Phase as StreamPhase
 from fnop.core.writing import answer_echo, answer_write
 from fnop.effects.outcomes import Outcome
 
-__all__ = ["NEW", "State", "is_settled", "step"]
+__all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
 # How long a stopping operator waits for what is under way.
 STOP_SECONDS = 10.0
@@ -86,6 +87,30 @@ def is_settled(state: State) -> bool:
         and state.discovery is None
         and all(each.phase is StreamPhase.WATCHING for each in state.followed.values())
     )
+
+
+def background_horizon(state: State) -> float | None:
+    """When all daemons and timers have had a turn, where nothing else is under way.
+
+    The latest of their next moments (R36), or None where a change is being handled,
+    a request is pending, or nothing at all is to come.
+    """
+    if state.pending or state.phase is not Phase.SERVING:
+        return None
+    moments: list[float] = []
+    for key, (due, _) in state.queue.due.items():
+        known = state.objects.get(key)
+        work = known.work if known is not None else None
+        if known is None or not known.background or not _only_tends(work):
+            return None
+        moments.append(due)
+        moments += (each.wake for each in work.tending if each.wake) if work else ()
+        moments += (each.start for each in known.background.values() if each.start)
+    return max(moments, default=None)
+
+
+def _only_tends(work: Work | None) -> bool:
+    return work is None or replace(work, tending=()).is_over
 
 
 # -------------------------------------------------------------------- fold

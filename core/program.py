@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnop.core.diff import Path
 from fnop.core.invocation import LiveCache
 from fnop.core.last_seen import Observation
-from fnop.core.registry import CHANGES, Handler, Role
+from fnop.core.registry import BACKGROUND, CHANGES, Handler, Role
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 
@@ -29,6 +29,15 @@ class Kind:
     observation: Observation
     deleters: tuple[Handler, ...]
     remembers: bool
+    background: tuple[Handler, ...] = ()
+
+    @property
+    def waits_for_idleness(self) -> bool:
+        """Whether it matters when an object last changed."""
+        return any(
+            each.schedule is not None and each.schedule.idle is not None
+            for each in self.background
+        )
 
 
 def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
@@ -56,6 +65,7 @@ def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
             each for each in changes if each.role is Role.DELETE and not each.optional
         ),
         any(each.role is not Role.DELETE for each in changes),
+        tuple(each for each in handlers if each.role in BACKGROUND),
     )
 
 

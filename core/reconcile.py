@@ -12,22 +12,29 @@ is what its own view was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.background import (
+    Dismiss,
+    Engage,
+    Halt,
+    Tend,
+    background_due,
+    background_move,
+    holds_object,
+)
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.evolve import replace
-from fnop.core.filters import Sight
 from fnop.core.finalizers import Duty, finalizer_duty
 from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
-from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see, value_at
+from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
 from fnop.core.registry import Handler, Role
-from fnop.core.settings import Settings
+from fnop.core.selection import Moment, passes, prematches
 from fnop.effects.values import digest
 
 __all__ = [
@@ -117,22 +124,22 @@ class Forget:
     """The object is gone, and nothing is under way: drop its record."""
 
 
-Move = Rest | GoOn | Spy | Begin | Cancel | Expire | Write | Settle | Look | Forget
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What a decision depends on beside the object itself.
-
-    `failed` collects the handlers whose filters raise: they are left out.
-    """
-
-    kind: Kind
-    settings: Settings
-    now: Now
-    seed: str
-    stopping: bool
-    failed: list[tuple[Handler, Exception]] = field(default_factory=list)
+Move = (
+    Rest
+    | GoOn
+    | Spy
+    | Engage
+    | Tend
+    | Halt
+    | Dismiss
+    | Begin
+    | Cancel
+    | Expire
+    | Write
+    | Settle
+    | Look
+    | Forget
+)
 
 
 _IDLE = Work()
@@ -144,29 +151,40 @@ def reconcile(at: Moment, known: Known) -> Move:
     Filters are the author's code: what they raise escalates to the caller.
     """
     work = known.work or _IDLE
-    for each in (*work.spying, *work.running):
+    move: Move | None = _going_on(at, work)
+    if move is None and at.kind.background:
+        move = background_move(at, known, work)
+    if move is not None:
+        return move
+    if work.running and _is_unwanted(at, known, work):
+        return Cancel()
+    if known.gone:
+        others = (*work.spying, *work.tending)
+        return Rest(first_due(others)) if others else Forget()
+    if known.vanished and known.echo is not None:
+        return _await_echo(at, known.echo) or Rest(
+            _earlier(_waking(at, known, work), known.echo.due)
+        )
+    return _own_lane(at, known, work)
+
+
+def _going_on(at: Moment, work: Work) -> GoOn | Spy | Expire | None:
+    """What is under way and waits for nothing any more."""
+    for each in work.invocations:
         if each.ready:
             return GoOn(each)
     busy = {each.handler.id for each in work.spying}
     for sighting in work.sightings:
         if sighting.handler.id not in busy and not at.stopping:
             return Spy(sighting)
-    for each in (*work.spying, *work.running):
+    for each in work.invocations:
         if each.wake is not None and each.wake <= at.now.mono:
             return GoOn(each)
         if each.errand and _is_due(each.errand.due, at):
             return GoOn(each)
         if _is_due(each.deadline, at):
             return Expire(each)
-    if work.running and _is_unwanted(at, known, work):
-        return Cancel()
-    if known.gone:
-        return Rest(first_due(work.spying)) if work.spying else Forget()
-    if known.vanished and known.echo is not None:
-        return _await_echo(at, known.echo) or Rest(
-            _earlier(first_due(work.spying), known.echo.due)
-        )
-    return _own_lane(at, known, work)
+    return None
 
 
 def _is_due(moment: float | None, at: Moment) -> bool:
@@ -185,8 +203,16 @@ def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
     return known.body.is_deleting and reason is not Reason.DELETE
 
 
+def _waking(at: Moment, known: Known, work: Work) -> float | None:
+    """When something is due that waits for no write of the object."""
+    waking = first_due(work.invocations)
+    if not at.kind.background:
+        return waking
+    return _earlier(waking, background_due(at, known, work))
+
+
 def _own_lane(at: Moment, known: Known, work: Work) -> Move:
-    waking = first_due((*work.spying, *work.running))
+    waking = _waking(at, known, work)
     if work.writing is not None:
         if _is_due(work.writing.due, at):
             return Write(work.writing)
@@ -221,15 +247,13 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
     """The change lane: detect, hold, handle, record."""
     if work.cycle is not None and _goes_on(known, work, work.cycle):
         return _handle(at, known, work, work.cycle)
-    if not at.kind.changes:
-        return _flush(work)
-    seen = see(known.body, at.kind.observation)
-    cause = _cause(at, known, seen)
     duty = _duty(at, known)
     if duty is not Duty.NONE and not at.stopping:
         return Write(Writing(finalizer=duty.value))
     if not _concerns(at, known):
         return _flush(work)
+    seen = see(known.body, at.kind.observation)
+    cause = _cause(at, known, seen)
     if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
     selected = _selected(at, known, cause, seen)
@@ -291,7 +315,8 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 def _duty(at: Moment, known: Known) -> Duty:
     return finalizer_duty(
-        needed=any(_prematches(at, known, each) for each in at.kind.deleters),
+        needed=any(prematches(at, known, each) for each in at.kind.deleters)
+        or holds_object(at, known),
         present=at.settings.marker in known.body.finalizers,
         deleting=known.body.is_deleting,
     )
@@ -299,44 +324,7 @@ def _duty(at: Moment, known: Known) -> Duty:
 
 def _concerns(at: Moment, known: Known) -> bool:
     """Whether any handler is for this object at all: others stay untouched."""
-    return any(_prematches(at, known, each) for each in at.kind.changes)
-
-
-def _prematches(at: Moment, known: Known, handler: Handler) -> bool:
-    return handler.filters.is_trivial or _passes(at, known, handler, changed=False)
-
-
-def _passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool:
-    """Whether a handler's filters pass; one whose filters raise is left out.
-
-    But a deletion handler must not be skipped: then nothing is decided at all.
-    """
-    sight = _sight(at, known, handler)
-    try:
-        return handler.filters.prematch(sight) and (
-            not changed or handler.filters.change_fits(sight)
-        )
-    except Exception as problem:
-        if handler in at.kind.deleters:
-            raise
-        if all(each is not handler for each, _ in at.failed):
-            at.failed.append((handler, problem))
-        return False
-
-
-def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
-    body, field = known.body, handler.field
-    situation = Situation(
-        handler, at.settings, at.now, at.kind.resource, body, None, known.stored.seen
-    )
-    return Sight(
-        body.mapping("labels"),
-        body.mapping("annotations"),
-        body.at(field) if field else None,
-        value_at(known.stored.seen, field) if field else None,
-        True,
-        lambda wants, rest: filter_arguments(situation, wants, rest),
-    )
+    return any(prematches(at, known, each) for each in at.kind.changes)
 
 
 def _selected(
@@ -350,7 +338,7 @@ def _selected(
                 found[each.id] = each
                 continue
             changed = each.role in (Role.UPDATE, Role.FIELD)
-            if _passes(at, known, each, changed=changed):
+            if passes(at, known, each, changed=changed):
                 found[each.id] = each
     return tuple(found.values())
 
@@ -485,6 +473,8 @@ def _record_deletion(
 ) -> Move:
     """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
     if ended:
+        if any(each.handler.finalizer for each in work.tending):
+            return Rest(due)  # a daemon has yet to end
         outlives = len(known.body.finalizers) > 1
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))

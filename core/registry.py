@@ -19,8 +19,22 @@ from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.filters import Callback, Filters, Presence
 from fnop.core.resources import Selector
+from fnop.core.schedule import Schedule, checked_cron
 
-__all__ = ["Form", "Handler", "Registry", "Role", "Signature", "default_registry", "on"]
+__all__ = [
+    "ACTIVITIES",
+    "BACKGROUND",
+    "CHANGES",
+    "Form",
+    "Handler",
+    "Registry",
+    "Role",
+    "Signature",
+    "daemon",
+    "default_registry",
+    "on",
+    "timer",
+]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
@@ -36,10 +50,13 @@ class Role(Enum):
     RESUME = "resume"
     FIELD = "field"
     EVENT = "event"
+    DAEMON = "daemon"
+    TIMER = "timer"
 
 
 ACTIVITIES = frozenset((Role.STARTUP, Role.CLEANUP))
 CHANGES = frozenset((Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD))
+BACKGROUND = frozenset((Role.DAEMON, Role.TIMER))
 
 _COMMON = {"logger", "memo", "param", "retry", "started", "runtime", "now"}
 _OBJECT = _COMMON | {
@@ -64,6 +81,8 @@ def kwargs_of(role: Role) -> frozenset[str]:
         return frozenset(_COMMON | {"settings", "activity"})
     if role is Role.EVENT:
         return frozenset(_OBJECT | {"type", "event"})
+    if role in BACKGROUND:
+        return frozenset(_OBJECT | {"stopped"})
     return frozenset(_CHANGE)
 
 
@@ -149,6 +168,10 @@ class Handler:
     param: Any = None
     optional: bool = False
     deleted: bool = False
+    schedule: Schedule | None = None
+    finalizer: bool = False
+    cancellation_backoff: float | None = None
+    cancellation_timeout: float | None = None
 
     @property
     def field(self) -> Path:
@@ -256,6 +279,15 @@ _SELECTORS = ("group", "version", "kind", "plural", "singular", "shortcut")
 _GENERAL = frozenset(("id", "param", "registry"))
 _RETRYING = frozenset(("errors", "timeout", "retries", "backoff"))
 _FILTERING = frozenset(("labels", "annotations", "when", "field", "value"))
+_STOPPING = frozenset(
+    (
+        "initial_delay",
+        "finalizer",
+        "cancellation_backoff",
+        "cancellation_timeout",
+        "cancellation_polling",
+    )
+)
 _OPTIONS: dict[Role, frozenset[str]] = {
     Role.STARTUP: _GENERAL | _RETRYING,
     Role.CLEANUP: _GENERAL | _RETRYING,
@@ -265,7 +297,23 @@ _OPTIONS: dict[Role, frozenset[str]] = {
     Role.FIELD: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
     Role.DELETE: _GENERAL | _RETRYING | _FILTERING | {"optional"},
     Role.EVENT: _GENERAL | _FILTERING,
+    Role.DAEMON: _GENERAL | _RETRYING | _FILTERING | _STOPPING,
+    Role.TIMER: _GENERAL
+    | _RETRYING
+    | _FILTERING
+    | _STOPPING
+    | {"interval", "sharp", "idle", "cron"},
 }
+_DURATIONS = (
+    "timeout",
+    "backoff",
+    "retries",
+    "interval",
+    "idle",
+    "cancellation_backoff",
+    "cancellation_timeout",
+    "cancellation_polling",
+)
 
 
 def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
@@ -275,11 +323,9 @@ def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
             near = difflib.get_close_matches(name, known - {"registry"}, n=1)
             hint = f"did you mean {near[0]}=?" if near else f"it takes {_listed(known)}"
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
-    for name in ("timeout", "backoff", "retries"):
+    for name in _DURATIONS:
         value = options.get(name)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0
-        ):
+        if value is not None and not _is_duration(value):
             raise RegistrationError(f"{label}: {name}= must be a number, zero or more")
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
         raise RegistrationError(
@@ -307,8 +353,40 @@ def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
     return ErrorsMode.IGNORED if role is Role.EVENT else ErrorsMode.TEMPORARY
 
 
+def _label(role: Role) -> str:
+    return f"@fnop.{'' if role in BACKGROUND else 'on.'}{role.value}"
+
+
+def _schedule(role: Role, options: dict[str, Any], label: str) -> Schedule | None:
+    if role not in BACKGROUND:
+        return None
+    delay = options.get("initial_delay")
+    if callable(delay):
+        delay = Callback.of(delay, takes_value=False)
+    elif delay is not None and not _is_duration(delay):
+        raise RegistrationError(
+            f"{label}: initial_delay= must be a number of seconds, or a function"
+        )
+    cron, interval = options.get("cron"), options.get("interval")
+    if cron is not None and interval is not None:
+        raise RegistrationError(f"{label}: use either interval= or cron=, not both")
+    if options.get("sharp") and interval is None:
+        raise RegistrationError(f"{label}: sharp= needs interval=")
+    try:
+        cron = None if cron is None else checked_cron(cron)
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+    sharp = bool(options.get("sharp"))
+    return Schedule(interval, sharp, options.get("idle"), cron, delay or 0.0)
+
+
+def _is_duration(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and value >= 0
+
+
 def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
-    label = f"@fnop.on.{role.value}"
+    label = _label(role)
     _check_options(options, role, label)
     if role is Role.FIELD and not options.get("field"):
         raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
@@ -316,6 +394,7 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
     if role in ACTIVITIES and words:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
     filters = _filters(options, label)
+    schedule = _schedule(role, options, label)
 
     def decorate(fn: Fn) -> Fn:
         own_id = _id_of(fn, options.get("id"))
@@ -335,6 +414,11 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
             options.get("param"),
             bool(options.get("optional")),
             bool(options.get("deleted")),
+            schedule,
+            # A timer needs nothing to be done at the end; a daemon is to be told.
+            bool(options.get("finalizer", role is Role.DAEMON)),
+            options.get("cancellation_backoff"),
+            options.get("cancellation_timeout"),
         )
         (options.get("registry") or default_registry).add(handler)
         return fn
@@ -353,6 +437,8 @@ class _On:
     resume = staticmethod(functools.partial(_declare, Role.RESUME))
     field = staticmethod(functools.partial(_declare, Role.FIELD))
     event = staticmethod(functools.partial(_declare, Role.EVENT))
+    daemon = staticmethod(functools.partial(_declare, Role.DAEMON))
+    timer = staticmethod(functools.partial(_declare, Role.TIMER))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -362,3 +448,5 @@ class _On:
 
 
 on = _On()
+daemon = on.daemon
+timer = on.timer

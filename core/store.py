@@ -7,17 +7,18 @@ a state from before an own write never replaces the state after it (R24).
 from __future__ import annotations
 
 from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.attempts import let_go
 from fnop.core.evolve import replace
 from fnop.core.filters import Sight
 from fnop.core.fusion import stored_text
 from fnop.core.known import Known, Sighting, Work
-from fnop.core.lanes import let_go
-from fnop.core.last_seen import Stored, Unreadable, read_stored, see
+from fnop.core.last_seen import Stored, Unreadable, essence_of, read_stored, see
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
+from fnop.effects.values import same_json
 
 __all__ = ["observe"]
 
@@ -31,13 +32,13 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     """Put what was seen of an object into the store; its key is due."""
     if turn.phase is not Phase.SERVING:
         return
-    known = turn.known(key)
+    known = was = turn.known(key)
     before: Work | None = None
     if known is not None and known.body.uid != body.uid:
         if type == "DELETED":
             return  # of an object that has been replaced already
         before = _replaced(turn, key, known)
-        known = None
+        known = was = None
     if known is None:
         if type == "DELETED":
             return
@@ -50,6 +51,8 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     kind = turn.kinds[key.resource]
     if kind.spies:
         known = _sighted(turn, key, known, kind, type, body)
+    if kind.waits_for_idleness and _has_changed(was, body):
+        known = replace(known, changed=turn.now.mono)
     turn.put(key, known)
     turn.due(key)
 
@@ -107,6 +110,11 @@ def _refreshed(
     ):
         return replace(known, body=body, vanished=False, echo=None, shown=versions)
     return replace(known, shown=versions)
+
+
+def _has_changed(was: Known | None, body: Body) -> bool:
+    """Whether it is new, or not what it was but for its status."""
+    return was is None or not same_json(essence_of(was.body), essence_of(body))
 
 
 def _sighted(

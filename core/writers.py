@@ -10,7 +10,34 @@ from typing import Any
 
 from fnop.effects import Log, Patch, Witness
 
-__all__ = ["LogWriter", "PatchWriter"]
+__all__ = ["LogWriter", "PatchWriter", "Stopped"]
+
+
+class Stopped:
+    """Whether a daemon is to stop: false until it is told so, and then with a reason.
+
+    >>> bool(Stopped())
+    False
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
+
+    def is_set(self) -> bool:
+        """The same, by the name that events of threads and tasks have for it."""
+        return bool(self.reason)
+
+    def __getattr__(self, name: str) -> Any:
+        hint = "; await fnop.sleep(...), which is cut short" if name == "wait" else ""
+        raise AttributeError(f"stopped has no attribute {name!r}{hint}")
+
+    def __repr__(self) -> str:
+        return f"<stopped: {self.reason or 'no'}>"
 
 
 class _Nest(dict[str, Any]):

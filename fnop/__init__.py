@@ -25,7 +25,12 @@ from fnop.core.errors import (
 from fnop.core.filters import ABSENT as ABSENT, PRESENT as PRESENT
 from fnop.core.objects import View as View
 from fnop.core.ownership import owned as owned
-from fnop.core.registry import Registry as Registry, on as on
+from fnop.core.registry import (
+    Registry as Registry,
+    daemon as daemon,
+    on as on,
+    timer as timer,
+)
 from fnop.core.settings import Settings as Settings
 from fnop.effects.builders import (
     adopt as adopt,

@@ -36,7 +36,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.objects import Body
-from fnop.core.operator import is_settled
+from fnop.core.operator import background_horizon, is_settled
 from fnop.core.program import Program
 from fnop.effects import Answer, Call, Outcome, Random, Refused
 from fnop.interpreters import cluster as simulated
@@ -60,6 +60,28 @@ HORIZON_SECONDS = 7 * 24 * 3600.0
 STEPS_MAX = 1_000_000
 
 Model = Callable[..., Any]
+
+
+class Calm:
+    """Whether daemons and timers, which never end, have come to change nothing (R36).
+
+    The cluster is as it was when the last of them was yet to have its turn.
+    """
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.until: float | None = None
+
+    def lasts(self, run: SimulatedRun) -> bool:
+        """Whether all have had a turn since the last look, and nothing was written."""
+        if self.until is not None and run.clock.elapsed < self.until:
+            return False
+        horizon = background_horizon(run.machine.state)
+        if horizon is None:
+            return False
+        calm = self.until is not None and self.version == run.cluster.version
+        self.version, self.until = run.cluster.version, horizon
+        return calm
 
 
 class SimulatedRun:
@@ -135,7 +157,10 @@ class SimulatedRun:
         """
         begin = self.clock.elapsed
         end = begin + (HORIZON_SECONDS if seconds is None else seconds)
+        calm = Calm()
         for _ in range(STEPS_MAX):
+            if seconds is None and not self._inbox and calm.lasts(self):
+                return True
             if not self.advance(end):
                 return self.exit is not None or is_settled(self.machine.state)
         return False

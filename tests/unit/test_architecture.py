@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What each room may import, beyond itself.
 ALLOWED = {
     "effects": {"orjson", "pyrsistent"},
-    "core": {"fnop.effects", "orjson", "pyrsistent", "returns"},
+    "core": {"cronsim", "fnop.effects", "orjson", "pyrsistent", "returns"},
     "interpreters": {
         "fnop.core",
         "fnop.effects",

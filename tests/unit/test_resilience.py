@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import lanes
+from fnop.core import attempts
 from fnop.core.commands import Perform
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
@@ -81,14 +81,14 @@ def test_what_nobody_foresaw_hurts_its_object_for_a_while(
     def create() -> dict[str, int]:
         return {"x": 1}
 
-    fine, failures = lanes._run_plan, [KeyError("unforeseen")]
+    fine, failures = attempts._run_plan, [KeyError("unforeseen")]
 
     def fails_once(*arguments: Any) -> Any:
         if failures:
             raise failures.pop()
         return fine(*arguments)
 
-    monkeypatch.setattr(lanes, "_run_plan", fails_once)
+    monkeypatch.setattr(attempts, "_run_plan", fails_once)
     story = Story(registry, [example()])
     story.settle(seconds=3600)
     assert any("begun anew" in line for line in story.said_at("error"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import lanes
+from fnop.core import attempts
 from fnop.core.inputs import Answered, StreamEnded
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
@@ -914,7 +914,7 @@ def test_r31_a_namesake_made_in_the_gap_is_another_object(
 def test_r12_a_conversation_that_grows_without_end_begins_anew(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "JOURNAL_ENTRIES_MAX", 10)
+    monkeypatch.setattr(attempts, "JOURNAL_ENTRIES_MAX", 10)
 
     @fnop.on.create(KIND, registry=registry, id="create")
     async def create() -> None:

@@ -1,0 +1,466 @@
+"""One attempt of a handler: driving it, performing its effects, judging its end.
+
+An attempt is an `Invocation`.  It goes on until it waits for something; when its
+function has ended and its plan is done, it is judged, and what it wants written is
+kept for the object's next write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core import invocation as driving
+from fnop.core.background import rested, with_standing
+from fnop.core.errands import Errand, proceed
+from fnop.core.evolve import replace
+from fnop.core.known import Invocation, Known, Standing, Work
+from fnop.core.objects import Body, Key
+from fnop.core.performing import is_own, perform, send, tell
+from fnop.core.progress import (
+    Failure,
+    Judgement,
+    Progress,
+    judge_again,
+    succeeded,
+)
+from fnop.core.registry import ACTIVITIES, BACKGROUND, Role
+from fnop.core.turn import Ticket, Turn
+from fnop.core.writing import shown, vanished
+from fnop.effects import (
+    Again,
+    Answer,
+    Applied,
+    Delete,
+    Effect,
+    Get,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Return,
+)
+from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
+from fnop.effects.values import canonical
+from fnop.effects.wire import digest_of, to_wire
+
+__all__ = [
+    "answer_errand",
+    "expire",
+    "go_on",
+    "keep",
+    "left",
+    "let_go",
+    "report",
+    "stop",
+    "store",
+]
+
+# A conversation remembers every answer (R12).
+JOURNAL_ENTRIES_MAX = 2_000
+JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# How long a cancelled conversation's request is waited for.
+OUTSTANDING_SECONDS = 60.0
+
+
+def left(
+    invocations: tuple[Invocation, ...], ended: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(each for each in invocations if each.serial != ended.serial)
+
+
+def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
+    """Put the record back; at the end of a cycle its work is dropped."""
+    if ends:
+        work = replace(known.work or Work(), cycle=None, progress={})
+        known = replace(known, work=work, initial=False)
+    if known.work is not None and known.work.is_over:
+        known = replace(known, work=None)
+    turn.put(key, known)
+
+
+def let_go(turn: Turn, key: Key, known: Known) -> None:
+    """Drop the conversations about an object that is not there any more."""
+    work = known.work or Work()
+    for each in (*work.running, *work.tending):
+        turn.program.live.drop(_live_key(key, each))
+
+
+def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
+    return (*key, invocation.serial)
+
+
+def go_on(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Advance one invocation as far as it can go now."""
+    errand = invocation.errand
+    if errand is not None and not invocation.ready:
+        store(turn, key, known, send(turn, key, invocation, errand))
+        return
+    if invocation.wake is not None:
+        invocation = _woken(turn, known, invocation)
+    if invocation.plan is None:
+        known, invocation = _drive(turn, key, known, invocation)
+    _follow(turn, key, known, invocation)
+
+
+def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Go through the plan of an ended function; at its end the attempt is over."""
+    known, invocation = _run_plan(turn, key, known, invocation)
+    if invocation.plan == ():
+        _finish(turn, key, known, invocation)
+    else:
+        store(turn, key, known, invocation)
+
+
+def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    work = known.work or Work()
+    work = replace(
+        work,
+        running=_put(work.running, invocation),
+        spying=_put(work.spying, invocation),
+        tending=_put(work.tending, invocation),
+    )
+    turn.put(key, replace(known, work=work))
+
+
+def _put(
+    invocations: tuple[Invocation, ...], changed: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(
+        changed if each.serial == changed.serial else each for each in invocations
+    )
+
+
+def _woken(turn: Turn, known: Known, invocation: Invocation) -> Invocation:
+    """A sleep is over: a conversation gets the object as it is now."""
+    invocation = replace(invocation, wake=None, ready=True)
+    if invocation.plan is not None:
+        return replace(invocation, plan=invocation.plan[1:])
+    data = None if invocation.situation.body is None else known.body.data
+    return _journaled(turn, invocation, Applied(data))
+
+
+def _journaled(turn: Turn, invocation: Invocation, outcome: Outcome) -> Invocation:
+    """The conversation with an answer, ready to go on."""
+    assert invocation.asked is not None
+    entry = driving.Entry(
+        digest_of(invocation.asked), outcome, turn.now.wall, invocation.stopped
+    )
+    return replace(
+        invocation,
+        journal=(*invocation.journal, entry),
+        length=invocation.length + len(canonical(to_wire(outcome))),
+        ready=True,
+        errand=None,
+        asked=None,
+    )
+
+
+def _drive(
+    turn: Turn, key: Key, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Call the author's code once: to its next effect, or to its end."""
+    if (
+        len(invocation.journal) > JOURNAL_ENTRIES_MAX
+        or invocation.length > JOURNAL_BYTES_MAX
+    ):
+        return known, _outgrown(turn, key, invocation)
+    turn.drives += 1
+    found = driving.advance(
+        invocation.situation,
+        invocation.journal,
+        turn.program.live,
+        _live_key(key, invocation),
+    )
+    tell(turn, key, invocation, found.lines)
+    if found.asks is not None:
+        return _ask(turn, key, known, invocation, found.asks)
+    end = found.end
+    assert end is not None
+    patches = (end.patch,) if end.patch else ()
+    return known, replace(
+        invocation, ready=False, plan=end.plan, patches=patches, failure=end.failure
+    )
+
+
+def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
+    """A conversation cannot remember for ever: it starts again (R12)."""
+    driving.cancel(
+        invocation.situation,
+        invocation.journal,
+        turn.program.live,
+        _live_key(key, invocation),
+    )
+    return replace(
+        invocation,
+        plan=(),
+        again=Again(1.0, "the conversation has grown too long to be remembered"),
+    )
+
+
+# ----------------------------------------------------------------- effects
+
+
+def _ask(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation]:
+    """A conversation awaits an effect."""
+    invocation = replace(invocation, asked=effect, ready=False)
+    known, invocation, outcome = perform(turn, key, known, invocation, effect)
+    if outcome is not None:
+        invocation = _journaled(turn, invocation, outcome)
+    return known, invocation
+
+
+def _run_plan(
+    turn: Turn, key: Key, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Perform a plan's effects in their order, until one has to be waited for."""
+    while invocation.plan and invocation.errand is None and invocation.wake is None:
+        effect, rest = invocation.plan[0], invocation.plan[1:]
+        match effect:
+            case Patch() if is_own(effect, invocation):
+                # Fused into the last write, wherever it stands (R4).
+                patches = (*invocation.patches, effect)
+                invocation = replace(invocation, plan=rest, patches=patches)
+            case Return(value=value):
+                result = None if value is None else effect
+                invocation = replace(invocation, plan=rest, result=result)
+            case Again():
+                invocation = replace(invocation, plan=rest, again=effect)
+            case _:
+                known, invocation, outcome = perform(
+                    turn, key, known, invocation, effect
+                )
+                if outcome is not None:
+                    invocation = _planned(invocation, outcome)
+    return known, invocation
+
+
+def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """An effect of a plan is answered: go on, or fail the attempt."""
+    assert invocation.plan
+    effect = invocation.plan[0]
+    failure = _failure_of(effect, outcome)
+    invocation = replace(invocation, errand=None, plan=invocation.plan[1:])
+    if failure is None:
+        return invocation
+    return replace(invocation, plan=(), patches=(), failure=failure)
+
+
+def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
+    """What an outcome means for the attempt that planned the effect."""
+    what = effect.kind
+    match outcome:
+        case Applied() | Answer():
+            return None
+        case Missing() if isinstance(effect, (Delete, Get)):
+            return None
+        case Raised(permanent=True):
+            return Failure(outcome.type, outcome.message, permanent=True)
+        case Raised():
+            return Failure(outcome.type, outcome.message, outcome.delay_seconds)
+        case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
+            name = type(outcome).__name__
+            return Failure(name, f"{what}: {outcome.message}")
+
+
+def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
+    """An effect of an invocation has been answered."""
+    key = ticket.key
+    assert key is not None
+    known = turn.known(key)
+    if known is None or known.work is None:
+        return
+    work = known.work
+    invocation = next(
+        (each for each in work.invocations if each.serial == ticket.serial),
+        None,
+    )
+    if invocation is None or invocation.errand is None:
+        outstanding = work.outstanding - {number}
+        until = work.outstanding_until if outstanding else 0.0
+        left = replace(work, outstanding=outstanding, outstanding_until=until)
+        keep(turn, key, replace(known, work=left), ends=False)
+        turn.due(key)
+        return
+    if invocation.errand.id != number:
+        return
+    own = _own_answer(invocation, outcome)
+    if own is not None and own.uid != known.body.uid:
+        known = vanished(turn, known)
+        outcome = Missing("the object has been deleted, and made anew")
+    elif own is not None:
+        known = shown(turn, known, own)
+    found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
+    if not isinstance(found, Errand):
+        _answered(turn, key, known, invocation, found)
+    elif found.due is not None and found.due > turn.now.mono:
+        waiting = replace(invocation, errand=found, ready=False)
+        store(turn, key, known, waiting)
+    else:
+        store(turn, key, known, send(turn, key, invocation, found))
+    turn.due(key)
+
+
+def _own_answer(invocation: Invocation, outcome: Outcome) -> Body | None:
+    """The handled object, as the answer to an awaited patch of it shows it (R23)."""
+    errand = invocation.errand
+    if (
+        errand is None
+        or errand.looking
+        or not isinstance(errand.effect, Patch)
+        or not is_own(errand.effect, invocation)
+        or not isinstance(outcome, Applied)
+        or not isinstance(outcome.object, dict)
+    ):
+        return None
+    return Body(outcome.object)
+
+
+def _answered(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, outcome: Outcome
+) -> None:
+    if invocation.plan is None:
+        store(turn, key, known, _journaled(turn, invocation, outcome))
+    else:
+        _follow(turn, key, known, _planned(invocation, outcome))
+
+
+# -------------------------------------------------------------------- ends
+
+
+def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """An attempt is over: judge it, and keep what it wants written."""
+    work = known.work
+    assert work is not None
+    handler = invocation.handler
+    patches, results, progress = work.patches, work.results, work.progress
+    if not known.gone and _is_about(known, invocation):
+        patches += tuple((handler.id, patch) for patch in invocation.patches)
+        if invocation.result is not None and invocation.failure is None:
+            results = {**results, handler.id: invocation.result.value}
+    if handler.role is Role.EVENT:
+        _spied(turn, key, invocation)
+    elif handler.role in BACKGROUND:
+        known = _tended(turn, key, known, invocation)
+    else:
+        judged = _judged(turn, key, invocation, progress[handler.id])
+        progress = {**progress, handler.id: judged}
+    work = replace(
+        work,
+        running=left(work.running, invocation),
+        spying=left(work.spying, invocation),
+        tending=left(work.tending, invocation),
+        patches=patches,
+        results=results,
+        progress=progress,
+    )
+    keep(turn, key, replace(known, work=work), ends=False)
+
+
+def _is_about(known: Known, invocation: Invocation) -> bool:
+    """Whether an attempt was about this object, and not about one of its name."""
+    body = invocation.situation.body
+    return body is not None and body.uid == known.body.uid
+
+
+def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
+    failure = invocation.failure
+    if failure is not None:
+        report(turn, key, invocation, "error", f"failed, which is ignored: {failure}")
+    elif invocation.again is not None:
+        line = "asks to be called again, but only the next watch event calls it"
+        report(turn, key, invocation, "warning", line)
+
+
+def _tended(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
+    """A run of a daemon or timer is over: when it begins again, if it does."""
+    handler = invocation.handler
+    standing = known.background.get(handler.id) or Standing(None)
+    judgement = _judgement(turn, invocation, standing.progress)
+    is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
+    level = "debug" if is_routine else judgement.level
+    report(turn, key, invocation, level, judgement.line)
+    if invocation.stopped:
+        # It begins anew, if it is wanted again.
+        return with_standing(known, handler, None)
+    if judgement.progress.finished == "failure":
+        turn.failures += 1
+    after = rested(handler, standing, judgement.progress, turn.now)
+    return with_standing(known, handler, after)
+
+
+def _judged(
+    turn: Turn, key: Key, invocation: Invocation, progress: Progress
+) -> Progress:
+    judgement = _judgement(turn, invocation, progress)
+    report(turn, key, invocation, judgement.level, judgement.line)
+    if judgement.progress.finished == "failure":
+        turn.failures += 1
+        if invocation.handler.role in ACTIVITIES:
+            turn.exit_status = 1
+    return judgement.progress
+
+
+def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:
+    handler, failure = invocation.handler, invocation.failure
+    if failure is not None:
+        return turn.judge(handler, progress, failure)
+    if invocation.again is not None:
+        again = invocation.again
+        return judge_again(
+            progress,
+            turn.now,
+            after=again.after,
+            because=again.because,
+            timeout=handler.timeout,
+        )
+    return Judgement(succeeded(progress), "info", "succeeded")
+
+
+def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> None:
+    handler, failure = invocation.handler, invocation.failure
+    turn.say(
+        level,
+        f"{handler.role.value} handler {handler.id} {line}",
+        key=key,
+        body=invocation.situation.body,
+        handler=handler.id,
+        error=str(failure) if failure else None,
+        exception=failure.exception if failure and not failure.is_expected else None,
+    )
+
+
+def expire(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """A timeout does stop a conversation that is still waiting."""
+    known = stop(turn, key, known, invocation)
+    limit = invocation.handler.timeout or 0.0
+    failure = Failure(
+        "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
+    )
+    ended = replace(invocation, patches=(), plan=(), failure=failure)
+    _finish(turn, key, known, ended)
+
+
+def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
+    """Cancel a conversation; its request, if one is under way, is outstanding."""
+    turn.drives += 1
+    if invocation.plan is None:
+        lines = driving.cancel(
+            invocation.situation,
+            invocation.journal,
+            turn.program.live,
+            _live_key(key, invocation),
+        )
+        tell(turn, key, invocation, lines)
+    errand, work = invocation.errand, known.work
+    if errand is None or errand.id is None or work is None:
+        return known
+    limit = invocation.handler.cancellation_timeout
+    work = replace(
+        work,
+        outstanding=work.outstanding | {errand.id},
+        outstanding_until=turn.now.mono
+        + (OUTSTANDING_SECONDS if limit is None else limit),
+    )
+    return replace(known, work=work)

@@ -1,0 +1,202 @@
+"""Daemons and timers of one object: when each begins, is told to stop, and ends.
+
+Each has a lane of its own (R13): it waits neither for the handlers of changes nor for
+another daemon.  A daemon is a conversation that goes on; a timer one that begins
+again and again.
+
+| the object     | at rest                   | under way                   |
+|----------------|---------------------------|-----------------------------|
+| matches        | begins when it is due     | goes on                     |
+| does not match | its schedule is forgotten | is told, and then cancelled |
+| is deleted     | does not begin            | is told, and then cancelled |
+
+One that has ended by itself or has failed for good does not begin again in this
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from fnop.core.evolve import replace
+from fnop.core.known import Invocation, Known, Standing, Work
+from fnop.core.now import Now
+from fnop.core.progress import FRESH, Progress
+from fnop.core.registry import Handler, Role
+from fnop.core.schedule import Schedule, due_at, next_run
+from fnop.core.selection import Moment, prematches
+
+__all__ = [
+    "Dismiss",
+    "Engage",
+    "Halt",
+    "StopReason",
+    "Tend",
+    "background_due",
+    "background_move",
+    "holds_object",
+    "rested",
+    "with_standing",
+]
+
+
+class StopReason(Enum):
+    """Why a daemon is to stop; what its argument `stopped` shows as `reason`."""
+
+    FILTERS_MISMATCH = "filters_mismatch"
+    RESOURCE_DELETED = "resource_deleted"
+    OPERATOR_EXITING = "operator_exiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Engage:
+    """A daemon or timer is for this object: find out when it begins."""
+
+    handler: Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Tend:
+    """Begin a run of a daemon or timer."""
+
+    handler: Handler
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Tell a run to stop; or cancel it, when it was told and is out of patience."""
+
+    invocation: Invocation
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """It is not for this object any more: it begins anew when it is again."""
+
+    handler: Handler
+
+
+def background_move(
+    at: Moment, known: Known, work: Work
+) -> Engage | Tend | Halt | Dismiss | None:
+    """The next move about an object's daemons and timers, if there is one now."""
+    for handler in at.kind.background:
+        reason = _stop_reason(at, known, handler)
+        running = _running(work, handler)
+        if running is not None:
+            if reason is not None and _may_halt(running, at.now):
+                return Halt(running, reason)
+            continue
+        standing = known.background.get(handler.id)
+        if reason is not None:
+            if standing is not None and not standing.over:
+                return Dismiss(handler)
+        elif standing is None:
+            if _is_held(at, known, handler):
+                return Engage(handler)
+        elif _is_due(known, handler, standing, at.now):
+            return Tend(handler, standing)
+    return None
+
+
+def _running(work: Work, handler: Handler) -> Invocation | None:
+    return next((e for e in work.tending if e.handler.id == handler.id), None)
+
+
+def _stop_reason(at: Moment, known: Known, handler: Handler) -> StopReason | None:
+    if at.stopping:
+        return StopReason.OPERATOR_EXITING
+    if known.gone or known.vanished or known.body.is_deleting:
+        return StopReason.RESOURCE_DELETED
+    return None if prematches(at, known, handler) else StopReason.FILTERS_MISMATCH
+
+
+def _may_halt(running: Invocation, now: Now) -> bool:
+    """It is told once, and cancelled when its time is up."""
+    if not running.stopped:
+        return True
+    return running.patience is not None and running.patience <= now.mono
+
+
+def _is_held(at: Moment, known: Known, handler: Handler) -> bool:
+    """Whether the object cannot vanish under it; the finalizer comes first (R20)."""
+    return not handler.finalizer or at.settings.marker in known.body.finalizers
+
+
+def _is_due(known: Known, handler: Handler, standing: Standing, now: Now) -> bool:
+    due = _due(known, handler, standing)
+    return due is not None and due <= now.mono
+
+
+def _due(known: Known, handler: Handler, standing: Standing) -> float | None:
+    if standing.over:
+        return None
+    assert handler.schedule is not None
+    return due_at(handler.schedule, standing.start, standing.began, known.changed)
+
+
+def background_due(at: Moment, known: Known, work: Work) -> float | None:
+    """When the next run of a daemon or timer at rest is due."""
+    return min(_moments(at, known, work), default=None)
+
+
+def _moments(at: Moment, known: Known, work: Work) -> Iterator[float]:
+    if at.stopping:
+        return
+    for handler in at.kind.background:
+        standing = known.background.get(handler.id)
+        if standing is not None and _running(work, handler) is None:
+            due = _due(known, handler, standing)
+            if due is not None:
+                yield due
+
+
+def holds_object(at: Moment, known: Known) -> bool:
+    """Whether a daemon or timer needs the finalizer: it may run, or still does."""
+    work = known.work or Work()
+    return any(
+        handler.finalizer and _is_wanted(at, known, work, handler)
+        for handler in at.kind.background
+    )
+
+
+def _is_wanted(at: Moment, known: Known, work: Work, handler: Handler) -> bool:
+    if _running(work, handler) is not None:
+        return True
+    standing = known.background.get(handler.id)
+    if known.body.is_deleting or (standing is not None and standing.over):
+        return False
+    return prematches(at, known, handler)
+
+
+def rested(
+    handler: Handler, standing: Standing, progress: Progress, now: Now
+) -> Standing:
+    """How it stands after a run that ended with this record.
+
+    A failure for good ends it, a delay comes before the schedule, and a success
+    forgets what it took.
+    """
+    began = standing.began
+    if progress.finished == "failure":
+        return Standing(None, began, over=True, progress=progress)
+    if not progress.is_finished:
+        return Standing(progress.due_at(now), began, progress=progress)
+    schedule = handler.schedule or Schedule()
+    if handler.role is Role.DAEMON:
+        return Standing(None, began, over=True)
+    start = next_run(schedule, now, now.mono if began is None else began)
+    is_last = start is None and schedule.idle is None
+    return Standing(start, began, over=is_last, progress=FRESH)
+
+
+def with_standing(known: Known, handler: Handler, standing: Standing | None) -> Known:
+    """The object with how one of its daemons or timers stands (None: not at all)."""
+    others = {k: v for k, v in known.background.items() if k != handler.id}
+    if standing is not None:
+        others[handler.id] = standing
+    return replace(known, background=others)

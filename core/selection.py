@@ -1,0 +1,72 @@
+"""Whether a handler is for an object: its filters, looked at from one moment.
+
+Filters are the author's code.  One that raises leaves its handler out, except for
+deletion handlers: what they hold must not be let go by mistake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.filters import Sight
+from fnop.core.known import Known
+from fnop.core.last_seen import value_at
+from fnop.core.now import Now
+from fnop.core.program import Kind
+from fnop.core.registry import Handler
+from fnop.core.settings import Settings
+
+__all__ = ["Moment", "passes", "prematches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a decision depends on beside the object itself.
+
+    `failed` collects the handlers whose filters raise: they are left out.
+    """
+
+    kind: Kind
+    settings: Settings
+    now: Now
+    seed: str
+    stopping: bool
+    failed: list[tuple[Handler, Exception]] = field(default_factory=list)
+
+
+def prematches(at: Moment, known: Known, handler: Handler) -> bool:
+    return handler.filters.is_trivial or passes(at, known, handler, changed=False)
+
+
+def passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool:
+    """Whether a handler's filters pass; one whose filters raise is left out.
+
+    But a deletion handler must not be skipped: then nothing is decided at all.
+    """
+    sight = _sight(at, known, handler)
+    try:
+        return handler.filters.prematch(sight) and (
+            not changed or handler.filters.change_fits(sight)
+        )
+    except Exception as problem:
+        if handler in at.kind.deleters:
+            raise
+        if all(each is not handler for each, _ in at.failed):
+            at.failed.append((handler, problem))
+        return False
+
+
+def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
+    body, field = known.body, handler.field
+    situation = Situation(
+        handler, at.settings, at.now, at.kind.resource, body, None, known.stored.seen
+    )
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        body.at(field) if field else None,
+        value_at(known.stored.seen, field) if field else None,
+        True,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+    )
