@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -464,8 +463,8 @@ def test_a_timer_that_cannot_work_is_refused(
 
 def test_waiting_on_stopped_names_the_remedy(registry: Registry) -> None:
     @fnop.daemon(KIND, registry=registry)
-    async def follow(stopped: Any) -> Awaitable[None]:
-        return await stopped.wait(10)
+    async def follow(stopped: Any) -> None:
+        await stopped.wait(10)
 
     run = Scenario(registry, [example()])
     run.settle(seconds=1)
