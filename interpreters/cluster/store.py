@@ -93,6 +93,8 @@ class Cluster:
     owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
     # What the built-in controllers have yet to look at, oldest first.
     agenda: PVector[Task] = field(default_factory=pvector)
+    # Whether requests with a user are asked for permission.
+    rbac: bool = False
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -144,6 +146,7 @@ def put(
             _recorded(cluster.history, event),
             _reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
+            cluster.rbac,
         ),
         event,
     )
