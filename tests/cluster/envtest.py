@@ -20,7 +20,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -117,11 +117,7 @@ class ApiServer:
         headers: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, bytes]:
         if self._connection is None:
-            host, _, port = self.url.removeprefix("https://").partition(":")
-            tls = self._tls or admin_tls(self.pki)
-            self._connection = http.client.HTTPSConnection(
-                host, int(port), timeout=60, context=tls
-            )
+            self._connection = self._connected(60)
         try:
             self._connection.putrequest(method, target)
             for name, value in headers:
@@ -134,6 +130,33 @@ class ApiServer:
         except (http.client.HTTPException, OSError):
             self._connection.close()  # the next request connects anew
             raise
+
+    def _connected(self, timeout: float | None) -> http.client.HTTPSConnection:
+        host, _, port = self.url.removeprefix("https://").partition(":")
+        tls = self._tls or admin_tls(self.pki)
+        return http.client.HTTPSConnection(
+            host, int(port), timeout=timeout, context=tls
+        )
+
+    @contextmanager
+    def watching(
+        self, path: str, query: Mapping[str, str], *, timeout: float | None = 60
+    ) -> Iterator[tuple[int, Iterator[Any]]]:
+        """Follow a watch on a connection of its own: its status and its lines.
+
+        The lines end when the block has ended, in whatever thread they are read.
+        """
+        connection = self._connected(timeout)
+        connection.connect()
+        stream: socket.socket = connection.sock  # the response takes it over
+        try:
+            connection.request("GET", f"{path}?{urlencode({'watch': 'true', **query})}")
+            response = connection.getresponse()
+            yield response.status, map(json.loads, lines_of(response))
+        finally:
+            with suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def metrics(self) -> str:
         """The text of the server's metrics."""
@@ -157,17 +180,25 @@ class ApiServer:
             self._connection = None
 
 
+def lines_of(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """The lines until the server, or we ourselves, end the connection."""
+    with suppress(http.client.HTTPException, OSError, ValueError, AttributeError):
+        yield from response
+
+
 # ----------------------------------------------------------------- processes
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[ApiServer]:
+def running(folder: Path, *, controllers: bool = True) -> Iterator[ApiServer]:
     """Start everything in the folder; end all of it on the way out, whatever happens.
 
+    Without `controllers` nothing happens in the cluster but what clients do.
     Raises `RuntimeError` with the tail of the log if a process does not get ready.
     """
     make_certificates(folder / "pki")
     etcd_port, peer_port, port, manager_port = free_ports(4)
+    managed = controllers and has_manager()
     url = f"https://127.0.0.1:{port}"
     write_kubeconfigs(folder, url)
     tls, anyone = admin_tls(folder / "pki"), ssl._create_unverified_context()
@@ -184,14 +215,14 @@ def running(folder: Path) -> Iterator[ApiServer]:
         )
         start(
             "kube-apiserver",
-            apiserver_flags(folder, port, etcd_port),
+            apiserver_flags(folder, port, etcd_port, managed=managed),
             # It is ready a moment before it has made the namespace.
             lambda: (
                 http_ok(port, "/readyz", tls)
                 and http_ok(port, "/api/v1/namespaces/default", tls)
             ),
         )
-        if has_manager():
+        if managed:
             start(
                 "kube-controller-manager",
                 manager_flags(folder, manager_port),
@@ -306,7 +337,9 @@ def etcd_flags(folder: Path, port: int, peer_port: int) -> list[str]:
     ]
 
 
-def apiserver_flags(folder: Path, port: int, etcd_port: int) -> list[str]:
+def apiserver_flags(
+    folder: Path, port: int, etcd_port: int, *, managed: bool
+) -> list[str]:
     pki = folder / "pki"
     flags = [
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
@@ -327,7 +360,7 @@ def apiserver_flags(folder: Path, port: int, etcd_port: int) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/24",
         "--profiling=false",
     ]
-    if not has_manager():  # nobody makes the accounts that it would insist on
+    if not managed:  # nobody makes the accounts that it would insist on
         flags.append("--disable-admission-plugins=ServiceAccount")
     return flags
 

@@ -17,7 +17,18 @@ from tests.cluster.envtest import ApiServer
 from tests.conformance.cases import CRDS, CRDS_136
 from tests.conformance.suite import Case, Simulated, normalized, play
 
-__all__ = ["NAMESPACE", "SERVERS", "Real", "fork", "missing", "prepared", "started"]
+__all__ = [
+    "DEFINITIONS",
+    "NAMESPACE",
+    "SERVERS",
+    "Real",
+    "fork",
+    "install",
+    "missing",
+    "prepared",
+    "running",
+    "started",
+]
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMESPACE = "case-space"  # of the simulated cluster
@@ -71,13 +82,26 @@ def missing(version: str) -> str | None:
 @contextmanager
 def started(version: str, folder: Path) -> Iterator[Real]:
     """Start a real server and install the kinds of the cases."""
-    running = envtest.running if version == "1.20" else crd_server.running
-    with running(folder) as api:
+    with running(version, folder) as api:
         install(api, CRDS if version == "1.20" else (*CRDS, *CRDS_136))
         yield Real(version, api)
 
 
+@contextmanager
+def running(
+    version: str, folder: Path, *, controllers: bool = True
+) -> Iterator[ApiServer]:
+    """Start a real server of that version."""
+    if version == "1.20":
+        with envtest.running(folder, controllers=controllers) as api:
+            yield api
+    else:
+        with crd_server.running(folder) as api:
+            yield api
+
+
 def install(api: ApiServer, crds: tuple[dict[str, Any], ...]) -> None:
+    """Make definitions and wait until their kinds are served."""
     for crd in crds:
         status, body = api.raw("POST", DEFINITIONS, crd)
         assert status == 201, body

@@ -1,0 +1,322 @@
+"""Play a random sequence on the simulated and on a real server, and compare.
+
+Compared are the answers, the objects that are left, and what watches have shown,
+all of them after renaming.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from fnop.interpreters.cluster import Cluster
+from tests.cluster.envtest import ApiServer
+from tests.conformance.renaming import Renaming, differences
+from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op
+from tests.conformance.servers import fork
+from tests.conformance.suite import Raw, Simulated, events_of
+
+__all__ = ["Arena", "Difference", "arena"]
+
+Json = dict[str, Any]
+Answer = tuple[int, Any]
+
+VERBS = {
+    "create": "POST",
+    "get": "GET",
+    "list": "GET",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+LAST = "zz-last"  # the object whose appearance ends every watch
+PATIENCE_SECONDS = 10.0
+MOST_PAGES = 20
+
+
+class Difference(AssertionError):
+    """The two servers differ."""
+
+
+# -------------------------------------------------------------------- playing
+
+
+def paths_of(op: Op, namespace: str) -> str:
+    kind = KINDS[op.plural]
+    parts = [kind.collection]
+    if op.name:
+        parts.append(kind.called(op.name))
+    if op.sub:
+        parts.append(op.sub)
+    return "/".join(parts).replace("{ns}", namespace)
+
+
+def perform(op: Op, server: Raw, memory: Memory) -> list[Answer]:
+    """Send the request of an operation, or the requests for all pages of a list."""
+    path = paths_of(op, memory.namespace)
+    body = memory.filled(op.body)
+    if op.onto:
+        seen = memory.seen.get(f"{op.plural}/{op.name}", {})
+        body = merged(seen, body)
+    query = {name: memory.filled(value) for name, value in op.query}
+    answers: list[Answer] = []
+    while len(answers) < MOST_PAGES:
+        status, found = server.raw(VERBS[op.verb], path, body, op.type, query)
+        answers.append((status, found))
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        if op.verb != "list" or not metadata or not metadata.get("continue"):
+            break
+        query["continue"] = metadata["continue"]
+    if status in (200, 201) and "dryRun" not in query:
+        memory.learn(op.plural, found)
+    return answers
+
+
+def merged(below: Any, above: Any) -> Any:
+    """Objects are merged, anything else is replaced."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return {**below, **{k: merged(below.get(k), v) for k, v in above.items()}}
+
+
+def last_objects(plurals: Iterable[str]) -> Iterator[Op]:
+    for plural in plurals:
+        kind = KINDS[plural]
+        meta = {"name": kind.called(LAST), "labels": {"app": "a"}}
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        yield Op("create", plural, body={**head, "metadata": meta, **kind.sample})
+
+
+def final_reads(plurals: Iterable[str]) -> Iterator[Op]:
+    """What shows everything that is left."""
+    for plural in plurals:
+        if KINDS[plural].cluster:
+            yield from (Op("get", plural, name) for name in NAMES)
+        else:
+            yield Op("list", plural)
+
+
+# -------------------------------------------------------------------- watches
+
+
+class Streams:
+    """Open watches of every kind on a real server, for many sequences."""
+
+    def __init__(self) -> None:
+        self.events: dict[tuple[str, str], list[Json]] = {}
+        self.news = threading.Condition()
+
+    def follow(self, kind: Kind, lines: Iterator[Json]) -> None:
+        """Take the lines of one watch until it ends; runs in a thread."""
+        for line in lines:
+            if line["type"] == "BOOKMARK":
+                continue
+            metadata = line["object"]["metadata"]
+            space = metadata.get("namespace") or metadata["name"].partition("-")[0]
+            with self.news:
+                self.events.setdefault((kind.plural, space), []).append(line)
+                self.news.notify_all()
+
+    def until_last(self, plural: str, namespace: str) -> list[Json]:
+        """All events of one sequence, up to its last object."""
+        key = (plural, namespace)
+        with self.news:
+            self.news.wait_for(
+                lambda: has_last(self.events.get(key, ())), PATIENCE_SECONDS
+            )
+            return self.events.pop(key, [])
+
+
+def has_last(events: Iterable[Json]) -> bool:
+    return any(event["object"]["metadata"]["name"].endswith(LAST) for event in events)
+
+
+# ---------------------------------------------------------------------- arena
+
+
+@dataclass
+class Arena:
+    """A real server with open watches, and the simulated cluster beside it."""
+
+    real: ApiServer
+    base: Cluster
+    streams: Streams
+    # Whether it is Kubernetes 1.20: namespaces have to be made there.
+    old: bool
+    # A version before the next sequence.
+    version: str
+    counter: Iterator[int]
+
+    def play(self, ops: tuple[Op, ...]) -> None:
+        """Raises `Difference`."""
+        namespace = f"space{next(self.counter)}"
+        simulated = fork(self.base)
+        make_namespace(simulated, namespace)
+        if self.old:
+            make_namespace(self.real, namespace)
+        Sequence(self, simulated, namespace).play(ops)
+
+
+def make_namespace(server: Raw, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    status, found = server.raw("POST", "/api/v1/namespaces", body)
+    assert status == 201, found
+
+
+class Sequence:
+    """One sequence on both servers."""
+
+    def __init__(self, arena: Arena, simulated: Simulated, namespace: str) -> None:
+        self.arena, self.simulated, self.namespace = arena, simulated, namespace
+        self.ours, self.theirs = Memory(namespace), Memory(namespace)
+        self.our_names, self.their_names = Renaming(namespace), Renaming(namespace)
+        self.our_start = str(simulated.cluster.version)
+        self.their_start = arena.version
+
+    def play(self, ops: tuple[Op, ...]) -> None:
+        plurals = sorted({op.plural for op in ops})
+        requests = [op for op in ops if op.verb != "watch"]
+        requests += [*last_objects(plurals), *final_reads(plurals)]
+        for op in requests:
+            self._request(op)
+        for plural in plurals:
+            self._followed(plural)
+        for op in ops:
+            if op.verb == "watch":
+                self._watch(op)
+        newest = [self.theirs.versions[f"{plural}/{LAST}"][-1] for plural in plurals]
+        self.arena.version = max(newest, key=int)
+
+    def _compare(self, what: str, ours: Any, theirs: Any, *, kept: bool = True) -> None:
+        """Compare after renaming; names that are not `kept` are for this once."""
+        our_names, their_names = self.our_names, self.their_names
+        if not kept:
+            our_names, their_names = deepcopy(our_names), deepcopy(their_names)
+        found = differences(our_names.of(ours), their_names.of(theirs))
+        if found:
+            raise Difference(f"{what}\n{found}\nsimulated: {ours}\nreal: {theirs}")
+
+    def _request(self, op: Op) -> None:
+        ours = perform(op, self.simulated, self.ours)
+        theirs = perform(op, self.arena.real, self.theirs)
+        self._compare(
+            str(op),
+            [comparable(op, answer, old=self.arena.old) for answer in ours],
+            [comparable(op, answer, old=self.arena.old) for answer in theirs],
+            # What a dry run would have made is made up, and gone.
+            kept=("dryRun", "All") not in op.query,
+        )
+
+    def _followed(self, plural: str) -> None:
+        """Compare what the watches that were open all the time have shown."""
+        path = KINDS[plural].everywhere
+        query = {"watch": "true", "resourceVersion": self.our_start}
+        _, text = self.simulated.raw("GET", path, query=query)
+        theirs = self.arena.streams.until_last(plural, self.namespace)
+        self._compare(f"the watch of {plural}", events_of(text), theirs)
+
+    def _watch(self, op: Op) -> None:
+        path = paths_of(op, self.namespace)
+        start = dict(op.query)["resourceVersion"]
+        query = self._watch_query(op, self.ours, self.our_start)
+        status, text = self.simulated.raw("GET", path, query=query)
+        ours = events_of(text) if status == 200 else []
+        query = self._watch_query(op, self.theirs, self.their_start)
+        their_status, theirs = watched(self.arena.real, path, query, len(ours))
+        if start in ("", "0"):  # what is there comes in any order
+            ours, theirs = by_name(ours), by_name(theirs)
+        self._compare(str(op), [status, ours], [their_status, theirs])
+
+    def _watch_query(self, op: Op, memory: Memory, start: str) -> dict[str, str]:
+        query = {"watch": "true", "timeoutSeconds": "5", **dict(op.query)}
+        what, _, key = query["resourceVersion"].partition(":")
+        if what == "@start" or (what == "@stale" and key not in memory.versions):
+            query["resourceVersion"] = start
+        return {name: memory.filled(value) for name, value in query.items()}
+
+
+def watched(
+    api: ApiServer, path: str, query: Mapping[str, str], count: int
+) -> tuple[int, list[Json]]:
+    """So many lines of a watch."""
+    with api.watching(path, query, timeout=10) as (status, lines):
+        found = lines if status == 200 else iter(())
+        return status, list(itertools.islice(found, count))
+
+
+def by_name(events: list[Json]) -> list[Json]:
+    return sorted(events, key=lambda event: str(event["object"]["metadata"]["name"]))
+
+
+# Words of Go's decoders: they show types of Go and the bytes of the body.
+DECODER = re.compile(
+    r"cannot be handled as a|object provided is unrecognized|cannot unmarshal"
+)
+# What 1.20 put into other words than a current server.
+OLD_WORDS = (
+    (re.compile(r"\b(kind|name|uid) must not be empty"), "must not be empty"),
+    (re.compile(r"FieldValueTypeInvalid"), "FieldValueInvalid"),
+    (re.compile(r"unable to parse requirement: .*?\""), 'unable to parse: ..."'),
+)
+
+
+def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
+    """What two servers' answers have in common."""
+    status, body = answer
+    if status < 400 or not isinstance(body, dict):
+        return {"code": status, "answer": body}
+    if status == 400 and DECODER.search(str(body.get("message"))):
+        body = {**body, "message": "(of a decoder)"}
+    text = json.dumps(body)
+    if prefix := generated_prefix(op):  # a name that nobody got
+        text = re.sub(rf"{re.escape(prefix)}[a-z0-9]{{5}}", f"{prefix}...", text)
+    for pattern, words in OLD_WORDS if old else ():
+        text = pattern.sub(words, text)
+    return {"code": status, "answer": json.loads(text)}
+
+
+def generated_prefix(op: Op) -> str:
+    metadata = op.body.get("metadata") if isinstance(op.body, dict) else None
+    found = metadata.get("generateName") if isinstance(metadata, dict) else None
+    return found.replace("{ns}-", "") if isinstance(found, str) else ""
+
+
+@contextmanager
+def arena(
+    real: ApiServer, base: Cluster, plurals: Iterable[str], *, old: bool
+) -> Iterator[Arena]:
+    """Open the watches; close them on the way out."""
+    streams = Streams()
+    threads: list[threading.Thread] = []
+    version = "0"
+    with ExitStack() as stack:
+        for plural in plurals:
+            kind = KINDS[plural]
+            _, found = real.raw("GET", kind.everywhere)
+            version = found["metadata"]["resourceVersion"]
+            status, lines = stack.enter_context(
+                real.watching(
+                    kind.everywhere,
+                    {"resourceVersion": version, "timeoutSeconds": "3600"},
+                    timeout=None,
+                )
+            )
+            assert status == 200
+            threads.append(
+                threading.Thread(target=streams.follow, args=(kind, lines), daemon=True)
+            )
+        for thread in threads:
+            thread.start()
+        names = itertools.count(time.time_ns() % 10**9 * 1000)
+        yield Arena(real, base, streams, old, version, names)
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)

@@ -1,0 +1,671 @@
+"""Random sequences of requests, for the simulated and a real server alike.
+
+An operation names objects, not their uids and versions, which differ from server
+to server: "@uid:", "@version:" and "@stale:" in its texts stand for what the server
+has shown of an object so far.  So operations make sense in any order, and a
+sequence stays a sequence when some of it are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fnop.interpreters.protocol import (
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+)
+
+__all__ = ["DEFINITIONS_OF_KINDS", "KINDS", "Kind", "Memory", "Op", "sequences"]
+
+Json = dict[str, Any]
+Strategy = st.SearchStrategy[Any]
+
+NAMES = ("a", "b", "c")
+NOWHERE = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind to play with: where it lives, and what its objects are made of."""
+
+    kind: str
+    api_version: str
+    plural: str
+    parts: Strategy
+    sample: Json = field(default_factory=dict)
+    status: Strategy | None = None
+    paths: tuple[str, ...] = ()  # for JSON patches
+    custom: bool = False
+    cluster: bool = False
+
+    @property
+    def collection(self) -> str:
+        root = "/apis/" if "/" in self.api_version else "/api/"
+        inside = "" if self.cluster else "/namespaces/{ns}"
+        return f"{root}{self.api_version}{inside}/{self.plural}"
+
+    @property
+    def everywhere(self) -> str:
+        """The path of all objects in all namespaces."""
+        return self.collection.replace("/namespaces/{ns}", "")
+
+    def called(self, name: str) -> str:
+        """Objects outside namespaces carry the sequence's name in theirs."""
+        return f"{{ns}}-{name}" if self.cluster else name
+
+
+@dataclass(frozen=True)
+class Op:
+    """One request, or a list with all its pages, or a watch at the end."""
+
+    verb: str
+    plural: str
+    name: str = ""
+    sub: str = ""
+    body: Any = None
+    type: str = JSON
+    query: tuple[tuple[str, str], ...] = ()
+    # The body is what was last seen of the object, with this merged into it.
+    onto: bool = False
+
+
+class Memory:
+    """What one server has shown of the objects so far."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.versions: dict[str, list[str]] = {}
+        self.seen: dict[str, Json] = {}
+
+    def learn(self, plural: str, body: Any) -> None:
+        metadata = body.get("metadata") if isinstance(body, dict) else None
+        if not isinstance(metadata, dict) or "uid" not in metadata:
+            return
+        key = f"{plural}/{metadata['name'].removeprefix(self.namespace + '-')}"
+        self.seen[key] = body
+        self.versions.setdefault(key, []).append(metadata["resourceVersion"])
+
+    def filled(self, value: Any) -> Any:
+        """The value with what stands for something replaced by it."""
+        if isinstance(value, dict):
+            return {k: self.filled(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.filled(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        what, _, key = value.partition(":")
+        match what:
+            case "@uid":
+                seen = self.seen.get(key)
+                return seen["metadata"]["uid"] if seen else NOWHERE
+            case "@version":
+                return self.versions.get(key, ["1"])[-1]
+            case "@stale":
+                return self.versions.get(key, ["1"])[0]
+            case _:
+                return value.replace("{ns}", self.namespace)
+
+
+# -------------------------------------------------------------------- objects
+
+
+def some(**parts: Strategy) -> Strategy:
+    """Any of these parts, each there or not."""
+    return st.fixed_dictionaries({}, optional=parts)
+
+
+def rarely(usual: Strategy, odd: Strategy, one_in: int = 8) -> Strategy:
+    """Mostly the one, sometimes the other."""
+    return st.integers(1, one_in).flatmap(lambda n: odd if n == one_in else usual)
+
+
+WORDS = st.sampled_from(["a", "b", "x1", "two words", ""])
+NUMBERS = st.sampled_from([0, 1, 2, 3, 10, 11, -1, 2.5])
+ODD = st.sampled_from([None, 1, "text", [], ["a"], {}, {"a": 1}, True])
+LABELS = some(
+    app=st.sampled_from(["a", "b"]),
+    tier=st.sampled_from(["x", "y", ""]),
+)
+BAD_LABELS = st.sampled_from([{"app": "a b"}, {"a b": "c"}, {"app": 1}, {"app": None}])
+FINALIZERS = st.lists(
+    st.sampled_from(["a.dev/one", "a.dev/two"]), max_size=2, unique=True
+)
+BAD_FINALIZERS = st.sampled_from(
+    [["a b/c"], ["foregroundDeletion"], ["orphan"], ["a.dev/one", "a.dev/one"], "x"]
+)
+VERSIONS = ("@version:", "@stale:")
+
+
+def references(kinds: tuple[Kind, ...]) -> Strategy:
+    """Owner references to objects that may or may not be there."""
+
+    def to(kind: Kind, name: str, more: Json) -> list[Json]:
+        owner = {"apiVersion": kind.api_version, "kind": kind.kind}
+        uid = f"@uid:{kind.plural}/{name}"
+        return [{**owner, "name": kind.called(name), "uid": uid, **more}]
+
+    more = some(controller=st.booleans(), blockOwnerDeletion=st.booleans())
+    return st.builds(to, st.sampled_from(kinds), st.sampled_from(NAMES), more)
+
+
+def metadata(kinds: tuple[Kind, ...]) -> Strategy:
+    return some(
+        labels=rarely(LABELS, BAD_LABELS),
+        annotations=rarely(some(note=WORDS, more=WORDS), st.just({"a b": "c"})),
+        finalizers=rarely(FINALIZERS, BAD_FINALIZERS),
+        ownerReferences=rarely(references(kinds), st.just([{"name": "no uid"}])),
+    )
+
+
+def body_of(kind: Kind, name: str, meta: Json, parts: Json) -> Json:
+    head = {"apiVersion": kind.api_version, "kind": kind.kind}
+    return {**head, "metadata": {"name": kind.called(name), **meta}, **parts}
+
+
+# ------------------------------------------------------------------ the kinds
+
+TEXTS = some(k=WORDS, l=WORDS)
+CONFIG_MAP = Kind(
+    "ConfigMap",
+    "v1",
+    "configmaps",
+    some(
+        data=rarely(
+            TEXTS, st.sampled_from([{"k": 1}, ["k"], {"k": None}, {"a b": ""}])
+        ),
+        binaryData=rarely(
+            some(b=st.just("AQ=="), k=st.just("")), st.just({"b": "no base64!"})
+        ),
+        immutable=rarely(st.just(False), st.just(True), 12),
+    ),
+    paths=("/data/k", "/data/l", "/data", "/binaryData/b", "/immutable"),
+)
+SECRET = Kind(
+    "Secret",
+    "v1",
+    "secrets",
+    some(
+        data=rarely(
+            some(k=st.just("AQ=="), l=st.just("")), st.just({"b": "no base64!"})
+        ),
+        stringData=TEXTS,
+        type=rarely(st.just("Opaque"), st.just("my/type")),
+    ),
+    paths=("/data/k", "/stringData/k", "/type"),
+)
+TEMPLATE: Json = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+DEPLOYMENT_SPEC: Json = {
+    "selector": {"matchLabels": {"app": "a"}},
+    "template": TEMPLATE,
+}
+DEPLOYMENT = Kind(
+    "Deployment",
+    "apps/v1",
+    "deployments",
+    st.builds(
+        lambda more: {"spec": {**DEPLOYMENT_SPEC, **more}},
+        some(
+            replicas=st.sampled_from([0, 1, 3, -1]),
+            paused=st.booleans(),
+            minReadySeconds=st.sampled_from([0, 5, -5]),
+            revisionHistoryLimit=st.sampled_from([0, 2]),
+        ),
+    ),
+    sample={"spec": DEPLOYMENT_SPEC},
+    status=some(
+        replicas=st.sampled_from([0, 1, 2, -1]),
+        observedGeneration=st.sampled_from([0, 1, 2]),
+        readyReplicas=st.sampled_from([0, 1]),
+    ),
+    paths=("/spec/replicas", "/spec/paused", "/status/replicas"),
+)
+
+INTEGER: Json = {"type": "integer"}
+TEXT: Json = {"type": "string"}
+OPEN: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+THING_SPEC: Json = {
+    "size": {**INTEGER, "minimum": 1, "maximum": 10},
+    "mode": {**TEXT, "enum": ["A", "B"], "default": "A"},
+    "note": {**TEXT, "nullable": True, "maxLength": 4},
+    "port": {"x-kubernetes-int-or-string": True},
+    "ratio": {"type": "number"},
+    "tags": {
+        "type": "array",
+        "items": TEXT,
+        "x-kubernetes-list-type": "set",
+        "maxItems": 2,
+    },
+    "items": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["k"],
+            "properties": {"k": TEXT, "v": {**INTEGER, "default": 5}},
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+    },
+    "map": {"type": "object", "additionalProperties": INTEGER},
+    "free": OPEN,
+    "deep": {
+        "type": "object",
+        "default": {},
+        "properties": {"inner": {**INTEGER, "default": 3}},
+    },
+}
+THING_SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "required": ["size"], "properties": THING_SPEC},
+        "status": {
+            "type": "object",
+            "properties": {"phase": TEXT, "count": {**INTEGER, "minimum": 0}},
+        },
+    },
+}
+SPEC = some(
+    size=rarely(st.sampled_from([1, 2, 3]), NUMBERS | ODD),
+    mode=rarely(st.sampled_from(["A", "B"]), st.sampled_from(["C", None, 1])),
+    note=st.sampled_from([None, "", "ab", "too long"]),
+    port=st.sampled_from([80, "http", None, True, 1.5]),
+    ratio=NUMBERS,
+    tags=rarely(st.lists(st.sampled_from(["x", "y", "z"]), max_size=3), ODD),
+    items=rarely(
+        st.lists(some(k=st.sampled_from(["p", "q"]), v=NUMBERS), max_size=2), ODD
+    ),
+    map=rarely(some(a=st.integers(0, 2), b=st.integers(0, 2)), ODD),
+    free=ODD,
+    deep=rarely(some(inner=NUMBERS, unknown=WORDS), ODD),
+    unknown=ODD,
+)
+STATUS = some(
+    phase=rarely(st.sampled_from(["", "Ready", "Failed"]), ODD),
+    count=rarely(st.integers(0, 3), st.sampled_from([-1, "x", None])),
+    unknown=ODD,
+)
+FREE = some(spec=some(x=ODD, y=WORDS), data=ODD, status=some(phase=WORDS))
+GROUP = "differential.conf.dev"
+
+
+def definition(
+    kind: str, schema: Json, *, cluster: bool = False, **subresources: Json
+) -> Json:
+    plural = f"{kind.lower()}s"
+    version: Json = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if subresources:
+        version["subresources"] = subresources
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster" if cluster else "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [version],
+        },
+    }
+
+
+DEFINITIONS_OF_KINDS = (
+    definition("Thing", THING_SCHEMA, status={}),
+    definition("Plain", OPEN),
+    definition("Globe", OPEN, cluster=True, status={}),
+)
+THING = Kind(
+    "Thing",
+    f"{GROUP}/v1",
+    "things",
+    st.fixed_dictionaries({}, optional={"spec": SPEC, "status": STATUS}),
+    sample={"spec": {"size": 1}},
+    status=STATUS,
+    paths=("/spec/size", "/spec/tags/-", "/spec/items/0/v", "/spec", "/status/phase"),
+    custom=True,
+)
+PLAIN = Kind(
+    "Plain", f"{GROUP}/v1", "plains", FREE, paths=("/spec/x", "/data"), custom=True
+)
+GLOBE = Kind(
+    "Globe",
+    f"{GROUP}/v1",
+    "globes",
+    FREE,
+    status=some(phase=WORDS, x=ODD),
+    paths=("/spec/x", "/status/phase"),
+    custom=True,
+    cluster=True,
+)
+KINDS = {
+    kind.plural: kind for kind in (CONFIG_MAP, SECRET, DEPLOYMENT, THING, PLAIN, GLOBE)
+}
+
+# ----------------------------------------------------------------- operations
+
+DRY = rarely(st.just(()), st.just((("dryRun", "All"),)))
+SELECTORS = st.sampled_from(
+    [
+        (),
+        (("labelSelector", "app=a"),),
+        (("labelSelector", "app in (a,b),tier!=x"),),
+        (("labelSelector", "!tier"),),
+        (("fieldSelector", "metadata.name!=b"),),
+    ]
+)
+BAD_SELECTORS = st.sampled_from(
+    [
+        (("labelSelector", "app in a"),),
+        (("fieldSelector", "spec.x=1"),),
+        (("labelSelector", "a b=c"),),
+    ]
+)
+
+
+def creations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    odd = st.sampled_from(
+        [
+            {"resourceVersion": "1"},
+            {"uid": NOWHERE},
+            # 1.20 took an object outside namespaces with a namespace.
+            {} if kind.cluster else {"namespace": "elsewhere"},
+            {} if kind.cluster else {"namespace": "{ns}"},
+            {"generation": 7},
+            {"deletionTimestamp": "2020-01-01T00:00:00Z"},
+            {"name": "Bad_Name"},
+            {"name": ""},
+            {"name": None, "generateName": kind.called("g-")},
+            {"creationTimestamp": None, "selfLink": "/x", "unknown": 1},
+        ]
+    )
+    return st.builds(
+        lambda name, meta, more, parts, query: Op(
+            "create",
+            kind.plural,
+            body=body_of(kind, name, {**meta, **more}, parts),
+            query=query,
+        ),
+        st.sampled_from(NAMES),
+        metadata(kinds),
+        rarely(st.just({}), odd),
+        rarely(kind.parts, st.just(kind.sample), 3),
+        DRY,
+    )
+
+
+def versions_of(kind: Kind, name: str) -> Strategy:
+    """Which version a write claims to know: the right one, mostly."""
+    right = st.just({"resourceVersion": f"@version:{kind.plural}/{name}"})
+    wrong = st.sampled_from(
+        [
+            {},
+            {"resourceVersion": f"@stale:{kind.plural}/{name}"},
+            {"resourceVersion": ""},
+            {"resourceVersion": "x"},
+            {"uid": f"@uid:{kind.plural}/{name}"},
+            {"uid": NOWHERE},
+        ]
+    )
+    return rarely(right, wrong, 3)
+
+
+def updates(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    """PUT of something new, or of what was last seen with a change."""
+
+    def of(name: str) -> Strategy:
+        new = st.builds(
+            lambda meta, version, parts, query: Op(
+                "update",
+                kind.plural,
+                name,
+                body=body_of(kind, name, {**meta, **version}, parts),
+                query=query,
+            ),
+            metadata(kinds),
+            versions_of(kind, name),
+            kind.parts,
+            DRY,
+        )
+        changed = st.builds(
+            lambda meta, parts, query: Op(
+                "update",
+                kind.plural,
+                name,
+                body={"metadata": meta, **parts},
+                query=query,
+                onto=True,
+            ),
+            metadata(kinds),
+            kind.parts,
+            DRY,
+        )
+        return new | changed
+
+    return st.sampled_from(NAMES).flatmap(of)
+
+
+def status_updates(kind: Kind, status: Strategy) -> Strategy:
+    """PUT and merge patch of the status."""
+
+    def of(name: str) -> Strategy:
+        put = st.builds(
+            lambda meta, status: Op(
+                "update",
+                kind.plural,
+                name,
+                "status",
+                body={"metadata": meta, "status": status},
+                onto=True,
+            ),
+            some(labels=LABELS),
+            status,
+        )
+        merge = st.builds(
+            lambda meta, status: Op(
+                "patch",
+                kind.plural,
+                name,
+                "status",
+                body={"metadata": meta, "status": status},
+                type=MERGE_PATCH,
+            ),
+            some(labels=LABELS),
+            status,
+        )
+        return put | merge
+
+    return st.sampled_from(NAMES).flatmap(of)
+
+
+def merges(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    nulls = st.sampled_from(
+        [
+            {"metadata": {"labels": None}},
+            {"metadata": {"finalizers": None}},
+            {"metadata": {"ownerReferences": None}},
+            {"metadata": {"labels": {"app": None}, "annotations": {"note": None}}},
+            {"spec": None},
+            {"data": None},
+            {"status": None},
+        ]
+    )
+    formats = [MERGE_PATCH] if kind.custom else [MERGE_PATCH, STRATEGIC_PATCH]
+    return st.builds(
+        lambda name, meta, parts, version, how, query: Op(
+            "patch",
+            kind.plural,
+            name,
+            body={
+                **parts,
+                "metadata": {**parts.get("metadata", {}), **meta, **version},
+            },
+            type=how,
+            query=query,
+        ),
+        st.sampled_from(NAMES),
+        metadata(kinds),
+        kind.parts | nulls,
+        rarely(
+            st.just({}),
+            st.sampled_from(
+                [
+                    {"resourceVersion": f"@stale:{kind.plural}/a"},
+                    {"uid": NOWHERE},
+                    {"name": "other"},
+                    {"generation": 9},
+                ]
+            ),
+        ),
+        st.sampled_from(formats),
+        DRY,
+    )
+
+
+def json_patches(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    paths = (
+        "/metadata/labels",
+        "/metadata/labels/app",
+        "/metadata/annotations/note",
+        "/metadata/finalizers",
+        "/metadata/finalizers/-",
+        "/metadata/finalizers/0",
+        "/metadata/nothing/deeper",
+        *kind.paths,
+    )
+    values = st.sampled_from(
+        [1, 2, "a", "a.dev/one", ["a.dev/two"], {"app": "b"}, None]
+    )
+    operation = st.builds(
+        lambda op, path, value: (
+            {"op": op, "path": path}
+            if op == "remove"
+            else {"op": op, "path": path, "value": value}
+        ),
+        st.sampled_from(["add", "add", "replace", "remove", "test"]),
+        st.sampled_from(paths),
+        values,
+    )
+    return st.builds(
+        lambda name, operations, query: Op(
+            "patch", kind.plural, name, body=operations, type=JSON_PATCH, query=query
+        ),
+        st.sampled_from(NAMES),
+        st.lists(operation, min_size=1, max_size=3),
+        DRY,
+    )
+
+
+def options(kind: Kind, name: str) -> Strategy:
+    key = f"{kind.plural}/{name}"
+    conditions = st.sampled_from(
+        [
+            {"uid": f"@uid:{key}"},
+            {"uid": NOWHERE},
+            {"resourceVersion": f"@version:{key}"},
+            {"resourceVersion": f"@stale:{key}"},
+        ]
+    )
+    policies = ["Background", "Foreground", "Orphan"]
+    return st.none() | some(
+        propagationPolicy=rarely(st.sampled_from(policies), st.just("Nonsense")),
+        preconditions=conditions,
+        gracePeriodSeconds=st.sampled_from([0, 1]),
+    )
+
+
+def deletions(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    return st.sampled_from(NAMES).flatmap(
+        lambda name: st.builds(
+            lambda body, query: Op("delete", kind.plural, name, body=body, query=query),
+            options(kind, name),
+            DRY,
+        )
+    )
+
+
+def collections(kind: Kind) -> Strategy:
+    return st.builds(
+        lambda query, dry: Op("deletecollection", kind.plural, query=query + dry),
+        SELECTORS,
+        DRY,
+    )
+
+
+def reads(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    get = st.builds(lambda name: Op("get", kind.plural, name), st.sampled_from(NAMES))
+    if kind.cluster:
+        return get
+    limits = st.sampled_from([(), (("limit", "1"),), (("limit", "2"),)])
+    return get | st.builds(
+        lambda selector, limit: Op("list", kind.plural, query=selector + limit),
+        rarely(SELECTORS, BAD_SELECTORS),
+        limits,
+    )
+
+
+@cache
+def watches(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    """Watches are opened when all is done; the last object is always in them."""
+    starts = ["@start:", *(f"@stale:{kind.plural}/{name}" for name in NAMES)]
+    if not kind.cluster:
+        starts += ["", "0"]
+    return st.builds(
+        lambda start, selector: Op(
+            "watch", kind.plural, query=(*selector, ("resourceVersion", start))
+        ),
+        st.sampled_from(starts),
+        SELECTORS,
+    )
+
+
+Maker = Callable[[Kind, tuple[Kind, ...]], Strategy]
+WEIGHTS: tuple[tuple[int, Maker], ...] = (
+    (6, creations),
+    (4, updates),
+    (4, merges),
+    (3, json_patches),
+    (3, deletions),
+    (3, reads),
+)
+
+
+@cache
+def operations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    made = [(weight, maker(kind, kinds)) for weight, maker in WEIGHTS]
+    if kind.status is not None:
+        made.append((3, status_updates(kind, kind.status)))
+    if not kind.cluster:  # other sequences have theirs in the same collection
+        made.append((1, collections(kind)))
+    table = [strategy for weight, strategy in made for _ in range(weight)]
+    return st.integers(0, len(table) - 1).flatmap(table.__getitem__)
+
+
+def sequences(plurals: tuple[str, ...]) -> Strategy:
+    """5 to 25 requests about one to three kinds, then up to two watches."""
+    kinds = tuple(KINDS[plural] for plural in plurals)
+    chosen = st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True)
+
+    def of(some_kinds: list[Kind]) -> Strategy:
+        given = tuple(some_kinds)
+        each = st.sampled_from(given).flatmap(lambda kind: operations(kind, given))
+        late = st.sampled_from(given).flatmap(lambda kind: watches(kind, given))
+        return st.builds(
+            lambda first, last: (*first, *last),
+            st.lists(each, min_size=5, max_size=25),
+            st.lists(late, max_size=2),
+        )
+
+    return chosen.flatmap(of)
