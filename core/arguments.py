@@ -11,6 +11,7 @@ from fnop.core.diff import diff
 from fnop.core.last_seen import Seen, essence_of, value_at
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Meta, View
+from fnop.core.ownership import owner_of
 from fnop.core.registry import Handler
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
@@ -102,6 +103,7 @@ _PROVIDERS: dict[str, _Provider] = {
     "diff": lambda s, _: diff(_old(s), _new(s)),
     "type": lambda s, _: s.reason,
     "event": lambda s, _: _event(s),
+    "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
     "stopped": lambda _, writers: writers.stopped,
 }
 

@@ -7,7 +7,7 @@ looks at the new and then at the old value, and `old`/`new` at each side.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,7 +15,19 @@ from typing import Any
 from fnop.core.diff import Path
 from fnop.effects.values import same_json
 
-__all__ = ["ABSENT", "PRESENT", "Callback", "Filters", "Presence", "Sight"]
+__all__ = [
+    "ABSENT",
+    "PRESENT",
+    "Callback",
+    "Combination",
+    "Filters",
+    "Presence",
+    "Sight",
+    "all_",
+    "any_",
+    "none_",
+    "not_",
+]
 
 
 class Presence(Enum):
@@ -39,6 +51,9 @@ class Callback:
 
     @classmethod
     def of(cls, fn: Callable[..., Any], *, takes_value: bool) -> Callback:
+        """What a function asks for; with `takes_value` its first argument is one."""
+        if isinstance(fn, Combination):
+            return fn.callback(takes_value=takes_value)
         parameters = list(inspect.signature(fn).parameters.values())
         if takes_value:
             parameters = parameters[1:]
@@ -53,6 +68,63 @@ class Callback:
             and each.default is each.empty
         )
         return cls(fn, named, rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Several filter functions as one; for `when=` and for values alike."""
+
+    verdict: Callable[[Iterable[bool]], bool]
+    fns: tuple[Callable[..., Any], ...]
+
+    def __call__(self, *values: Any, **arguments: Any) -> bool:
+        each = (Callback.of(fn, takes_value=bool(values)) for fn in self.fns)
+        return self.verdict(_called(one, values, arguments) for one in each)
+
+    def callback(self, *, takes_value: bool) -> Callback:
+        """It asks for what any of them asks for."""
+        parts = [Callback.of(fn, takes_value=takes_value) for fn in self.fns]
+        wants = dict.fromkeys(name for part in parts for name in part.wants)
+
+        def fn(*values: Any, **arguments: Any) -> bool:
+            return self.verdict(_called(part, values, arguments) for part in parts)
+
+        return Callback(fn, tuple(wants), any(part.rest for part in parts))
+
+
+def _called(
+    part: Callback, values: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> bool:
+    given = arguments if part.rest else {name: arguments[name] for name in part.wants}
+    return bool(part.fn(*values, **given))
+
+
+def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where all of these do.
+
+    >>> all_([lambda value, **_: value > 1, lambda value, **_: value < 3])(2)
+    True
+    """
+    return Combination(all, tuple(fns))
+
+
+def any_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where any of these does."""
+    return Combination(any, tuple(fns))
+
+
+def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where none of these does."""
+    return Combination(_none, tuple(fns))
+
+
+def not_(fn: Callable[..., Any]) -> Combination:
+    """A filter that holds where this one does not."""
+    return Combination(_none, (fn,))
+
+
+def _none(verdicts: Iterable[bool]) -> bool:
+    return not any(verdicts)
 
 
 # What a filter may compare with: a value, a presence, a callback, or nothing.

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any
 
-from fnop.core.objects import owner_reference_of
+from fnop.core.objects import Body, owner_reference_of
+from fnop.effects import Target
 from fnop.effects.values import thaw_json
 
-__all__ = ["Claim", "claim_of", "owned", "stable_name"]
+__all__ = ["Claim", "claim_of", "owned", "owner_of", "stable_name"]
 
 # Names of most kinds are DNS labels or subdomains; 63 characters fit both.
 _NAME_LENGTH_MAX = 63
@@ -64,6 +65,24 @@ def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
     base = re.sub(r"[^a-z0-9-]+", "-", str(meta.get("name") or "child").lower())
     base = base[: _NAME_LENGTH_MAX - len(suffix) - 1].strip("-") or "child"
     return f"{base}-{suffix}"
+
+
+def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | None:
+    """Who owns an object: by reference, of one of these kinds (group, kind).
+
+    Without kinds it is the controller.  An owner is in its dependent's namespace, or
+    in none (Kubernetes: owners and dependents).
+    """
+    references = body.meta.get("ownerReferences")
+    for each in references if isinstance(references, list) else ():
+        if not isinstance(each, dict) or not each.get("name") or not each.get("kind"):
+            continue
+        group, _, version = str(each.get("apiVersion")).rpartition("/")
+        is_meant = (group, each["kind"]) in kinds if kinds else each.get("controller")
+        if is_meant:
+            kind = f"{each['kind']}.{version}.{group}"
+            return Target(kind, each["name"], body.namespace, each.get("uid"))
+    return None
 
 
 class Claim(Enum):

@@ -334,7 +334,7 @@ def _selected(
     found: dict[str, Handler] = {}
     for each in at.kind.changes:
         if each.id not in found and _takes_part(each, known, cause, seen):
-            if each.filters.is_trivial:
+            if each.takes_all:
                 found[each.id] = each
                 continue
             changed = each.role in (Role.UPDATE, Role.FIELD)

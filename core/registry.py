@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.filters import Callback, Filters, Presence
-from fnop.core.resources import Selector
+from fnop.core.resources import EVERYTHING, Selector
 from fnop.core.schedule import Schedule, checked_cron
 
 __all__ = [
@@ -71,6 +71,7 @@ _OBJECT = _COMMON | {
     "namespace",
     "labels",
     "annotations",
+    "owner",
 }
 _CHANGE = _OBJECT | {"reason", "old", "new", "diff"}
 
@@ -168,6 +169,9 @@ class Handler:
     param: Any = None
     optional: bool = False
     deleted: bool = False
+    owner: Selector | None = None
+    # The (group, kind) pairs that `owner` means, once the kinds are known.
+    owners: frozenset[tuple[str, str]] | None = None
     schedule: Schedule | None = None
     finalizer: bool = False
     cancellation_backoff: float | None = None
@@ -176,6 +180,11 @@ class Handler:
     @property
     def field(self) -> Path:
         return self.filters.field
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it is for every object of its kinds."""
+        return self.owner is None and self.filters.is_trivial
 
     @property
     def observes_old(self) -> bool:
@@ -275,10 +284,18 @@ def _filters(options: dict[str, Any], label: str) -> Filters:
     )
 
 
-_SELECTORS = ("group", "version", "kind", "plural", "singular", "shortcut")
+_SELECTORS = (
+    "group",
+    "version",
+    "kind",
+    "plural",
+    "singular",
+    "shortcut",
+    "category",
+)
 _GENERAL = frozenset(("id", "param", "registry"))
 _RETRYING = frozenset(("errors", "timeout", "retries", "backoff"))
-_FILTERING = frozenset(("labels", "annotations", "when", "field", "value"))
+_FILTERING = frozenset(("labels", "annotations", "when", "field", "value", "owner"))
 _STOPPING = frozenset(
     (
         "initial_delay",
@@ -334,7 +351,7 @@ def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
 
 
 def _selector(words: tuple[Any, ...], options: dict[str, Any], label: str) -> Selector:
-    if not all(isinstance(word, str) for word in words):
+    if not all(isinstance(word, str) or _is_broad_word(word) for word in words):
         raise RegistrationError(
             f"{label}: use it with parentheses and name the kind, such as "
             f"{label}('pods')"
@@ -345,6 +362,29 @@ def _selector(words: tuple[Any, ...], options: dict[str, Any], label: str) -> Se
         )
     except ValueError as problem:
         raise RegistrationError(f"{label}: {problem}") from None
+
+
+def _owner(options: dict[str, Any], label: str) -> Selector | None:
+    given = options.get("owner")
+    if given is None:
+        return None
+    words = given if isinstance(given, tuple) else (given,)
+    return _selector(words, {}, f"{label}: owner=")
+
+
+def _is_broad_word(word: Any) -> bool:
+    """EVERYTHING, or a function that is asked about each kind.
+
+    One that asks for what handlers ask for is a handler, and was decorated without
+    parentheses.
+    """
+    if word is EVERYTHING:
+        return True
+    if not callable(word) or isinstance(word, type):
+        return False
+    parameters = list(inspect.signature(word).parameters.values())
+    names = {each.name for each in parameters if each.default is each.empty}
+    return len(names) == 1 and not names & (_CHANGE | {"event"}) - {"resource"}
 
 
 def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
@@ -395,6 +435,7 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
     filters = _filters(options, label)
     schedule = _schedule(role, options, label)
+    owner = _owner(options, label)
 
     def decorate(fn: Fn) -> Fn:
         own_id = _id_of(fn, options.get("id"))
@@ -414,6 +455,8 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
             options.get("param"),
             bool(options.get("optional")),
             bool(options.get("deleted")),
+            owner,
+            None,
             schedule,
             # A timer needs nothing to be done at the end; a daemon is to be told.
             bool(options.get("finalizer", role is Role.DAEMON)),

@@ -7,11 +7,20 @@ A selector is what the author writes (`"pods"`, `"deployments.v1.apps"`); a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from typing import Any
 
-__all__ = ["Catalogue", "Resource", "Selector", "parse_resource_list"]
+__all__ = ["EVERYTHING", "Catalogue", "Resource", "Selector", "parse_resource_list"]
+
+
+class _Everything(Enum):
+    EVERYTHING = "everything"
+
+
+EVERYTHING = _Everything.EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +67,19 @@ class Resource:
         return frozenset((self.plural, self.kind, self.singular, *self.short_names))
 
 
+# Reports of what has happened: who follows everything does not mean these, and
+# whoever answers them with an Event would never end.
+EVENTS = (("", "events"), ("events.k8s.io", "events"))
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """How an author names a kind; unset parts match anything."""
+    """How an author names a kind, or several; unset parts match anything.
+
+    Names, groups and versions may be patterns of `*` and `?`.  A `predicate` is asked
+    about each `Resource`.
+    """
 
     any_name: str | None = None
     group: str | None = None
@@ -72,19 +88,29 @@ class Selector:
     plural: str | None = None
     singular: str | None = None
     shortcut: str | None = None
+    category: str | None = None
+    predicate: Callable[[Resource], Any] | None = None
+    everything: bool = False
 
     @classmethod
     def of(cls, *words: Any, **named: str | None) -> Selector:
-        """Parse the forms that Kopf and kubectl users know.
+        """Parse the forms that Kopf and kubectl users know, and patterns.
 
         >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")
         True
         >>> Selector.of("pods.v1.").group
         ''
+        >>> Selector.of("*.example.com").group
+        'example.com'
 
         Raises `ValueError` for none, two, or unclear names.
         """
-        if not all(isinstance(word, str) and word for word in words[-1:]):
+        group, version = named.get("group"), named.get("version")
+        if words == (EVERYTHING,) and not named.keys() - {"group", "version"}:
+            return cls(group=group, version=version, everything=True)
+        if len(words) == 1 and callable(words[0]) and not named:
+            return cls(predicate=words[0])
+        if not all(isinstance(word, str) for word in words) or "" in words[-1:]:
             raise ValueError("the name of a kind must be a non-empty string")
         group, version = named.pop("group", None), named.pop("version", None)
         name: str | None = None
@@ -105,24 +131,70 @@ class Selector:
                 "name exactly one kind, such as 'pods', 'deployments.apps' or "
                 f"kind='Pod'; got {len(given)} names"
             )
-        return cls(name, group, version, **named)
+        parts: dict[str, Any] = dict(named)
+        return cls(name, group, version, **parts)
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether it may mean several kinds: then none of them is ambiguous."""
+        texts = (self.any_name, self.kind, self.plural, self.singular, self.group)
+        return (
+            self.everything
+            or self.category is not None
+            or self.predicate is not None
+            or any(text is not None and _is_pattern(text) for text in texts)
+        )
 
     def matches(self, resource: Resource) -> bool:
         """Whether the resource is one of those meant, whatever its version rank."""
+        if self.is_broad and (resource.group, resource.plural) in EVENTS:
+            return False
+        if self.predicate is not None:
+            return bool(self.predicate(resource))
         return (
-            (self.group is None or self.group == resource.group)
-            and (self.version is None or self.version == resource.version)
-            and (self.any_name is None or self.any_name in resource.names())
-            and (self.kind is None or self.kind == resource.kind)
-            and (self.plural is None or self.plural == resource.plural)
-            and (self.singular is None or self.singular == resource.singular)
-            and (self.shortcut is None or self.shortcut in resource.short_names)
+            _fits(self.group, (resource.group,))
+            and _fits(self.version, (resource.version,))
+            and _fits(self.any_name, resource.names())
+            and _fits(self.kind, (resource.kind,))
+            and _fits(self.plural, (resource.plural,))
+            and _fits(self.singular, (resource.singular,))
+            and _fits(self.shortcut, resource.short_names)
+            and _fits(self.category, resource.categories)
         )
 
     def __str__(self) -> str:
+        if self.predicate is not None:
+            return getattr(self.predicate, "__qualname__", repr(self.predicate))
         name = self.any_name or self.kind or self.plural or self.singular
+        if self.everything:
+            name = "*"
+        elif self.category is not None:
+            name = self.category
         parts = (name or self.shortcut or "", self.version, self.group)
         return ".".join(part for part in parts if part)
+
+
+def _is_pattern(text: str) -> bool:
+    return "*" in text or "?" in text
+
+
+def _fits(wanted: str | None, names: Iterable[str]) -> bool:
+    if wanted is None:
+        return True
+    if not _is_pattern(wanted):
+        return wanted in names
+    return any(_pattern(wanted).fullmatch(name) for name in names)
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> re.Pattern[str]:
+    """A pattern of `*` (anything) and `?` (one letter).
+
+    >>> bool(_pattern("*.example.com").fullmatch("a.b.example.com"))
+    True
+    """
+    escaped = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.compile(escaped)
 
 
 def _dotted(
@@ -154,12 +226,14 @@ class Catalogue:
     def find(self, selector: Selector) -> tuple[Resource, ...]:
         """The resources meant: the preferred version, the core group first.
 
-        More than one means that the selector is ambiguous.
+        More than one means that the selector is ambiguous, where it is not broad.
         """
         found = [each for each in self.resources if selector.matches(each)]
+        if selector.predicate is not None:
+            return tuple(found)
         if selector.version is None:
             found = [each for each in found if each.preferred]
-        if any(each.group == "" for each in found):
+        if not selector.is_broad and any(each.group == "" for each in found):
             found = [each for each in found if each.group == ""]
         return tuple(found)
 

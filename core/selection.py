@@ -13,11 +13,13 @@ from fnop.core.filters import Sight
 from fnop.core.known import Known
 from fnop.core.last_seen import value_at
 from fnop.core.now import Now
+from fnop.core.objects import Body
+from fnop.core.ownership import owner_of
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.settings import Settings
 
-__all__ = ["Moment", "passes", "prematches"]
+__all__ = ["Moment", "is_child", "passes", "prematches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,15 @@ class Moment:
     failed: list[tuple[Handler, Exception]] = field(default_factory=list)
 
 
+def is_child(handler: Handler, body: Body) -> bool:
+    """Whether the object has an owner of the kind that the handler asks for."""
+    if handler.owner is None:
+        return True
+    return owner_of(body, handler.owners or frozenset()) is not None
+
+
 def prematches(at: Moment, known: Known, handler: Handler) -> bool:
-    return handler.filters.is_trivial or passes(at, known, handler, changed=False)
+    return handler.takes_all or passes(at, known, handler, changed=False)
 
 
 def passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool:
@@ -44,6 +53,8 @@ def passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool
 
     But a deletion handler must not be skipped: then nothing is decided at all.
     """
+    if not is_child(handler, known.body):
+        return False
     sight = _sight(at, known, handler)
     try:
         return handler.filters.prematch(sight) and (
@@ -67,6 +78,7 @@ def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
         body.mapping("annotations"),
         body.at(field) if field else None,
         value_at(known.stored.seen, field) if field else None,
-        True,
+        # What has not been seen yet had no value before, not even none.
+        known.stored.seen is not None,
         lambda wants, rest: filter_arguments(situation, wants, rest),
     )

@@ -13,7 +13,7 @@ from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.objects import Body, Key
 from fnop.core.program import kind_of
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, Role
 from fnop.core.resources import Resource
 from fnop.core.store import observe
 from fnop.core.turn import Phase, Ticket, Turn
@@ -101,16 +101,49 @@ def _serve_kinds(turn: Turn) -> bool:
         if handler.selector is None:
             continue
         found = turn.catalogue.find(handler.selector)
-        if len(found) != 1:
-            complete = complete and bool(found)
+        complete = complete and bool(found)
+        if not found or (len(found) > 1 and not handler.selector.is_broad):
             _warn_unserved(turn, handler, found)
             continue
-        resources[found[0].key] = found[0]
-        by_resource.setdefault(found[0].key, []).append(handler)
+        handler, has_owners = _with_owners(turn, handler)
+        complete = complete and has_owners
+        for resource in found:
+            if _may_be_served(turn, handler, resource):
+                resources[resource.key] = resource
+                by_resource.setdefault(resource.key, []).append(handler)
     for key, handlers in by_resource.items():
         turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
         _follow(turn, resources[key])
     return complete
+
+
+def _with_owners(turn: Turn, handler: Handler) -> tuple[Handler, bool]:
+    """The handler with the kinds that `owner=` means; False when they are missing."""
+    if handler.owner is None:
+        return handler, True
+    found = turn.catalogue.find(handler.owner)
+    if not found:
+        text = (
+            f"the API server serves no {str(handler.owner)!r} yet, so {handler.id} "
+            "waits for its objects to have such owners"
+        )
+        turn.warn_once(f"owner {handler.owner} {handler.id}", text)
+    owners = frozenset((each.group, each.kind) for each in found)
+    return replace(handler, owners=owners), bool(found)
+
+
+def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
+    """Whether a kind can be followed, and written where the handler needs that."""
+    needed = {"list", "watch"} | (set() if handler.role is Role.EVENT else {"patch"})
+    missing = needed.difference(resource.verbs)
+    if not resource.verbs or not missing:
+        return True
+    turn.warn_once(
+        f"verbs {resource.key} {handler.id}",
+        f"{resource.key} does not support {', '.join(sorted(missing))}, so "
+        f"{handler.id} is not called for it",
+    )
+    return False
 
 
 def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) -> None:

@@ -16,6 +16,7 @@ from fnop.core.last_seen import Stored, Unreadable, essence_of, read_stored, see
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
+from fnop.core.selection import is_child
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
 from fnop.effects.values import same_json
@@ -143,8 +144,10 @@ def _sighted(
 def _spy_wants(
     turn: Turn, key: Key, kind: Kind, handler: Handler, type: str | None, body: Body
 ) -> bool:
-    if handler.filters.is_trivial:
+    if handler.takes_all:
         return True
+    if not is_child(handler, body):
+        return False
     situation = Situation(handler, turn.settings, turn.now, kind.resource, body, type)
     sight = Sight(
         body.mapping("labels"),

@@ -22,7 +22,14 @@ from fnop.core.errors import (
     RegistrationError as RegistrationError,
     TemporaryError as TemporaryError,
 )
-from fnop.core.filters import ABSENT as ABSENT, PRESENT as PRESENT
+from fnop.core.filters import (
+    ABSENT as ABSENT,
+    PRESENT as PRESENT,
+    all_ as all_,
+    any_ as any_,
+    none_ as none_,
+    not_ as not_,
+)
 from fnop.core.objects import View as View
 from fnop.core.ownership import owned as owned
 from fnop.core.registry import (
@@ -31,6 +38,7 @@ from fnop.core.registry import (
     on as on,
     timer as timer,
 )
+from fnop.core.resources import EVERYTHING as EVERYTHING, Resource as Resource
 from fnop.core.settings import Settings as Settings
 from fnop.effects.builders import (
     adopt as adopt,

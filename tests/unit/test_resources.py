@@ -11,7 +11,7 @@ def sel(
     name: str | None = None,
     group: str | None = None,
     version: str | None = None,
-    **named: str,
+    **named: Any,
 ) -> Selector:
     return Selector(name, group, version, **named)
 

@@ -1,0 +1,284 @@
+"""Which objects a handler is for: broad selectors, owners, combined filters."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core import filters, resources
+from fnop.core.errors import RegistrationError
+from fnop.core.registry import Registry
+from fnop.core.resources import EVERYTHING, Catalogue, Resource, Selector
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.mark.parametrize("module", [filters, resources])
+def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+# ------------------------------------------------------------ broad selectors
+
+VERBS = ("get", "list", "watch", "patch")
+
+
+def served(group: str, plural: str, *, version: str = "v1", **more: Any) -> Resource:
+    kind = plural[:-1].title()
+    return Resource(group, version, plural, kind, kind.lower(), verbs=VERBS, **more)
+
+
+PODS = served("", "pods", categories=("all",))
+MAPS = served("", "configmaps")
+EVENTS = served("", "events")
+DEPLOYMENTS = served("apps", "deployments", categories=("all",))
+FOOS = served("foo.example.com", "foos")
+FOOS_OLD = served("foo.example.com", "foos", version="v1beta1", preferred=False)
+BARS = served("bar.example.com", "bars", categories=("mine",))
+SERVED = (PODS, MAPS, EVENTS, DEPLOYMENTS, FOOS, FOOS_OLD, BARS)
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        (Selector.of(EVERYTHING), {PODS, MAPS, DEPLOYMENTS, FOOS, BARS}),
+        (Selector.of(EVERYTHING, group="apps"), {DEPLOYMENTS}),
+        (Selector.of(category="all"), {PODS, DEPLOYMENTS}),
+        (Selector.of("*.*.example.com"), {FOOS, BARS}),
+        (Selector.of("*.foo.example.com"), {FOOS}),
+        (Selector.of("*.v1beta1.foo.example.com"), {FOOS_OLD}),
+        (Selector.of("*s.apps"), {DEPLOYMENTS}),
+        (Selector.of("???s"), {PODS, FOOS, BARS}),
+        (Selector.of("event?"), set()),
+        (Selector.of("events"), {EVENTS}),
+        (Selector.of(lambda resource: resource.group == ""), {PODS, MAPS}),
+        # A predicate sees every version.
+        (Selector.of(lambda resource: resource.plural == "foos"), {FOOS, FOOS_OLD}),
+    ],
+    ids=str,
+)
+def test_k_2_broad_selectors(selector: Selector, found: set[Resource]) -> None:
+    assert set(Catalogue(SERVED).find(selector)) == found
+
+
+@pytest.mark.parametrize("words", [(EVERYTHING, "pods"), (len, "pods"), ()])
+def test_a_broad_selector_stands_alone(words: tuple[Any, ...]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Selector.of(*words)
+
+
+def test_a_handler_of_everything_sees_every_kind(registry: Registry) -> None:
+    seen: set[str] = set()
+
+    @fnop.on.event(EVERYTHING, registry=registry)
+    def spy(resource: Resource) -> None:
+        seen.add(resource.plural)
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert {"fnopexamples", "namespaces", "customresourcedefinitions"} <= seen
+    assert "events" not in seen
+
+
+def test_a_predicate_chooses_kinds(registry: Registry) -> None:
+    seen: set[str] = set()
+
+    @fnop.on.event(
+        lambda resource: resource.plural.startswith("fnop"), registry=registry
+    )
+    def spy(resource: Resource) -> None:
+        seen.add(resource.plural)
+
+    Scenario(registry, [example()]).settle()
+    assert seen == {"fnopexamples"}
+
+
+def test_a_kind_that_cannot_be_watched_is_left_out(registry: Registry) -> None:
+    reviews = Resource("", "v1", "reviews", "Review", verbs=("create",))
+
+    @fnop.on.create(EVERYTHING, registry=registry)
+    def create(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert all(reviews.plural not in line for line in run.lines)
+
+
+# --------------------------------------------------------------------- owners
+
+
+def config_map(name: str, *owners: dict[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+    if owners:
+        metadata["ownerReferences"] = list(owners)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def reference(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    version = "fnop.dev/v1" if kind == "FnopExample" else "v1"
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": "u-1", **more}
+
+
+def test_owner_is_for_children_of_a_kind_alone(registry: Registry) -> None:
+    seen: list[tuple[str, str]] = []
+
+    @fnop.on.event("configmaps", owner=KIND, registry=registry)
+    def spy(name: str, owner: fnop.Target) -> None:
+        seen.append((name, owner.name))
+
+    @fnop.on.event(KIND, registry=registry)
+    def known(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    found = run.get(KIND)
+    assert found is not None
+    uid = found["metadata"]["uid"]
+    run.apply(
+        config_map("child", reference("FnopExample", "example-1", uid=uid)),
+        config_map("other", reference("Secret", "s")),
+        config_map("orphan"),
+    )
+    run.settle()
+    assert [pair for pair in seen if pair[0] in ("child", "other", "orphan")] == [
+        ("child", "example-1")
+    ]
+
+
+def test_a_spy_on_children_can_patch_their_owner(registry: Registry) -> None:
+    @fnop.on.event("configmaps", owner=KIND, registry=registry)
+    def spy(body: Any, owner: fnop.Target) -> Any:
+        return fnop.patch(owner, status={"seen": body["data"]["word"]})
+
+    run = Scenario(registry, [example()])
+    found = run.get(KIND)
+    assert found is not None
+    owner = reference("FnopExample", "example-1", uid=found["metadata"]["uid"])
+    run.apply({**config_map("child", owner), "data": {"word": "hello"}})
+    run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"] == {"seen": "hello"}
+
+
+def test_without_owner_the_argument_is_the_controller(registry: Registry) -> None:
+    seen: list[fnop.Target | None] = []
+
+    @fnop.on.event("configmaps", labels={"mine": "yes"}, registry=registry)
+    def spy(owner: fnop.Target | None) -> None:
+        seen.append(owner)
+
+    run = Scenario(registry, [example()])
+    found = run.get(KIND)
+    assert found is not None
+    uid = found["metadata"]["uid"]
+    mine = {"labels": {"mine": "yes"}}
+    for name, references in (
+        ("none", []),
+        ("plain", [reference("FnopExample", "example-1", uid=uid)]),
+        ("led", [reference("FnopExample", "example-1", uid=uid, controller=True)]),
+    ):
+        child = config_map(name, *references)
+        run.apply({**child, "metadata": {**child["metadata"], **mine}})
+    run.settle()
+    names = [target.name if target else None for target in seen]
+    assert sorted(names, key=str) == [None, None, "example-1"]
+
+
+def test_a_change_handler_can_ask_for_an_owner(registry: Registry) -> None:
+    created: list[str] = []
+
+    @fnop.on.create("configmaps", owner=("fnop.dev", "fnopexamples"), registry=registry)
+    def create(name: str) -> None:
+        created.append(name)
+
+    run = Scenario(registry, [example()])
+    found = run.get(KIND)
+    assert found is not None
+    uid = found["metadata"]["uid"]
+    run.apply(
+        config_map("child", reference("FnopExample", "example-1", uid=uid)),
+        config_map("orphan"),
+    )
+    run.settle()
+    assert created == ["child"]
+
+
+def test_an_owner_of_a_kind_that_is_not_served_is_waited_for(
+    registry: Registry,
+) -> None:
+    @fnop.on.event("configmaps", owner="unicorns", registry=registry)
+    def spy(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=1)
+    assert any("unicorns" in line for line in run.lines)
+
+
+def test_an_owner_that_names_no_kind_is_refused(registry: Registry) -> None:
+    def fn(**_: Any) -> None: ...
+
+    with pytest.raises(RegistrationError, match="owner="):
+        fnop.on.event("pods", owner="", registry=registry)(fn)
+
+
+# ------------------------------------------------------------------- combined
+
+
+def is_small(value: Any, **_: Any) -> bool:
+    return isinstance(value, int) and value < 10
+
+
+def is_even(value: Any, **_: Any) -> bool:
+    return isinstance(value, int) and value % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen"),
+    [
+        (fnop.all_([is_small, is_even]), [4]),
+        (fnop.any_([is_small, is_even]), [3, 4, 12]),
+        (fnop.none_([is_small, is_even]), [13]),
+        (fnop.not_(is_small), [12, 13]),
+        (fnop.all_([is_small, fnop.not_(is_even)]), [3]),
+    ],
+)
+def test_k_2b_1_combinations_of_values(
+    registry: Registry, wanted: Any, seen: list[int]
+) -> None:
+    found: list[int] = []
+
+    @fnop.on.create(KIND, field="spec.size", value=wanted, registry=registry)
+    def create(spec: Any) -> None:
+        found.append(spec["size"])
+
+    objects = [example(f"e{size}", size=size) for size in (3, 4, 12, 13)]
+    Scenario(registry, objects).settle()
+    assert sorted(found) == seen
+
+
+def test_k_2b_1_combinations_of_when(registry: Registry) -> None:
+    found: list[str] = []
+
+    def is_named(name: str, **_: Any) -> bool:
+        return name.startswith("a")
+
+    def has_size(spec: Any) -> bool:
+        return "size" in spec
+
+    wanted = fnop.all_([is_named, fnop.not_(has_size)])
+
+    @fnop.on.create(KIND, when=wanted, registry=registry)
+    def create(name: str) -> None:
+        found.append(name)
+
+    Scenario(registry, [example("a1"), example("a2", size=1), example("b1")]).settle()
+    assert found == ["a1"]
