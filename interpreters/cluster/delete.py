@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import orjson
 
 from fnop.interpreters.cluster.commit import (
     FOREGROUND,
@@ -57,6 +60,7 @@ class Options(NamedTuple):
     uid: str | None = None
     version: str | None = None
     grace: int | None = None
+    dry_run: bool = False
 
 
 def delete(cluster: Cluster, call: Call) -> Answer:
@@ -71,12 +75,19 @@ def delete(cluster: Cluster, call: Call) -> Answer:
     if obj is None:
         raise not_found(kind.group, kind.plural, name)
     _check_preconditions(kind, options, obj)
-    if call.dry_run:
-        return cluster, ApiResponse(200, obj), ()
-    cluster, left, events = deleted(cluster, kind, call.key, options, call.now)
+    after, left, events = deleted(cluster, kind, call.key, options, call.now)
+    if options.dry_run:
+        after, events = cluster, ()
+        left = left and _at_version_of(obj, left)
     if left is not None:
-        return cluster, ApiResponse(200, served(kind.api_version, left)), events
-    return cluster, _farewell(kind, obj), events
+        return after, ApiResponse(200, served(kind.api_version, left)), events
+    return after, _farewell(kind, obj), events
+
+
+def _at_version_of(obj: Object, marked: Object) -> Object:
+    """What a dry run shows has never been stored: it has no version of its own."""
+    version = obj["metadata"]["resourceVersion"]
+    return {**marked, "metadata": {**marked["metadata"], "resourceVersion": version}}
 
 
 def _farewell(kind: Kind, obj: Object) -> ApiResponse:
@@ -106,37 +117,76 @@ RETURNS_OBJECT = frozenset(
 
 
 def _options(call: Call) -> Options:
+    """The options of the body; those of the query count only where there is none.
+
+    So `?dryRun=All` beside a body without `dryRun` really deletes: DeleteResource
+    reads the query in the place of an empty body.
+    """
     body = call.request.body
-    raw: dict[str, Any] = body if isinstance(body, dict) else {}
     if body is not None and not isinstance(body, dict):
         raise bad_request("couldn't get version/kind; json parse error")
-    policy = raw.get("propagationPolicy") or call.query.get("propagationPolicy")
-    orphan = raw.get("orphanDependents")
-    if policy is None and isinstance(orphan, bool):
+    raw = _query_options(call.query) if body is None else body
+    policy, orphan, dry = (
+        raw.get(name) for name in ("propagationPolicy", "orphanDependents", "dryRun")
+    )
+    if faults := [*_policy_faults(policy, orphan), *_dry_run_faults(dry)]:
+        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
+    if not policy and isinstance(orphan, bool):
         policy = "Orphan" if orphan else "Background"
-    if policy is not None and policy not in POLICIES:
-        raise _unknown_policy(policy)
     conditions = raw.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}
-    grace = raw.get("gracePeriodSeconds", call.query.get("gracePeriodSeconds"))
-    if isinstance(grace, str) and grace.isdecimal():
-        grace = int(grace)
+    grace = raw.get("gracePeriodSeconds")
     return Options(
-        policy,
+        policy or None,
         conditions.get("uid"),
         conditions.get("resourceVersion"),
         grace if isinstance(grace, int) else None,
+        bool(dry),
     )
 
 
-def _unknown_policy(policy: Any) -> Exception:
-    known = ", ".join(map(quoted, ("Foreground", "Background", "Orphan", "nil")))
-    fault = Fault(
-        "propagationPolicy",
-        "FieldValueNotSupported",
-        f"Unsupported value: {quoted(str(policy))}: supported values: {known}",
-    )
-    return invalid("meta.k8s.io", "DeleteOptions", "", [fault])
+def _query_options(query: dict[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if "propagationPolicy" in query:
+        options["propagationPolicy"] = query["propagationPolicy"]
+    if "dryRun" in query:
+        options["dryRun"] = [query["dryRun"]]
+    if "orphanDependents" in query:
+        options["orphanDependents"] = query["orphanDependents"] in ("true", "1")
+    if grace := query.get("gracePeriodSeconds"):
+        try:
+            options["gracePeriodSeconds"] = int(grace)
+        except ValueError:
+            raise bad_request(
+                f'strconv.ParseInt: parsing "{grace}": invalid syntax'
+            ) from None
+    return options
+
+
+def _policy_faults(policy: Any, orphan: Any) -> Iterator[Fault]:
+    if policy and isinstance(orphan, bool):
+        yield Fault(
+            "propagationPolicy",
+            "FieldValueInvalid",
+            f"Invalid value: {quoted(str(policy))}: orphanDependents and "
+            "deletionPropagation cannot be both set",
+        )
+    elif policy and policy not in POLICIES:
+        known = ", ".join(map(quoted, ("Foreground", "Background", "Orphan", "nil")))
+        yield Fault(
+            "propagationPolicy",
+            "FieldValueNotSupported",
+            f"Unsupported value: {quoted(str(policy))}: supported values: {known}",
+        )
+
+
+def _dry_run_faults(dry: Any) -> Iterator[Fault]:
+    if dry and dry != ["All"]:
+        yield Fault(
+            "dryRun",
+            "FieldValueNotSupported",
+            f'Unsupported value: {orjson.dumps(dry).decode()}: supported values: "All"',
+        )
 
 
 def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
@@ -262,6 +312,8 @@ def delete_collection(cluster: Cluster, call: Call) -> Answer:
     found = [obj for _, obj in selected(cluster, call)]
     body = list_body(cluster, call.kind, found)
     events: tuple[StoredEvent, ...] = ()
+    if options.dry_run:
+        return cluster, ApiResponse(200, body), events
     for obj in found:
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
