@@ -12,7 +12,7 @@ from fnop.interpreters.cluster.status import no_such_path, unknown_resource
 from fnop.interpreters.cluster.store import Key
 from fnop.interpreters.protocol import ApiRequest
 
-__all__ = ["Call", "Route", "call_of", "route_of"]
+__all__ = ["Attributes", "Call", "Route", "attributes_of", "call_of", "route_of"]
 
 
 class Route(NamedTuple):
@@ -108,3 +108,103 @@ def call_of(registry: Registry, request: ApiRequest, now: float) -> Call | None:
         return None
     kind = kind_at(registry, route)
     return Call(request, kind, route, dict(request.query), now)
+
+
+# ------------------------------------------------- what permission is asked for
+
+
+class Attributes(NamedTuple):
+    """What a request wants to do, as authorization sees it (authorizer.Attributes).
+
+    `path` is that of a request for no resource; the other parts are then empty.
+    """
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    @property
+    def combined(self) -> str:
+        """The resource as rules name it: with its subresource."""
+        return (
+            f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        )
+
+
+VERBS = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+
+
+def attributes_of(request: ApiRequest) -> Attributes:
+    """Read a request as the server does before it knows any resource.
+
+    The rules are those of RequestInfoFactory.NewRequestInfo in
+    k8s.io/apiserver/pkg/endpoints/request.
+
+    >>> attributes_of(ApiRequest("GET", "/api/v1/namespaces/n/pods")).verb
+    'list'
+    >>> attributes_of(ApiRequest("GET", "/version"))[::6]
+    ('get', '/version')
+    """
+    found = _attributes(request.method, request.path)
+    if not found.name and not found.path:
+        if found.verb == "get":
+            return _of_list(found, request.query)
+        if found.verb == "delete":
+            return found._replace(verb="deletecollection")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _attributes(method: str, path: str) -> Attributes:
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    has_group = parts[0] == "apis"
+    if parts[0] not in ("api", "apis") or len(parts) < (4 if has_group else 3):
+        return Attributes(method.lower(), path=path)
+    group, rest = (parts[1], parts[3:]) if has_group else ("", parts[2:])
+    verb = VERBS.get(method, "")
+    if rest[0] in ("watch", "proxy") and len(rest) > 1:
+        verb, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        # A namespace itself is asked for in that namespace.
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    resource, name, subresource = [*rest, "", ""][:3]
+    return Attributes(verb, group, resource, subresource, namespace, name)
+
+
+def _of_list(found: Attributes, query: tuple[tuple[str, str], ...]) -> Attributes:
+    """A GET without a name lists or watches, perhaps just one object."""
+    verb, name = "list", ""
+    for key, value in query:
+        if key == "watch" and value.lower() not in ("false", "0"):
+            verb = "watch"
+        elif key == "fieldSelector":
+            name = _selected_name(value)
+    return found._replace(verb=verb, name=name)
+
+
+def _selected_name(selector: str) -> str:
+    """The one name that a field selector lets through, or nothing.
+
+    >>> _selected_name("spec.x=1,metadata.name=q")
+    'q'
+    """
+    for term in selector.split(","):
+        field, _, name = term.replace("==", "=").partition("=")
+        if field == "metadata.name":
+            # Only what could stand in a path counts (IsValidPathSegmentName).
+            return "" if name in (".", "..") or "/" in name or "%" in name else name
+    return ""

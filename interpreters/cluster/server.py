@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fnop.interpreters.cluster.commit import NAMESPACES
 from fnop.interpreters.cluster.delete import delete, delete_collection
 from fnop.interpreters.cluster.discovery import discover
 from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.policy import bootstrap
+from fnop.interpreters.cluster.rbac import authorize
 from fnop.interpreters.cluster.read import get, list_objects
 from fnop.interpreters.cluster.request import Call, call_of
 from fnop.interpreters.cluster.scale import answer_scale
@@ -24,11 +28,16 @@ __all__ = ["answer", "empty_cluster"]
 
 REGISTRY = builtin_registry()
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+RBAC_PATH = "/apis/rbac.authorization.k8s.io/v1"
 EPOCH = 1_700_000_000.0
 
 
-def empty_cluster(seed: str = "0", now: float = EPOCH) -> Cluster:
+def empty_cluster(
+    seed: str = "0", now: float = EPOCH, *, rbac: bool = False
+) -> Cluster:
     """A cluster as it is after its first start: namespaces and nothing else.
+
+    With `rbac` it also has the first roles, and asks users for permission.
 
     >>> empty_cluster().version
     104
@@ -38,7 +47,12 @@ def empty_cluster(seed: str = "0", now: float = EPOCH) -> Cluster:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         request = ApiRequest("POST", "/api/v1/namespaces", body=body)
         cluster, _, _ = answer(cluster, request, now)
-    return cluster
+    if not rbac:
+        return cluster
+    for plural, body in bootstrap():
+        request = ApiRequest("POST", f"{RBAC_PATH}/{plural}", body=body)
+        cluster, _, _ = answer(cluster, request, now)
+    return replace(cluster, rbac=True)
 
 
 def answer(
@@ -50,6 +64,7 @@ def answer(
     answered as a real server answers it; nothing is raised.
     """
     try:
+        authorize(cluster, request)
         call = call_of(cluster.registry, request, now)
         if call is None:
             if request.method != "GET":
