@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fnop.interpreters.cluster.conversion import served
+from fnop.interpreters.cluster.create import Answer, recorded
 from fnop.interpreters.cluster.kinds import Kind, Scale
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
@@ -17,7 +18,7 @@ from fnop.interpreters.cluster.status import (
     not_found,
 )
 from fnop.interpreters.cluster.store import Cluster, Object, lookup
-from fnop.interpreters.cluster.write import Answer, replaced
+from fnop.interpreters.cluster.write import replaced
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = ["answer_scale"]
@@ -44,7 +45,9 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
             raise method_not_allowed()
     new = _scaled(kind, served(kind.api_version, old), wanted)
     main = replace(call, route=call.route._replace(subresource=None))
-    cluster, response, events = replaced(cluster, main, new, old)
+    # Who scales manages the replicas, as one who writes through /scale.
+    track = recorded(cluster, call, served(kind.api_version, old), {})
+    cluster, response, events = replaced(cluster, main, new, old, track)
     return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
 
 

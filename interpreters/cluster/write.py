@@ -1,31 +1,38 @@
-"""Create, update and patch: the rules of `registry/generic/registry/store.go`."""
+"""Update, patch and apply: the rules of `registry/generic/registry/store.go`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.cluster.body import decoded
-from fnop.interpreters.cluster.builtins import defaulted, fresh_status
-from fnop.interpreters.cluster.commit import NAMESPACES, is_released, removed, stored
+from fnop.interpreters.cluster.apply import Applying, applied
+from fnop.interpreters.cluster.body import decoded, go_name
+from fnop.interpreters.cluster.builtins import defaulted
+from fnop.interpreters.cluster.commit import is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
-from fnop.interpreters.cluster.crd_rules import crd_faults, crd_update_faults
-from fnop.interpreters.cluster.crds import CRDS, unseen_status
+from fnop.interpreters.cluster.crd_rules import crd_update_faults
+from fnop.interpreters.cluster.crds import CRDS
+from fnop.interpreters.cluster.create import (
+    Answer,
+    Track,
+    check_namespace,
+    create,
+    created,
+    object_faults,
+    recorded,
+)
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
+from fnop.interpreters.cluster.managed import Entry, with_entries
+from fnop.interpreters.cluster.options import check_options, is_forced, writer_of
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
-    already_exists,
     bad_request,
     conflict,
-    failure,
-    forbidden,
     internal,
     invalid,
     method_not_allowed,
-    no_such_path,
     not_found,
     quoted,
 )
@@ -33,172 +40,12 @@ from fnop.interpreters.cluster.store import (
     Cluster,
     Object,
     Resource,
-    StoredEvent,
-    fresh_uid,
     lookup,
-    name_suffix,
     same,
-    timestamp,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.protocol import APPLY_PATCH, ApiResponse
 
 __all__ = ["Answer", "create", "patch", "replaced", "update"]
-
-Answer = tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]
-
-
-def create(cluster: Cluster, call: Call) -> Answer:
-    """POST on a collection."""
-    kind, route = call.kind, call.route
-    if route.subresource:
-        raise _not_creatable(kind)
-    if kind.namespaced and not route.namespace:
-        raise no_such_path() if kind.custom else method_not_allowed()
-    if route.name and not kind.custom:
-        raise method_not_allowed()
-    return _create(cluster, call, decoded(kind, call.request.body))
-
-
-def _create(cluster: Cluster, call: Call, obj: Object) -> Answer:
-    kind, namespace = call.kind, call.route.namespace or ""
-    _check_namespace(call, obj)
-    if "resourceVersion" in obj["metadata"]:
-        message = "resourceVersion should not be set on objects to be created"
-        raise internal(message, bare=True)
-    obj = _born(cluster, call, obj, namespace)
-    name = obj["metadata"].get("name", "")
-    _admit(cluster, kind, namespace, name)
-    faults = [*_name_faults(kind, obj["metadata"]), *_faults(kind, obj)]
-    if faults:
-        raise invalid(kind.group, kind.kind, name, faults)
-    key = (namespace, name)
-    present = lookup(cluster, kind.resource, key)
-    if present is not None:
-        is_going = "deletionTimestamp" in present["metadata"]
-        raise already_exists(kind.group, kind.plural, name, is_going=is_going)
-    if call.dry_run:
-        return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
-    cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
-    return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
-
-
-def _not_creatable(kind: Kind) -> Exception:
-    if not kind.custom:
-        return method_not_allowed()
-    return failure(
-        405,
-        "MethodNotAllowed",
-        f'create is not supported on resources of kind "{kind.plural}.{kind.group}"',
-        {"group": kind.group, "kind": kind.plural},
-    )
-
-
-def _check_namespace(call: Call, obj: Object) -> None:
-    given = obj["metadata"].get("namespace")
-    if given and given != (call.route.namespace or ""):
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace "
-            "sent on the request"
-        )
-
-
-def _born(cluster: Cluster, call: Call, obj: Object, namespace: str) -> Object:
-    """The object with what only the server may say, said by the server."""
-    kind = call.kind
-    metadata = {
-        **obj["metadata"],
-        "uid": fresh_uid(cluster),
-        "creationTimestamp": timestamp(call.now),
-    }
-    # BeforeCreate: an object is not born deleted.
-    metadata.pop("deletionTimestamp", None)
-    metadata.pop("deletionGracePeriodSeconds", None)
-    metadata.pop("generation", None)
-    if kind.generation:
-        metadata["generation"] = 1
-    if namespace:
-        metadata["namespace"] = namespace
-    if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = _generated(
-            cluster, kind, namespace, metadata["generateName"]
-        )
-    obj = {
-        **obj,
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": metadata,
-    }
-    if kind.schema is not None:
-        obj = kind.schema.filled(obj)
-    if not kind.custom:
-        obj = defaulted(kind, to_storage(kind, obj))
-    return _with_fresh_status(kind, obj)
-
-
-def _with_fresh_status(kind: Kind, obj: Object) -> Object:
-    """Status is not written through the main endpoint: it starts empty."""
-    if not kind.status:
-        return obj
-    if kind.custom:
-        return (
-            {k: v for k, v in obj.items() if k != "status"} if "status" in obj else obj
-        )
-    if kind.resource == CRDS:
-        return {**obj, "status": unseen_status(obj)}
-    return {**obj, "status": fresh_status(kind)}
-
-
-def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
-    # names.SimpleNameGenerator: 58 letters of the base, 5 of its own; since 1.30
-    # the server tries up to eight names before it gives up.
-    names = (base[:58] + name_suffix(cluster, attempt) for attempt in range(8))
-    name = ""
-    for name in names:
-        if lookup(cluster, kind.resource, (namespace, name)) is None:
-            break
-    return name
-
-
-def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
-    """The admission plugin NamespaceLifecycle, and the end of definitions."""
-    if kind.terminating:
-        why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(kind.group, kind.plural, name, why)
-    if not namespace:
-        return
-    found = lookup(cluster, NAMESPACES, ("", namespace))
-    if found is None:
-        raise not_found("", "namespaces", namespace)
-    if "deletionTimestamp" in found["metadata"]:
-        cause = {
-            "reason": "NamespaceTerminating",
-            "message": f"namespace {namespace} is being terminated",
-            "field": "metadata.namespace",
-        }
-        why = (
-            f"unable to create new content in namespace {namespace} because it is "
-            "being terminated"
-        )
-        raise forbidden(kind.group, kind.plural, name, why, [cause])
-
-
-def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
-    name = metadata.get("name")
-    if not name:
-        message = "Required value: name or generateName is required"
-        yield Fault("metadata.name", "FieldValueRequired", message)
-        return
-    for why in name_faults(kind.resource, name):
-        message = f"Invalid value: {quoted(name)}: {why}"
-        yield Fault("metadata.name", "FieldValueInvalid", message)
-
-
-def _faults(kind: Kind, obj: Object) -> Iterator[Fault]:
-    yield from metadata_faults(obj["metadata"])
-    if kind.schema is not None:
-        yield from kind.schema.faults(obj, None)
-    elif kind.resource == CRDS:
-        yield from crd_faults(obj)
 
 
 def _status_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
@@ -216,19 +63,24 @@ def update(cluster: Cluster, call: Call) -> Answer:
     kind = call.kind
     if not call.route.name:
         raise _unnamed(kind)
-    new = decoded(kind, call.request.body)
+    check_options(call, "UpdateOptions")
+    body = call.request.body
+    new = decoded(kind, body)
     _check_identity(call, new)
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         if kind.creates_on_update and not call.route.subresource:
-            return _create(cluster, call, new)
+            _check_uid(call, new, "")
+            new["metadata"].pop("resourceVersion", None)
+            return created(cluster, call, new, recorded(cluster, call, None, body))
         raise not_found(kind.group, kind.plural, call.route.name)
-    _check_uid(call, new, old)
+    _check_uid(call, new, old["metadata"]["uid"])
     if "resourceVersion" not in new["metadata"] and not kind.unconditional:
         message = "Invalid value: 0: must be specified for an update"
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", message)
         raise invalid(kind.group, kind.plural, call.route.name, [fault])
-    return replaced(cluster, call, new, old)
+    live = served(kind.api_version, old)
+    return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
 def _unnamed(kind: Kind) -> Exception:
@@ -240,13 +92,56 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     kind, name = call.kind, call.route.name
     if not name:
         raise _unnamed(kind)
+    if call.request.content_type.partition(";")[0].strip() == APPLY_PATCH:
+        return _apply(cluster, call)
     apply_patch = patched(kind, call.request)
+    check_options(call, "PatchOptions")
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         raise not_found(kind.group, kind.plural, name)
-    new = decoded(kind, apply_patch(served(kind.api_version, old)))
+    live = served(kind.api_version, old)
+    body = apply_patch(live)
+    new = decoded(kind, body)
     _check_identity(call, new)
-    return replaced(cluster, call, new, old)
+    return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
+
+
+def _apply(cluster: Cluster, call: Call) -> Answer:
+    """PATCH with a configuration: what is not there yet is created."""
+    kind, config = call.kind, call.request.body
+    check_options(call, "PatchOptions", applies=True)
+    old = lookup(cluster, kind.resource, call.key)
+    if old is None and call.route.subresource:
+        raise not_found(kind.group, kind.plural, call.route.name or "")
+    if config is not None and not isinstance(config, dict):
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
+            f"cannot unmarshal {go_name(config)} into Go value of type "
+            "map[string]interface {}"
+        )
+    applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
+    live = None if old is None else served(kind.api_version, old)
+    result = applied(applying, live, config or {})
+    new = decoded(kind, result)
+    entries = result["metadata"].get("managedFields", ())
+    if old is not None:
+        _check_identity(call, new)
+        return replaced(cluster, call, new, old, _keeping(entries))
+    uid = new["metadata"].get("uid")
+    if uid:
+        why = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing "
+            "object was found"
+        )
+        raise conflict(kind.group, kind.plural, call.route.name or "", why)
+    _check_identity(call, new)
+    new["metadata"].pop("resourceVersion", None)
+    return created(cluster, call, new, _keeping(entries))
+
+
+def _keeping(entries: list[Entry]) -> Track:
+    """What an apply has found out is not found out again."""
+    return lambda new: with_entries(new, entries)
 
 
 def _check_identity(call: Call, new: Object) -> None:
@@ -261,15 +156,15 @@ def _check_identity(call: Call, new: Object) -> None:
             f"the name of the object ({name}) does not match the name on the URL "
             f"({expected})"
         )
-    _check_namespace(call, new)
+    check_namespace(call, new)
 
 
-def _check_uid(call: Call, new: Object, old: Object) -> None:
+def _check_uid(call: Call, new: Object, present: str) -> None:
     """A PUT that names a uid means that very object."""
     kind, uid = call.kind, new["metadata"].get("uid")
-    if uid and uid != old["metadata"]["uid"]:
+    if uid and uid != present:
         where = "/".join(part for part in (kind.plural, *call.key) if part)
-        if kind.group:
+        if kind.custom:
             where = f"{kind.group}/{where}"
         raise conflict(
             kind.group,
@@ -277,7 +172,7 @@ def _check_uid(call: Call, new: Object, old: Object) -> None:
             call.route.name or "",
             f"StorageError: invalid object, Code: 4, Key: /registry/{where}, "
             "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-            f"precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            f"precondition: {uid}, UID in object meta: {present}",
         )
 
 
@@ -291,15 +186,17 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
     raise conflict(kind.group, kind.plural, old["metadata"]["name"])
 
 
-def replaced(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
-    """The common end of update and patch: `new` wants to take the place of `old`."""
+def replaced(
+    cluster: Cluster, call: Call, new: Object, old: Object, track: Track
+) -> Answer:
+    """The common end of update, patch and apply: `new` shall take `old`'s place."""
     kind, key = call.kind, call.key
     _check_version(kind, new, old)
-    new = _prepared(call, new, old)
+    new = _untimed(_prepared(call, new, old, track), old)
     if call.route.subresource == "status":
         faults = [*_update_faults(new, old), *_status_faults(kind, new)]
     else:
-        faults = [*_update_faults(new, old), *_faults(kind, new)]
+        faults = [*_update_faults(new, old), *object_faults(kind, new)]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
@@ -316,23 +213,46 @@ def replaced(cluster: Cluster, call: Call, new: Object, old: Object) -> Answer:
     return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
 
 
-def _prepared(call: Call, new: Object, old: Object) -> Object:
+def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
+    if kind.schema is not None:
+        new = kind.schema.filled(new)
+    # Who changed what is found out before the strategy takes some of it back.
+    new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
         new = _status_only(kind, new, old)
     elif kind.status:
         new = _status_kept(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
     new = to_storage(kind, {**new, "metadata": metadata})
-    if kind.schema is not None:
-        new = kind.schema.filled(new)
-    if not kind.custom:
-        new = defaulted(kind, new)
     if kind.generation:
         counted = {**new["metadata"], "generation": _generation(kind, new, old)}
         new = {**new, "metadata": counted}
     return new
+
+
+def _filled(kind: Kind, new: Object) -> Object:
+    """A built-in object with its defaults, in the version of the request."""
+    return served(kind.api_version, defaulted(kind, to_storage(kind, new)))
+
+
+def _untimed(new: Object, old: Object) -> Object:
+    """A write that would only change the time of managed fields changes nothing
+    (IgnoreManagedFieldsTimestampsTransformer).
+    """
+    after = new["metadata"].get("managedFields")
+    before = old["metadata"].get("managedFields")
+    if after is before or not after or not before or len(after) != len(before):
+        return new
+    if [*map(_timeless, after)] != [*map(_timeless, before)]:
+        return new
+    calm = with_entries(new, before)
+    return calm if same(calm, old) else new
+
+
+def _timeless(entry: Entry) -> Entry:
+    return {**entry, "time": ""}
 
 
 # What the status strategies of built-in kinds protect beside spec.
@@ -352,7 +272,7 @@ def _status_only(kind: Kind, new: Object, old: Object) -> Object:
         result.pop("status", None)
     if kind.custom:
         # Their metadata stays as it is, but a stale version is still a conflict.
-        return result
+        return with_entries(result, new["metadata"].get("managedFields", ()))
     metadata = {**new["metadata"]}
     for name in PROTECTED.get(kind.resource, ()):
         metadata.pop(name, None)

@@ -1,0 +1,226 @@
+"""Create: the rules of `registry/generic/registry/store.go` for what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fnop.interpreters.cluster.body import decoded
+from fnop.interpreters.cluster.builtins import defaulted, fresh_status
+from fnop.interpreters.cluster.commit import NAMESPACES, stored
+from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.crd_rules import crd_faults
+from fnop.interpreters.cluster.crds import CRDS, unseen_status
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.managed import tracked, with_entries
+from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
+from fnop.interpreters.cluster.options import check_options, writer_of
+from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.status import (
+    Fault,
+    already_exists,
+    bad_request,
+    failure,
+    forbidden,
+    internal,
+    invalid,
+    method_not_allowed,
+    no_such_path,
+    not_found,
+    quoted,
+)
+from fnop.interpreters.cluster.store import (
+    Cluster,
+    Object,
+    StoredEvent,
+    fresh_uid,
+    lookup,
+    name_suffix,
+    timestamp,
+)
+from fnop.interpreters.protocol import ApiResponse
+
+__all__ = [
+    "Answer",
+    "Track",
+    "check_namespace",
+    "create",
+    "created",
+    "object_faults",
+    "recorded",
+]
+
+Answer = tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]
+# From an object as its client wants it to the same with its managed fields.
+Track = Callable[[Object], Object]
+
+
+def create(cluster: Cluster, call: Call) -> Answer:
+    """POST on a collection."""
+    kind, route = call.kind, call.route
+    if route.subresource:
+        raise _not_creatable(kind)
+    if kind.namespaced and not route.namespace:
+        raise no_such_path() if kind.custom else method_not_allowed()
+    if route.name and not kind.custom:
+        raise method_not_allowed()
+    check_options(call, "CreateOptions")
+    body = call.request.body
+    obj = decoded(kind, body)
+    if "resourceVersion" in obj["metadata"]:
+        check_namespace(call, obj)
+        message = "resourceVersion should not be set on objects to be created"
+        raise internal(message, bare=True)
+    return created(cluster, call, obj, recorded(cluster, call, None, body))
+
+
+def recorded(cluster: Cluster, call: Call, old: Object | None, body: Object) -> Track:
+    """How a write that is no apply notes who wrote.  `body` is what was sent."""
+    writer = writer_of(call)
+    given = (body.get("metadata") or {}).get("managedFields")
+    return lambda new: tracked(cluster.registry, call.kind, old, new, writer, given)
+
+
+def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
+    """The common end of all ways to create."""
+    kind, namespace = call.kind, call.route.namespace or ""
+    check_namespace(call, obj)
+    obj = _born(cluster, call, obj, namespace, track)
+    name = obj["metadata"].get("name", "")
+    _admit(cluster, kind, namespace, name)
+    faults = [*_name_faults(kind, obj["metadata"]), *object_faults(kind, obj)]
+    if faults:
+        raise invalid(kind.group, kind.kind, name, faults)
+    key = (namespace, name)
+    present = lookup(cluster, kind.resource, key)
+    if present is not None:
+        is_going = "deletionTimestamp" in present["metadata"]
+        raise already_exists(kind.group, kind.plural, name, is_going=is_going)
+    if call.dry_run:
+        return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
+    cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
+    return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
+
+
+def _not_creatable(kind: Kind) -> Exception:
+    if not kind.custom:
+        return method_not_allowed()
+    return failure(
+        405,
+        "MethodNotAllowed",
+        f'create is not supported on resources of kind "{kind.plural}.{kind.group}"',
+        {"group": kind.group, "kind": kind.plural},
+    )
+
+
+def check_namespace(call: Call, obj: Object) -> None:
+    """The namespace of a body and that of its path are one."""
+    given = obj["metadata"].get("namespace")
+    if given and given != (call.route.namespace or ""):
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace "
+            "sent on the request"
+        )
+
+
+def _born(
+    cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
+) -> Object:
+    """The object with what only the server may say, said by the server."""
+    kind = call.kind
+    metadata = {
+        **obj["metadata"],
+        "uid": fresh_uid(cluster),
+        "creationTimestamp": timestamp(call.now),
+    }
+    # BeforeCreate: an object is not born deleted.
+    metadata.pop("deletionTimestamp", None)
+    metadata.pop("deletionGracePeriodSeconds", None)
+    metadata.pop("generation", None)
+    if kind.generation:
+        metadata["generation"] = 1
+    if namespace:
+        metadata["namespace"] = namespace
+    if "name" not in metadata and "generateName" in metadata:
+        metadata["name"] = _generated(
+            cluster, kind, namespace, metadata["generateName"]
+        )
+    obj = {
+        **obj,
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+    }
+    if kind.schema is not None:
+        obj = kind.schema.filled(obj)
+    if not kind.custom:
+        obj = defaulted(kind, to_storage(kind, obj))
+    entries = track(served(kind.api_version, obj))["metadata"].get("managedFields")
+    return _with_fresh_status(kind, with_entries(obj, entries or ()))
+
+
+def _with_fresh_status(kind: Kind, obj: Object) -> Object:
+    """Status is not written through the main endpoint: it starts empty."""
+    if not kind.status:
+        return obj
+    if kind.custom:
+        return (
+            {k: v for k, v in obj.items() if k != "status"} if "status" in obj else obj
+        )
+    if kind.resource == CRDS:
+        return {**obj, "status": unseen_status(obj)}
+    return {**obj, "status": fresh_status(kind)}
+
+
+def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
+    # names.SimpleNameGenerator: 58 letters of the base, 5 of its own; since 1.30
+    # the server tries up to eight names before it gives up.
+    names = (base[:58] + name_suffix(cluster, attempt) for attempt in range(8))
+    name = ""
+    for name in names:
+        if lookup(cluster, kind.resource, (namespace, name)) is None:
+            break
+    return name
+
+
+def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
+    """The admission plugin NamespaceLifecycle, and the end of definitions."""
+    if kind.terminating:
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind.group, kind.plural, name, why)
+    if not namespace:
+        return
+    found = lookup(cluster, NAMESPACES, ("", namespace))
+    if found is None:
+        raise not_found("", "namespaces", namespace)
+    if "deletionTimestamp" in found["metadata"]:
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = (
+            f"unable to create new content in namespace {namespace} because it is "
+            "being terminated"
+        )
+        raise forbidden(kind.group, kind.plural, name, why, [cause])
+
+
+def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
+    name = metadata.get("name")
+    if not name:
+        message = "Required value: name or generateName is required"
+        yield Fault("metadata.name", "FieldValueRequired", message)
+        return
+    for why in name_faults(kind.resource, name):
+        message = f"Invalid value: {quoted(name)}: {why}"
+        yield Fault("metadata.name", "FieldValueInvalid", message)
+
+
+def object_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
+    """What is wrong with a whole object."""
+    yield from metadata_faults(obj["metadata"])
+    if kind.schema is not None:
+        yield from kind.schema.faults(obj, None)
+    elif kind.resource == CRDS:
+        yield from crd_faults(obj)

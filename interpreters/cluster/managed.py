@@ -1,0 +1,362 @@
+"""Who manages which fields: `metadata.managedFields` (apimachinery's managedfields).
+
+Whoever changes a field manages it from then on, alone; whoever applies it manages it
+together with all others who apply the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.crds import CRDS
+from fnop.interpreters.cluster.fieldsets import (
+    EMPTY,
+    MEMBER,
+    Tree,
+    canonical,
+    difference,
+    interned,
+    pruned,
+    union,
+)
+from fnop.interpreters.cluster.kinds import Kind, Registry
+from fnop.interpreters.cluster.shapes import shape_of
+from fnop.interpreters.cluster.store import Object, timestamp
+from fnop.interpreters.cluster.typed import Comparison, Untypable, compared
+
+__all__ = [
+    "CONTROLLER_MANAGER",
+    "Entry",
+    "Identity",
+    "Writer",
+    "after_update",
+    "entry_of",
+    "given_entries",
+    "identity",
+    "kind_in",
+    "ordered",
+    "resets",
+    "stripped",
+    "tracked",
+    "versioned",
+    "with_entries",
+]
+
+Entry = dict[str, Any]
+Entries = Sequence[Entry]
+# manager, operation, apiVersion ("" of appliers), subresource.
+Identity = tuple[str, str, str, str]
+
+
+class Writer(NamedTuple):
+    """Who writes, when, and through which subresource."""
+
+    manager: str
+    now: float
+    subresource: str = ""
+
+
+# As whom the built-in controllers write.
+CONTROLLER_MANAGER = "kube-controller-manager"
+
+# Nobody manages what only the server sets, or what says which object it is.
+STRIPPED: Tree = {
+    "f:apiVersion": MEMBER,
+    "f:kind": MEMBER,
+    "f:metadata": {
+        ".": MEMBER,
+        **dict.fromkeys(
+            (
+                "f:name",
+                "f:namespace",
+                "f:creationTimestamp",
+                "f:selfLink",
+                "f:uid",
+                "f:clusterName",
+                "f:generation",
+                "f:managedFields",
+                "f:resourceVersion",
+            ),
+            MEMBER,
+        ),
+    },
+}
+
+
+def stripped(fields: Tree) -> Tree:
+    """Without the fields that nobody manages."""
+    return difference(fields, STRIPPED)
+
+
+# What writes through the status of built-in kinds do not reach beside spec
+# (GetResetFields of their strategies).
+RESETS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): ("f:deletionTimestamp", "f:ownerReferences"),
+    ("apps", "deployments"): ("f:labels",),
+}
+
+
+def resets(kind: Kind, subresource: str) -> Tree:
+    """The fields that a write is not asked about: their old values stay."""
+    if subresource != "status":
+        return {"f:status": MEMBER} if kind.status else EMPTY
+    if kind.custom or kind.resource == CRDS:
+        return {"f:metadata": MEMBER, "f:spec": MEMBER}
+    names = RESETS.get(kind.resource)
+    metadata = {"f:metadata": dict.fromkeys(names, MEMBER)} if names else {}
+    return {"f:spec": MEMBER, **metadata}
+
+
+# ------------------------------------------------------------------- entries
+
+
+def identity(entry: Entry) -> Identity:
+    """What tells an entry from the others of its object."""
+    operation = entry["operation"]
+    return (
+        entry.get("manager", ""),
+        operation,
+        "" if operation == "Apply" else entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def entry_of(who: Identity, api_version: str, fields: Tree, time: str | None) -> Entry:
+    """One entry of `managedFields`."""
+    manager, operation, _, subresource = who
+    entry: Entry = {"manager": manager, "operation": operation}
+    entry["apiVersion"] = api_version
+    if time is not None:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = interned(fields)
+    if subresource:
+        entry["subresource"] = subresource
+    return entry
+
+
+def ordered(entries: Iterable[Entry]) -> list[Entry]:
+    """In the server's order: appliers first, then by time, manager and version."""
+    return sorted(entries, key=_rank)
+
+
+def _rank(entry: Entry) -> tuple[str, ...]:
+    return (
+        entry["operation"],
+        entry.get("time") or "",
+        entry.get("manager", ""),
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def given_entries(given: Any, live: Entries, *, main: bool) -> Entries:
+    """The entries that a write starts from (decodeLiveOrNew).
+
+    A body may bring its own; an empty list, or one empty entry, forgets all.  What
+    cannot be read, and what comes through a subresource, is not looked at.
+    """
+    if given is None or given is live or given == live or not main:
+        return live
+    if given in ([], [{}]):
+        return ()
+    try:
+        return decoded(given) or live
+    except (ValueError, TypeError, KeyError):
+        return live
+
+
+def decoded(given: Any) -> list[Entry]:
+    """Entries as somebody wrote them down; ValueError where they make no sense."""
+    result: dict[Identity, Entry] = {}
+    for entry in given:
+        if entry.get("operation") not in ("Apply", "Update"):
+            raise ValueError("operation must be `Apply` or `Update`")
+        if not entry.get("apiVersion") or entry.get("fieldsType") != "FieldsV1":
+            raise ValueError("apiVersion and fieldsType must be there")
+        fields = canonical(entry.get("fieldsV1") or {})
+        known = entry_of(
+            identity(entry), entry["apiVersion"], fields, entry.get("time")
+        )
+        result[identity(known)] = known
+    return ordered(result.values())
+
+
+# ------------------------------------------------------------------- versions
+
+
+def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
+    """The same kind in another version, or None where there is no such version."""
+    if api_version == kind.api_version:
+        return kind
+    group, _, version = api_version.rpartition("/")
+    found = registry.by_path.get((group, version, kind.plural))
+    return found if found is not None and found.resource == kind.resource else None
+
+
+def versioned(kind: Kind, obj: Object, other: Kind) -> Object:
+    """An object of one version in another."""
+    if kind is other:
+        return obj
+    return served(other.api_version, to_storage(kind, obj))
+
+
+def comparison_in(
+    registry: Registry, kind: Kind, old: Object, new: Object, subresource: str
+) -> Callable[[str], Comparison | None]:
+    """How two objects differ in any version; None where the version is gone."""
+
+    @cache
+    def found(api_version: str) -> Comparison | None:
+        other = kind_in(registry, kind, api_version)
+        if other is None:
+            return None
+        before, after = versioned(kind, old, other), versioned(kind, new, other)
+        return compared_objects(other, before, after, subresource)
+
+    return found
+
+
+def compared_objects(
+    kind: Kind, old: Object, new: Object, subresource: str
+) -> Comparison:
+    """How two objects differ in the fields that somebody may manage."""
+    changed, removed = compared(old, new, shape_of(kind))
+    ignored = resets(kind, subresource)
+    return Comparison(
+        difference(pruned(changed, ignored), STRIPPED),
+        difference(pruned(removed, ignored), STRIPPED),
+    )
+
+
+# -------------------------------------------------------------------- updates
+
+
+def tracked(
+    registry: Registry,
+    kind: Kind,
+    old: Object | None,
+    new: Object,
+    writer: Writer,
+    given: Any = None,
+) -> Object:
+    """The new object with its managed fields, after any write but apply.
+
+    Both objects are in the version of `kind`; `old` is None for a creation.  What the
+    body says about managed fields is `given`.
+    """
+    live: Entries = old["metadata"].get("managedFields", ()) if old else ()
+    entries = given_entries(given, live, main=not writer.subresource)
+    if old is not None and not entries:
+        # Whose managers are not known is not tracked until somebody applies it.
+        return with_entries(new, ())
+    try:
+        entries = after_update(registry, kind, old or {}, new, entries, writer)
+    except Untypable:
+        entries = live
+    return with_entries(new, entries)
+
+
+def with_entries(obj: Object, entries: Entries) -> Object:
+    """The object with these managed fields."""
+    metadata = obj["metadata"]
+    present = metadata.get("managedFields")
+    if present is entries or (present is None and not entries):
+        return obj
+    metadata = {**metadata, "managedFields": entries}
+    if not entries:
+        del metadata["managedFields"]
+    return {**obj, "metadata": metadata}
+
+
+def after_update(
+    registry: Registry,
+    kind: Kind,
+    old: Object,
+    new: Object,
+    entries: Entries,
+    writer: Writer,
+) -> Entries:
+    """The entries after somebody made `new` of `old` (Updater.Update)."""
+    differs = compared_objects(kind, old, new, writer.subresource)
+    if all(entry["apiVersion"] == kind.api_version for entry in entries):
+        if differs.is_same:
+            return entries
+        rest = [_lost(entry, differs) for entry in entries]
+    else:
+        found = comparison_in(registry, kind, old, new, writer.subresource)
+        versions = [(entry, found(entry["apiVersion"])) for entry in entries]
+        rest = [_lost(entry, other) for entry, other in versions if other is not None]
+    result = [entry for entry in rest if entry is not None]
+    if differs.changed:
+        result = _gained(result, kind, differs.changed, writer)
+    elif len(result) == len(entries) and all(map(_is, result, entries)):
+        return entries
+    return ordered(_capped(result))
+
+
+def _is(one: Entry, other: Entry) -> bool:
+    return one is other
+
+
+def _lost(entry: Entry, differs: Comparison) -> Entry | None:
+    """An entry without what is no longer its manager's."""
+    fields = entry["fieldsV1"]
+    left = difference(difference(fields, differs.changed), differs.removed)
+    if left is fields:
+        return entry
+    return {**entry, "fieldsV1": interned(left)} if left else None
+
+
+def _gained(
+    entries: list[Entry], kind: Kind, changed: Tree, writer: Writer
+) -> list[Entry]:
+    """The entries with those of the writer, who has just changed something."""
+    manager = writer.manager or "unknown"
+    who = (manager, "Update", kind.api_version, writer.subresource)
+    result = []
+    for entry in entries:
+        if entry.get("manager") == manager and identity(entry) == who:
+            changed = union(entry["fieldsV1"], changed)
+        else:
+            result.append(entry)
+    # The server forgets the time of those who scale.
+    time = None if writer.subresource == "scale" else timestamp(writer.now)
+    result.append(entry_of(who, kind.api_version, changed, time))
+    return result
+
+
+# More entries of updates than this are not kept apart (DefaultMaxUpdateManagers).
+MOST_UPDATERS = 10
+ANCIENT = "ancient-changes"
+
+
+def _capped(entries: list[Entry]) -> list[Entry]:
+    """With the oldest updates of a version put together where there are too many."""
+    updates = [entry for entry in entries if entry["operation"] == "Update"]
+    excess = len(updates) - MOST_UPDATERS
+    if excess <= 0:
+        return entries
+    kept = {identity(entry): entry for entry in entries}
+    first: dict[str, Identity] = {}
+    for entry in sorted(updates, key=_age):
+        if excess <= 0:
+            break
+        who, version = identity(entry), entry["apiVersion"]
+        if version not in first:
+            first[version] = who
+            continue
+        bucket = (ANCIENT, "Update", version, "")
+        base = kept[bucket] if bucket in kept else kept.pop(first[version])
+        del kept[who]
+        fields = union(entry["fieldsV1"], base["fieldsV1"])
+        kept[bucket] = entry_of(bucket, version, fields, entry.get("time"))
+        excess -= 1
+    return list(kept.values())
+
+
+def _age(entry: Entry) -> tuple[str, ...]:
+    return (entry.get("time") or "", *identity(entry))
