@@ -204,9 +204,9 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
 def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:
     for name, why in (
         ("apiVersion", "version must not be empty"),
-        ("kind", "kind must not be empty"),
-        ("name", "name must not be empty"),
-        ("uid", "uid must not be empty"),
+        ("kind", "must not be empty"),
+        ("name", "must not be empty"),
+        ("uid", "must not be empty"),
     ):
         if not reference.get(name):
             yield _invalid(f"metadata.ownerReferences.{name}", "", why)

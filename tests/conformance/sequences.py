@@ -654,9 +654,9 @@ def operations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 
 
 def sequences(plurals: tuple[str, ...]) -> Strategy:
-    """5 to 25 requests about one to three kinds, then up to two watches."""
+    """5 to 25 requests about one or two kinds, then up to two watches."""
     kinds = tuple(KINDS[plural] for plural in plurals)
-    chosen = st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True)
+    chosen = st.lists(st.sampled_from(kinds), min_size=1, max_size=2, unique=True)
 
     def of(some_kinds: list[Kind]) -> Strategy:
         given = tuple(some_kinds)
