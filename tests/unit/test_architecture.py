@@ -15,8 +15,10 @@ ALLOWED = {
     "effects": {"orjson", "pyrsistent"},
     "core": {"cronsim", "fnop.effects", "orjson", "pyrsistent", "returns"},
     "interpreters": {
+        "cel_expr_python",
         "fnop.core",
         "fnop.effects",
+        "google",  # protobuf
         "jsonpatch",
         "jsonpointer",
         "orjson",
