@@ -656,6 +656,7 @@ def operations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 def sequences(plurals: tuple[str, ...]) -> Strategy:
     """5 to 25 requests about one or two kinds, then up to two watches."""
     kinds = tuple(KINDS[plural] for plural in plurals)
+    lengths = st.integers(5, 25)
     chosen = st.lists(st.sampled_from(kinds), min_size=1, max_size=2, unique=True)
 
     def of(some_kinds: list[Kind]) -> Strategy:
@@ -664,7 +665,7 @@ def sequences(plurals: tuple[str, ...]) -> Strategy:
         late = st.sampled_from(given).flatmap(lambda kind: watches(kind, given))
         return st.builds(
             lambda first, last: (*first, *last),
-            st.lists(each, min_size=5, max_size=25),
+            lengths.flatmap(lambda n: st.lists(each, min_size=n, max_size=n)),
             st.lists(late, max_size=2),
         )
 
