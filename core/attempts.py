@@ -7,13 +7,14 @@ kept for the object's next write.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
 from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
-from fnop.core.known import Invocation, Known, Standing, Work
+from fnop.core.known import Declared, Invocation, Known, Standing, Work
 from fnop.core.objects import Body, Key
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
@@ -23,7 +24,7 @@ from fnop.core.progress import (
     judge_again,
     succeeded,
 )
-from fnop.core.registry import ACTIVITIES, BACKGROUND, Role
+from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
 from fnop.core.writing import shown, vanished
 from fnop.effects import (
@@ -32,6 +33,7 @@ from fnop.effects import (
     Applied,
     Delete,
     Effect,
+    Execute,
     Get,
     Missing,
     Outcome,
@@ -71,7 +73,7 @@ def left(
 def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     """Put the record back; at the end of a cycle its work is dropped."""
     if ends:
-        work = replace(known.work or Work(), cycle=None, progress={})
+        work = replace(known.work or Work(), cycle=None, progress={}, declared={})
         known = replace(known, work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = replace(known, work=None)
@@ -89,9 +91,22 @@ def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
     return (*key, invocation.serial)
 
 
-def go_on(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
-    """Advance one invocation as far as it can go now."""
+def go_on(
+    turn: Turn,
+    key: Key,
+    known: Known,
+    invocation: Invocation,
+    ends: Mapping[str, Any] | None = None,
+) -> None:
+    """Advance one invocation as far as it can go now.
+
+    `ends` is how the sub-handlers have ended that it awaits.
+    """
     errand = invocation.errand
+    if ends is not None:
+        gathered = {f"{invocation.handler.id}/{name}" for name in ends}
+        invocation = _journaled(turn, invocation, Answer(dict(ends)))
+        invocation = replace(invocation, gathered=invocation.gathered | gathered)
     if errand is not None and not invocation.ready:
         store(turn, key, known, send(turn, key, invocation, errand))
         return
@@ -172,14 +187,39 @@ def _drive(
         _live_key(key, invocation),
     )
     tell(turn, key, invocation, found.lines)
+    if found.children:
+        known = _with_declared(known, invocation, found.children)
     if found.asks is not None:
         return _ask(turn, key, known, invocation, found.asks)
     end = found.end
     assert end is not None
     patches = (end.patch,) if end.patch else ()
     return known, replace(
-        invocation, ready=False, plan=end.plan, patches=patches, failure=end.failure
+        invocation,
+        ready=False,
+        plan=end.plan,
+        patches=patches,
+        failure=end.failure,
+        parts=_not_awaited(invocation, end.children),
     )
+
+
+def _not_awaited(
+    invocation: Invocation, children: tuple[Handler, ...]
+) -> frozenset[str]:
+    """The sub-handlers that are left to end after their parent's own part."""
+    return frozenset(each.id for each in children) - invocation.gathered
+
+
+def _with_declared(
+    known: Known, invocation: Invocation, children: tuple[Handler, ...]
+) -> Known:
+    """The sub-handlers of an attempt; the cycle takes them in (`reconcile`)."""
+    work, name = known.work, invocation.handler.id
+    assert work is not None
+    aim = work.progress[name].aim
+    declared = {**work.declared, name: Declared(aim, children)}
+    return replace(known, work=replace(work, declared=declared))
 
 
 def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
@@ -227,6 +267,8 @@ def _run_plan(
                 invocation = replace(invocation, plan=rest, result=result)
             case Again():
                 invocation = replace(invocation, plan=rest, again=effect)
+            case Execute():
+                invocation = replace(invocation, plan=rest)  # they are run anyway
             case _:
                 known, invocation, outcome = perform(
                     turn, key, known, invocation, effect
@@ -414,6 +456,12 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
             after=again.after,
             because=again.because,
             timeout=handler.timeout,
+        )
+    if invocation.parts:
+        # It has succeeded when its sub-handlers have.
+        waiting = replace(progress, retries=progress.retries + 1)
+        return Judgement(
+            waiting, "debug", f"waits for {len(invocation.parts)} sub-handlers"
         )
     return Judgement(succeeded(progress), "info", "succeeded")
 

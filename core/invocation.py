@@ -28,7 +28,7 @@ from fnop.core.errors import (
 )
 from fnop.core.objects import View
 from fnop.core.progress import Failure
-from fnop.core.registry import Form
+from fnop.core.registry import Declaring, Form, Handler
 from fnop.effects import (
     Again,
     Answer,
@@ -76,11 +76,16 @@ Journal = tuple[Entry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an attempt ended.  `patch` is what the `patch` argument collected."""
+    """How an attempt ended.
+
+    `patch` is what the `patch` argument collected; `children` are the sub-handlers
+    that it has declared.
+    """
 
     plan: tuple[Effect, ...] = ()
     patch: Patch | None = None
     failure: Failure | None = None
+    children: tuple[Handler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,21 @@ class Advance:
     lines: tuple[Log, ...]
     asks: Effect | None = None
     end: Ending | None = None
+    children: tuple[Handler, ...] = ()
 
 
 class _Drive:
     """A conversation under way.  Lives outside of the state, in a cache."""
 
-    __slots__ = ("conversation", "situation", "taken", "told", "witness", "writers")
+    __slots__ = (
+        "conversation",
+        "declaring",
+        "situation",
+        "taken",
+        "told",
+        "witness",
+        "writers",
+    )
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
@@ -106,15 +120,22 @@ class _Drive:
         self.witness = Witness()
         self.taken: set[int] = set()
         self.told = 0
+        self.declaring = Declaring(situation.handler)
         self.conversation: Any = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
-        """Run user code with its effects witnessed."""
+        """Run user code with its effects and sub-handlers witnessed."""
         outer, Witness.current = Witness.current, self.witness
+        parent, Declaring.current = Declaring.current, self.declaring
         try:
             return move()
         finally:
-            Witness.current = outer
+            Witness.current, Declaring.current = outer, parent
+
+    @property
+    def children(self) -> tuple[Handler, ...]:
+        """The sub-handlers declared so far."""
+        return tuple(self.declaring.children)
 
     def begin(self) -> Any:
         """Call the handler; answers `_Asked` or `_Returned`."""
@@ -244,7 +265,7 @@ def advance(
         return _failed(drive, problem)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
-        return Advance(drive.fresh_lines(), asks=step.effect)
+        return Advance(drive.fresh_lines(), step.effect, children=drive.children)
     return _returned(drive, step.value)
 
 
@@ -305,7 +326,8 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         patch = drive.writers.patch.effect()
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    return Advance(drive.fresh_lines(), end=Ending(plan, patch))
+    ending = Ending(plan, patch, children=drive.children)
+    return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 
 def _plan_of(value: Any) -> tuple[Effect, ...]:

@@ -18,7 +18,16 @@ from fnop.core.registry import Handler
 from fnop.effects import Again, Effect, Patch
 from fnop.effects.values import ReadOnlyDict
 
-__all__ = ["Cycle", "Echo", "Invocation", "Known", "Sighting", "Standing", "Work"]
+__all__ = [
+    "Cycle",
+    "Declared",
+    "Echo",
+    "Invocation",
+    "Known",
+    "Sighting",
+    "Standing",
+    "Work",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,9 @@ class Invocation:
     again: Again | None = None
     failure: Failure | None = None
     children: int = 0
+    # Sub-handlers that it has declared, and has not awaited itself.
+    parts: frozenset[str] = frozenset()
+    gathered: frozenset[str] = frozenset()
     deadline: float | None = None
     # Why a daemon was told to stop, and until when it may go on.
     stopped: str = ""
@@ -118,6 +130,14 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """The sub-handlers that a handler has declared, for this aim of its own."""
+
+    aim: str
+    children: tuple[Handler, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What is under way with an object; most objects have none.
 
@@ -134,6 +154,7 @@ class Work:
     patches: tuple[tuple[str, Patch], ...] = ()
     results: Mapping[str, Any] = field(default_factory=dict)
     writing: Writing | None = None
+    declared: Mapping[str, Declared] = field(default_factory=dict)
     outstanding: frozenset[int] = frozenset()
     outstanding_until: float = 0.0
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fnop.core.arguments import Situation, filter_arguments
-from fnop.core.attempts import expire, go_on, keep, left, let_go, report, stop, store
+from fnop.core.attempts import (
+    expire,
+    go_on,
+    keep,
+    left,
+    let_go,
+    report,
+    stop,
+    store,
+)
 from fnop.core.background import (
     Dismiss,
     Engage,
@@ -186,8 +195,8 @@ def _activity_move(turn: Turn, known: Known) -> Move:
 def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
     known = turn.known(key) or known  # a complaint may have been noted
     match move:
-        case GoOn(invocation):
-            go_on(turn, key, known, invocation)
+        case GoOn(invocation, ends):
+            go_on(turn, key, known, invocation, ends)
         case Spy(sighting):
             _spy(turn, key, known, sighting)
         case Begin():

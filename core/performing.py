@@ -24,6 +24,7 @@ from fnop.effects import (
     Delete,
     Effect,
     Event,
+    Execute,
     Freeze,
     Get,
     List,
@@ -60,6 +61,8 @@ def perform(
         case Sleep(seconds=seconds):
             waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)
             return known, waiting, None
+        case Execute():
+            return known, replace(invocation, ready=False), None
         case Freeze() | Resume():
             refusal = "freezing needs peering, which this release does not have yet"
             return known, invocation, Refused(501, refusal, "NotImplemented")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fnop.core.background import (
     Dismiss,
@@ -35,6 +36,7 @@ from fnop.core.program import Kind
 from fnop.core.progress import Progress
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
+from fnop.effects import Execute
 from fnop.effects.values import digest
 
 __all__ = [
@@ -66,9 +68,10 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """An invocation can go on."""
+    """An invocation can go on; `ends` is how the sub-handlers have that it awaits."""
 
     invocation: Invocation
+    ends: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +248,10 @@ def _earlier(one: float | None, other: float | None) -> float | None:
 
 def _change(at: Moment, known: Known, work: Work) -> Move:
     """The change lane: detect, hold, handle, record."""
-    if work.cycle is not None and _goes_on(known, work, work.cycle):
-        return _handle(at, known, work, work.cycle)
+    if work.cycle is not None:
+        cycle = _with_children(at, known, work, work.cycle)
+        if _goes_on(known, work, cycle):
+            return _handle(at, known, work, cycle)
     duty = _duty(at, known)
     if duty is not Duty.NONE and not at.stopping:
         return Write(Writing(finalizer=duty.value))
@@ -269,7 +274,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         selected,
         aims,
     )
-    return _handle(at, known, work, cycle)
+    return _handle(at, known, work, _with_children(at, known, work, cycle))
 
 
 def _goes_on(known: Known, work: Work, cycle: Cycle) -> bool:
@@ -379,12 +384,19 @@ def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
 
 def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     """Start what can start; record when all have ended or wait."""
+    for each in work.running:
+        if isinstance(each.asked, Execute) and not each.ready:
+            ends = _ends(known, work, cycle, each)
+            if ends is not None:
+                return GoOn(each, ends)
     running = {each.handler.id for each in work.running}
     due: float | None = None
     for handler in cycle.selected:
         progress = _progress(known, work, cycle, handler)
         if handler.id in running or progress.is_finished:
             continue
+        if _declared(work, cycle, handler):
+            continue  # its part is done: the rest is its sub-handlers'
         moment = progress.due_at(at.now)
         if moment > at.now.mono:
             due = _earlier(due, moment)
@@ -395,16 +407,85 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     return _record(at, known, work, cycle, due)
 
 
+def _declared(work: Work, cycle: Cycle, parent: Handler) -> tuple[Handler, ...]:
+    """The sub-handlers that a handler has declared for this very change."""
+    found = work.declared.get(parent.id)
+    if found is None or found.aim != cycle.aims[parent.id]:
+        return ()
+    return found.children
+
+
+def _with_children(at: Moment, known: Known, work: Work, cycle: Cycle) -> Cycle:
+    """The cycle with the sub-handlers that are declared by now, behind the others."""
+    if not work.declared:
+        return cycle
+    selected = list(cycle.selected)
+    aims = dict(cycle.aims)
+    for parent in selected:  # it grows: children may have children
+        for child in _declared(work, replace(cycle, aims=aims), parent):
+            if child.id in aims or not _passes_as_part(at, known, child):
+                continue
+            selected.append(child)
+            aims[child.id] = aims[parent.id]
+    return replace(cycle, selected=tuple(selected), aims=aims)
+
+
+def _passes_as_part(at: Moment, known: Known, child: Handler) -> bool:
+    changed = child.role in (Role.UPDATE, Role.FIELD)
+    return child.takes_all or passes(at, known, child, changed=changed)
+
+
+def _ends(
+    known: Known, work: Work, cycle: Cycle, parent: Invocation
+) -> dict[str, Any] | None:
+    """How the awaited sub-handlers have ended; None while one has not."""
+    assert isinstance(parent.asked, Execute)
+    ends: dict[str, Any] = {}
+    for name in parent.asked.children:
+        child = f"{parent.handler.id}/{name}"
+        if child not in cycle.aims:
+            continue  # its filters leave it out
+        progress = _progress_by_id(known, work, cycle, child)
+        if not progress.is_finished:
+            return None
+        ends[name] = {"finished": progress.finished}
+        if progress.message:
+            ends[name]["message"] = progress.message
+    return ends
+
+
 def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
     """A handler that starts anew gets the object as it is now (R15)."""
     return cycle if cycle.body is known.body else replace(cycle, body=known.body)
 
 
 def _progress(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
-    """The handler's record if it is about this change, else a fresh one."""
-    aim = cycle.aims[handler.id]
+    """The handler's record if it is about this change, else a fresh one.
+
+    That of a handler with sub-handlers follows from theirs.
+    """
+    found = _progress_by_id(known, work, cycle, handler.id)
+    children = _declared(work, cycle, handler)
+    if found.is_finished or not children or _runs(work, handler):
+        return found
+    selected = [each for each in children if each.id in cycle.aims]
+    parts = [_progress(known, work, cycle, each) for each in selected]
+    if not all(each.is_finished for each in parts):
+        return found
+    failed = next((each for each in parts if not each.has_succeeded), None)
+    if failed is None:
+        return replace(found, finished="success")
+    return replace(found, finished="failure", message=failed.message)
+
+
+def _runs(work: Work, handler: Handler) -> bool:
+    return any(each.handler.id == handler.id for each in work.running)
+
+
+def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progress:
+    aim = cycle.aims[name]
     for records in (work.progress, known.stored.progress):
-        found = records.get(handler.id)
+        found = records.get(name)
         if found is not None and _is_for(found, aim):
             return found
     return Progress(aim)

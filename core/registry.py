@@ -10,21 +10,24 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
+from fnop.core.evolve import replace
 from fnop.core.filters import Callback, Filters, Presence
 from fnop.core.resources import EVERYTHING, Selector
 from fnop.core.schedule import Schedule, checked_cron
+from fnop.effects import Execute
 
 __all__ = [
     "ACTIVITIES",
     "BACKGROUND",
     "CHANGES",
+    "Declaring",
     "Form",
     "Handler",
     "Registry",
@@ -32,7 +35,10 @@ __all__ = [
     "Signature",
     "daemon",
     "default_registry",
+    "execute",
     "on",
+    "register",
+    "subhandler",
     "timer",
 ]
 
@@ -174,6 +180,7 @@ class Handler:
     owners: frozenset[tuple[str, str]] | None = None
     schedule: Schedule | None = None
     finalizer: bool = False
+    parent: str = ""
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
 
@@ -233,6 +240,107 @@ class Registry:
 
 
 default_registry = Registry()
+
+
+class Declaring:
+    """Collects the sub-handlers that a handler declares while it is driven.
+
+    The drive is synchronous, so one slot is enough.
+    """
+
+    current: ClassVar[Declaring | None] = None
+
+    def __init__(self, parent: Handler) -> None:
+        self.parent = parent
+        self.children: list[Handler] = []
+
+    def add(self, fn: Callable[..., Any], options: dict[str, Any]) -> Handler:
+        """Declare a sub-handler; its id begins with its parent's."""
+        label, role = "@fnop.subhandler", self.parent.role
+        if role not in CHANGES:
+            raise RegistrationError(
+                f"{label}: only handlers of changes have sub-handlers, and "
+                f"{self.parent.id} is one of {role.value}"
+            )
+        known = _GENERAL | _RETRYING | _FILTERING | {"old", "new"}
+        _check_options(options, role, label, known - {"registry"})
+        own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
+        full_id = f"{self.parent.id}/{own_id}"
+        if any(each.id == full_id for each in self.children):
+            raise RegistrationError(
+                f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
+                "give each its own id=..."
+            )
+        child = replace(
+            self.parent,
+            id=full_id,
+            fn=fn,
+            signature=Signature.of(fn, role, f"{label} {full_id}"),
+            filters=_filters(options, label),
+            errors=options.get("errors") or ErrorsMode.TEMPORARY,
+            timeout=options.get("timeout"),
+            retries=options.get("retries"),
+            backoff=options.get("backoff"),
+            param=options.get("param"),
+            owner=None,
+            owners=None,
+            parent=self.parent.id,
+        )
+        if child.observes_old and not self.parent.observes_old:
+            raise RegistrationError(
+                f"{label}: {full_id} looks at what the object was before; that is kept "
+                f"only where {self.parent.id} does so: name old or diff there too"
+            )
+        self.children.append(child)
+        return child
+
+
+def _declaring() -> Declaring:
+    if Declaring.current is None:
+        raise RegistrationError(
+            "sub-handlers are declared by a handler while it runs; at the top of a "
+            "module use fnop.on...."
+        )
+    return Declaring.current
+
+
+def subhandler(**options: Any) -> Callable[[Fn], Fn]:
+    """Declare a part of the running handler that succeeds or fails by itself.
+
+    Each has its own progress, retries and result.  The handler has succeeded when
+    all of them have.  Takes the options of the handler's own kind, and `id`.
+    """
+    declaring = _declaring()
+
+    def decorate(fn: Fn) -> Fn:
+        declaring.add(fn, options)
+        return fn
+
+    return decorate
+
+
+def register(fn: Fn, **options: Any) -> Fn:
+    """`subhandler` as a plain call."""
+    return subhandler(**options)(fn)
+
+
+def execute(
+    fns: Mapping[str, Any] | Iterable[Any] = (),
+) -> Execute:
+    """Run sub-handlers: these, by id or by name, and those declared so far.
+
+    Awaited, it answers when all have ended, and tells how: a mapping from their own
+    ids to `{"finished": "success"}`, or "failure" with a `message`.
+    """
+    declaring = _declaring()
+    if isinstance(fns, Mapping):
+        for name, fn in fns.items():
+            declaring.add(fn, {"id": name})
+    else:
+        for fn in fns:
+            declaring.add(fn, {})
+    prefix = len(declaring.parent.id) + 1
+    return Execute(tuple(each.id[prefix:] for each in declaring.children))
 
 
 def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
@@ -333,11 +441,18 @@ _DURATIONS = (
 )
 
 
-def _check_options(options: dict[str, Any], role: Role, label: str) -> None:
-    known = _OPTIONS[role] | (frozenset() if role in ACTIVITIES else set(_SELECTORS))
+def _check_options(
+    options: dict[str, Any],
+    role: Role,
+    label: str,
+    known: Collection[str] | None = None,
+) -> None:
+    if known is None:
+        selectors = () if role in ACTIVITIES else _SELECTORS
+        known = _OPTIONS[role] | set(selectors)
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known - {"registry"}, n=1)
+            near = difflib.get_close_matches(name, set(known) - {"registry"}, n=1)
             hint = f"did you mean {near[0]}=?" if near else f"it takes {_listed(known)}"
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in _DURATIONS:
@@ -448,20 +563,19 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
             Signature.of(fn, role, f"{label} {own_id}"),
             selector,
             filters,
-            _errors(role, options.get("errors")),
-            options.get("timeout"),
-            options.get("retries"),
-            options.get("backoff"),
-            options.get("param"),
-            bool(options.get("optional")),
-            bool(options.get("deleted")),
-            owner,
-            None,
-            schedule,
+            errors=_errors(role, options.get("errors")),
+            timeout=options.get("timeout"),
+            retries=options.get("retries"),
+            backoff=options.get("backoff"),
+            param=options.get("param"),
+            optional=bool(options.get("optional")),
+            deleted=bool(options.get("deleted")),
+            owner=owner,
+            schedule=schedule,
             # A timer needs nothing to be done at the end; a daemon is to be told.
-            bool(options.get("finalizer", role is Role.DAEMON)),
-            options.get("cancellation_backoff"),
-            options.get("cancellation_timeout"),
+            finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
+            cancellation_backoff=options.get("cancellation_backoff"),
+            cancellation_timeout=options.get("cancellation_timeout"),
         )
         (options.get("registry") or default_registry).add(handler)
         return fn

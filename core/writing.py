@@ -226,6 +226,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         writing=None,
         cycle=None if ends else work.cycle,
         progress={} if ends else work.progress,
+        declared={} if ends else work.declared,
     )
     if writing.finalizer == Duty.ADD.value and echo is not None:
         echo = replace(echo, passes=True)

@@ -386,6 +386,20 @@ class Again(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Execute(_Effect):
+    """Run the sub-handlers that this handler has declared, by their own ids.
+
+    Answers a mapping of each id to how it has ended: `finished` is "success" or
+    "failure", and then `message` tells why.
+    """
+
+    children: tuple[str, ...]
+
+    def _check(self) -> None:
+        object.__setattr__(self, "children", tuple(self.children))
+
+
+@dataclass(frozen=True, slots=True)
 class Return(_Effect):
     """The handler's result, for `status.<handler id>`: any JSON value."""
 
@@ -481,6 +495,7 @@ Effect = (
     | Event
     | Sleep
     | Again
+    | Execute
     | Return
     | Freeze
     | Resume

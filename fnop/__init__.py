@@ -35,7 +35,10 @@ from fnop.core.ownership import owned as owned
 from fnop.core.registry import (
     Registry as Registry,
     daemon as daemon,
+    execute as execute,
     on as on,
+    register as register,
+    subhandler as subhandler,
     timer as timer,
 )
 from fnop.core.resources import EVERYTHING as EVERYTHING, Resource as Resource
