@@ -28,10 +28,12 @@ ALLOWED = {
     "adapters": {
         "aiohttp",
         "click",
+        "cryptography",
         "fnop",  # the version and the facade's registry, for the command line
         "fnop.core",
         "fnop.effects",
         "fnop.interpreters",
+        "httptools",
         "kubernetes_asyncio",
         "orjson",
         "pyrsistent",
