@@ -23,8 +23,10 @@ tests/cluster/conformance_cases.py, except that
 from __future__ import annotations
 
 from fnop.interpreters.cluster.collector import tick
+from fnop.interpreters.cluster.impersonation import impersonated
 from fnop.interpreters.cluster.server import answer, empty_cluster
 from fnop.interpreters.cluster.store import Cluster, StoredEvent
+from fnop.interpreters.cluster.tokens import user_of_token
 from fnop.interpreters.cluster.watch import backlog, seen_by, selects
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "answer",
     "backlog",
     "empty_cluster",
+    "impersonated",
     "seen_by",
     "selects",
     "tick",
+    "user_of_token",
 ]

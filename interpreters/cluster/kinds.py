@@ -60,6 +60,8 @@ class Kind:
     unconditional: bool = True
     # PUT to a free name creates (AllowCreateOnUpdate).
     creates_on_update: bool = False
+    # A question rather than an object: it is answered to a POST and never stored.
+    create_only: bool = False
     custom: bool = False
     # Its definition is being deleted.
     terminating: bool = False
@@ -139,6 +141,7 @@ def _kept(kinds: Mapping[K, Kind], group: str, plural: str) -> dict[K, Kind]:
 # One row per kind: kind, plural, short names, categories, then letters:
 #   c cluster-scoped   s has /status   x has /scale   g counts generations
 #   u PUT needs a resourceVersion      p PUT to a free name creates it
+#   r is only created, never stored
 BUILTINS: dict[tuple[str, str], str] = {
     ("", "v1"): """
         ConfigMap configmaps cm - -
@@ -206,6 +209,16 @@ BUILTINS: dict[tuple[str, str], str] = {
     ("events.k8s.io", "v1"): """
         Event events ev - p
     """,
+    ("authorization.k8s.io", "v1"): """
+        LocalSubjectAccessReview localsubjectaccessreviews - - r
+        SelfSubjectAccessReview selfsubjectaccessreviews - - cr
+        SelfSubjectRulesReview selfsubjectrulesreviews - - cr
+        SubjectAccessReview subjectaccessreviews - - cr
+    """,
+    ("authentication.k8s.io", "v1"): """
+        SelfSubjectReview selfsubjectreviews - - cr
+        TokenReview tokenreviews - - cr
+    """,
 }
 
 REPLICAS = Scale(("spec", "replicas"), ("status", "replicas"), None)
@@ -232,6 +245,7 @@ def _builtin(group: str, version: str, row: str) -> Kind:
         generation="g" in traits,
         unconditional="u" not in traits,
         creates_on_update="p" in traits,
+        create_only="r" in traits,
     )
 
 

@@ -14,10 +14,17 @@ from typing import Any, NamedTuple
 from pyrsistent import PMap
 
 from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.request import Attributes, attributes_of
+from fnop.interpreters.cluster.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.status import Refusal, failure, quoted
-from fnop.interpreters.cluster.store import Cluster, Key, Object, Resource, shelf
-from fnop.interpreters.protocol import ApiRequest, User
+from fnop.interpreters.cluster.store import (
+    Cluster,
+    Key,
+    Object,
+    Resource,
+    lookup,
+    shelf,
+)
+from fnop.interpreters.protocol import APPLY_PATCH, ApiRequest, User
 
 __all__ = [
     "GROUP",
@@ -28,11 +35,15 @@ __all__ = [
     "Rule",
     "aggregated",
     "authorize",
+    "authorize_creation",
     "decide",
+    "forbidden_by",
     "grants_of",
+    "is_path_in",
     "not_permitted",
     "rules_of",
     "rules_of_reference",
+    "together",
 ]
 
 GROUP = "rbac.authorization.k8s.io"
@@ -81,10 +92,11 @@ class Rule(NamedTuple):
         """
         if verb not in self.verbs and "*" not in self.verbs:
             return False
-        return any(_is_path_in(path, url) for url in self.urls)
+        return any(is_path_in(path, url) for url in self.urls)
 
 
-def _is_path_in(path: str, url: str) -> bool:
+def is_path_in(path: str, url: str) -> bool:
+    """Whether a rule's path, which may end in "*", reaches a path."""
     if url in ("*", path):
         return True
     return url.endswith("*") and path.startswith(url.rstrip("*"))
@@ -159,8 +171,11 @@ def aggregated(cluster: Cluster, role: Object) -> list[dict[str, Any]] | None:
     for selector in _dicts(rule.get("clusterRoleSelectors")):
         for (_, name), other in others:
             labels = other["metadata"].get("labels", {})
-            if name != role["metadata"]["name"] and matches(selector, labels):
-                rules += (r for r in _dicts(other.get("rules")) if r not in rules)
+            if name == role["metadata"]["name"] or not matches(selector, labels):
+                continue
+            for each in _dicts(other.get("rules")):
+                if each not in rules:
+                    rules.append(each)
     return None if rules == (role.get("rules") or []) else rules
 
 
@@ -299,7 +314,7 @@ class _Policy:
                 return Decision(True, f"RBAC: allowed by {why}")
         grants = self.grants(user, wanted.namespace)
         missing = dict.fromkeys(grant.missing for grant in grants if grant.missing)
-        return Decision(False, f"RBAC: {_together(list(missing))}" if missing else "")
+        return Decision(False, f"RBAC: {together(list(missing))}" if missing else "")
 
     def _matching(
         self, user: User, wanted: Attributes
@@ -314,7 +329,7 @@ class _Policy:
                     yield frozenset(rule.names), grant.why
 
 
-def _together(messages: list[str]) -> str:
+def together(messages: list[str]) -> str:
     """Several errors as Go's aggregate prints them."""
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
@@ -364,6 +379,24 @@ def authorize(cluster: Cluster, request: ApiRequest) -> None:
     decision = decide(cluster, user, wanted)
     if not decision.allowed:
         raise not_permitted(user, wanted, decision.reason)
+
+
+def authorize_creation(cluster: Cluster, call: Call) -> None:
+    """Refuse a PUT or apply that would create, where its user may not create."""
+    kind, request = call.kind, call.request
+    applies = request.content_type.startswith(APPLY_PATCH)
+    creates = (request.method == "PUT" and kind.creates_on_update) or (
+        request.method == "PATCH" and applies
+    )
+    if request.user is None or not creates or call.route.subresource:
+        return
+    if lookup(cluster, kind.resource, call.key) is not None:
+        return
+    wanted = attributes_of(request)._replace(verb="create")
+    decision = decide(cluster, request.user, wanted)
+    if not decision.allowed:
+        # The handler says only what the authorizer says (withAuthorization).
+        raise forbidden_by(wanted, decision.reason)
 
 
 def not_permitted(user: User, wanted: Attributes, reason: str = "") -> Refusal:

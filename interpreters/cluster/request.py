@@ -74,7 +74,9 @@ def route_of(path: str) -> Route | None:
     ):
         namespace, rest = rest[1], rest[2:]
     if len(rest) > 3:
-        return None
+        if rest[2] != "proxy":
+            return None
+        rest = rest[:3]  # what follows is for whom the proxy speaks to
     plural, name, subresource = [*rest, None, None][:3]
     assert plural is not None
     return Route(group, version, namespace, plural, name, subresource)

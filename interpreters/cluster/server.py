@@ -7,11 +7,13 @@ from dataclasses import replace
 from fnop.interpreters.cluster.commit import NAMESPACES
 from fnop.interpreters.cluster.delete import delete, delete_collection
 from fnop.interpreters.cluster.discovery import discover
+from fnop.interpreters.cluster.escalation import check_escalation
 from fnop.interpreters.cluster.kinds import builtin_registry
 from fnop.interpreters.cluster.policy import bootstrap
-from fnop.interpreters.cluster.rbac import authorize
+from fnop.interpreters.cluster.rbac import authorize, authorize_creation
 from fnop.interpreters.cluster.read import get, list_objects
 from fnop.interpreters.cluster.request import Call, call_of
+from fnop.interpreters.cluster.reviews import answer_review
 from fnop.interpreters.cluster.scale import answer_scale
 from fnop.interpreters.cluster.status import (
     Refusal,
@@ -21,6 +23,7 @@ from fnop.interpreters.cluster.status import (
     unknown_resource,
 )
 from fnop.interpreters.cluster.store import Cluster, StoredEvent, bare
+from fnop.interpreters.cluster.subresources import SUBRESOURCES
 from fnop.interpreters.cluster.write import Answer, create, patch, update
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 
@@ -70,13 +73,35 @@ def answer(
             if request.method != "GET":
                 raise no_such_path()
             return cluster, discover(cluster.registry, request.path), ()
-        return _dispatch(cluster, call)
+        if request.user is None or not cluster.rbac:
+            return _dispatch(cluster, call)
+        return _watched_over(cluster, call)
     except Refusal as refusal:
         return cluster, refusal.response, ()
 
 
+def _watched_over(cluster: Cluster, call: Call) -> Answer:
+    """Answer, but refuse what its user may not do and only the answer shows.
+
+    The state is a value: a write that turns out to be too much is not taken.
+    """
+    authorize_creation(cluster, call)
+    if call.request.method == "POST":
+        check_escalation(cluster, call, call.request.body)
+        return _dispatch(cluster, call)
+    outcome = _dispatch(cluster, call)
+    if call.request.method in ("PUT", "PATCH"):
+        check_escalation(cluster, call, outcome[1].body)
+    return outcome
+
+
 def _dispatch(cluster: Cluster, call: Call) -> Answer:
+    if call.kind.create_only:
+        return cluster, answer_review(cluster, call), ()
     if call.route.subresource:
+        special = SUBRESOURCES.get((call.kind.resource, call.route.subresource))
+        if special is not None:
+            return special.answer(cluster, call)
         _check_subresource(call)
         if call.route.subresource == "scale":
             return answer_scale(cluster, call)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.kinds import storage_of
+from fnop.interpreters.cluster.rbac import authorize
 from fnop.interpreters.cluster.read import selected
 from fnop.interpreters.cluster.request import Call, Route, call_of, route_of
 from fnop.interpreters.cluster.selectors import Selection, selection_of
@@ -42,6 +43,7 @@ def backlog(
 
 
 def _backlog(cluster: Cluster, request: ApiRequest) -> tuple[StoredEvent, ...]:
+    authorize(cluster, request)
     call = call_of(cluster.registry, request, 0.0)
     if call is None:
         raise no_such_path()
