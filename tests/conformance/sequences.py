@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fnop.interpreters.protocol import (
+    APPLY_PATCH,
     JSON,
     JSON_PATCH,
     MERGE_PATCH,
@@ -40,6 +41,8 @@ class Kind:
     plural: str
     parts: Strategy
     sample: Json = field(default_factory=dict)
+    # What fits the schema: for server-side apply, which does not get far without.
+    fitting: Strategy = field(default_factory=lambda: st.just({}))
     status: Strategy | None = None
     paths: tuple[str, ...] = ()  # for JSON patches
     custom: bool = False
@@ -185,6 +188,7 @@ CONFIG_MAP = Kind(
         ),
         immutable=rarely(st.just(False), st.just(True), 12),
     ),
+    fitting=some(data=TEXTS),
     paths=("/data/k", "/data/l", "/data", "/binaryData/b", "/immutable"),
 )
 SECRET = Kind(
@@ -198,6 +202,7 @@ SECRET = Kind(
         stringData=TEXTS,
         type=rarely(st.just("Opaque"), st.just("my/type")),
     ),
+    fitting=some(data=some(k=st.just("AQ=="), l=st.just(""))),
     paths=("/data/k", "/stringData/k", "/type"),
 )
 TEMPLATE: Json = {
@@ -208,20 +213,24 @@ DEPLOYMENT_SPEC: Json = {
     "selector": {"matchLabels": {"app": "a"}},
     "template": TEMPLATE,
 }
+
+
+def deployment_spec(**parts: Strategy) -> Strategy:
+    return st.builds(lambda more: {"spec": {**DEPLOYMENT_SPEC, **more}}, some(**parts))
+
+
 DEPLOYMENT = Kind(
     "Deployment",
     "apps/v1",
     "deployments",
-    st.builds(
-        lambda more: {"spec": {**DEPLOYMENT_SPEC, **more}},
-        some(
-            replicas=st.sampled_from([0, 1, 3, -1]),
-            paused=st.booleans(),
-            minReadySeconds=st.sampled_from([0, 5, -5]),
-            revisionHistoryLimit=st.sampled_from([0, 2]),
-        ),
+    deployment_spec(
+        replicas=st.sampled_from([0, 1, 3, -1]),
+        paused=st.booleans(),
+        minReadySeconds=st.sampled_from([0, 5, -5]),
+        revisionHistoryLimit=st.sampled_from([0, 2]),
     ),
     sample={"spec": DEPLOYMENT_SPEC},
+    fitting=deployment_spec(replicas=st.sampled_from([0, 1]), paused=st.booleans()),
     status=some(
         replicas=st.sampled_from([0, 1, 2, -1]),
         observedGeneration=st.sampled_from([0, 1, 2]),
@@ -293,6 +302,23 @@ STATUS = some(
     count=rarely(st.integers(0, 3), st.sampled_from([-1, "x", None])),
     unknown=ODD,
 )
+FITTING = some(
+    size=st.sampled_from([1, 2, 3]),
+    mode=st.sampled_from(["A", "B"]),
+    note=st.sampled_from(["", "ab"]),
+    port=st.sampled_from([80, "http"]),
+    tags=st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True),
+    items=st.lists(
+        st.fixed_dictionaries(
+            {"k": st.sampled_from(["p", "q"])}, optional={"v": st.integers(0, 2)}
+        ),
+        max_size=2,
+        unique_by=lambda item: str(item["k"]),
+    ),
+    map=some(a=st.integers(0, 2), b=st.integers(0, 2)),
+    free=some(a=st.integers(0, 2), b=some(c=WORDS)),
+    deep=some(inner=st.integers(0, 4)),
+)
 FREE = some(spec=some(x=ODD, y=WORDS), data=ODD, status=some(phase=WORDS))
 GROUP = "differential.conf.dev"
 
@@ -333,18 +359,30 @@ THING = Kind(
     "things",
     st.fixed_dictionaries({}, optional={"spec": SPEC, "status": STATUS}),
     sample={"spec": {"size": 1}},
+    fitting=some(spec=FITTING),
     status=STATUS,
     paths=("/spec/size", "/spec/tags/-", "/spec/items/0/v", "/spec", "/status/phase"),
     custom=True,
 )
+LOOSE = some(
+    spec=some(x=NUMBERS, y=WORDS, z=st.lists(WORDS, max_size=2), o=some(p=WORDS)),
+    data=WORDS,
+)
 PLAIN = Kind(
-    "Plain", f"{GROUP}/v1", "plains", FREE, paths=("/spec/x", "/data"), custom=True
+    "Plain",
+    f"{GROUP}/v1",
+    "plains",
+    FREE,
+    fitting=LOOSE,
+    paths=("/spec/x", "/data"),
+    custom=True,
 )
 GLOBE = Kind(
     "Globe",
     f"{GROUP}/v1",
     "globes",
     FREE,
+    fitting=LOOSE,
     status=some(phase=WORDS, x=ODD),
     paths=("/spec/x", "/status/phase"),
     custom=True,
@@ -534,6 +572,31 @@ def merges(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     )
 
 
+def applies(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    """Server-side apply by two managers."""
+    return st.builds(
+        lambda name, meta, parts, manager, force, dry: Op(
+            "patch",
+            kind.plural,
+            name,
+            body=body_of(kind, name, meta, parts),
+            type=APPLY_PATCH,
+            query=(("fieldManager", manager), *force, *dry),
+        ),
+        st.sampled_from(NAMES),
+        some(
+            labels=LABELS,
+            annotations=some(note=WORDS),
+            finalizers=FINALIZERS,
+            ownerReferences=references(kinds),
+        ),
+        kind.fitting,
+        st.sampled_from(["x", "y"]),
+        rarely(st.just(()), st.just((("force", "true"),)), 3),
+        DRY,
+    )
+
+
 def json_patches(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     paths = (
         "/metadata/labels",
@@ -637,6 +700,7 @@ WEIGHTS: tuple[tuple[int, Maker], ...] = (
     (4, updates),
     (4, merges),
     (3, json_patches),
+    (4, applies),
     (3, deletions),
     (3, reads),
 )

@@ -108,7 +108,7 @@ class Simulated:
     """The simulated cluster, spoken to as a real one."""
 
     def __init__(self) -> None:
-        self.cluster: Cluster = empty_cluster()
+        self.cluster: Cluster = empty_cluster(rbac=True)
         self.now = 1_700_000_000.0
 
     def raw(
