@@ -325,7 +325,7 @@ def register(fn: Fn, **options: Any) -> Fn:
 
 
 def execute(
-    fns: Mapping[str, Any] | Iterable[Any] = (),
+    fns: Mapping[str, Any] | Iterable[Callable[..., Any]] = (),
 ) -> Execute:
     """Run sub-handlers: these, by id or by name, and those declared so far.
 

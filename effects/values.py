@@ -53,6 +53,9 @@ class ReadOnlyDict(dict[str, Any]):
     def copy(self) -> dict[str, Any]:
         return dict(self)
 
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return read_only, (thaw_json(self),)
 
@@ -73,6 +76,9 @@ class ReadOnlyList(list[Any]):
 
     def copy(self) -> list[Any]:
         return list(self)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return read_only, (thaw_json(self),)

@@ -1,0 +1,433 @@
+"""One decision of one handler, driven by hand: for plain unit tests.
+
+No cluster, no time, no threads: the handler gets the object and the answers that the
+test gives it, and what it asks for comes back as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fnop.core import invocation as driving
+from fnop.core.arguments import Situation
+from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
+from fnop.core.invocation import Ending, Entry, LiveCache
+from fnop.core.last_seen import Observation, see
+from fnop.core.merge import applied
+from fnop.core.now import Now
+from fnop.core.objects import Body
+from fnop.core.progress import Failure, Progress, judge_again, judge_failure
+from fnop.core.registry import (
+    CHANGES,
+    Handler,
+    Registry,
+    Role,
+    Signature,
+    default_registry,
+)
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.effects import (
+    Adopt,
+    Again,
+    Answer,
+    Applied,
+    Apply,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Execute,
+    Get,
+    Log,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Random,
+    Remember,
+    Return,
+    Sleep,
+    outcomes,
+)
+from fnop.effects.values import read_only, thaw_json
+from fnop.effects.wire import digest_of
+from fnop.interpreters.clock import EPOCH
+
+__all__ = ["Plan", "plan_of"]
+
+# A conversation that asks for more than this is not going to end.
+ASKED_MAX = 1_000
+
+_RESOURCE = Resource("example.com", "v1", "objects", "Object", verbs=("list", "watch"))
+
+
+@dataclass(frozen=True)
+class Plan(Sequence[Any]):
+    """What a handler has decided, in one attempt.
+
+    As a sequence: the effects that it has awaited, yielded and returned, in their
+    order; what it wrote through `patch` is the last of them.  Its result, its wish to
+    be called again and its log lines are apart.
+    """
+
+    effects: tuple[Effect, ...]
+    result: Any = None
+    again: Again | None = None
+    lines: tuple[Log, ...] = ()
+    failure: Failure | None = None
+    retries_after: float | None = None
+    """Seconds until the next attempt; None where there is none."""
+    children: tuple[str, ...] = ()
+    """The ids of the sub-handlers that it has declared."""
+    memo: Mapping[str, Any] = field(default_factory=dict)
+    """The object's memo after the attempt."""
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.effects[place]
+
+    def __len__(self) -> int:
+        return len(self.effects)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.effects)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the attempt ended without an error and is not to be repeated."""
+        return self.failure is None and self.again is None
+
+    def failed(self, text: str = "") -> bool:
+        """Whether it failed for good, with an error that has this text in it."""
+        is_final = self.failure is not None and self.retries_after is None
+        return is_final and text in str(self.failure)
+
+    def of(self, kind: type[Effect]) -> list[Any]:
+        """The effects of one class, such as `fnop.effects.Patch`."""
+        return [each for each in self.effects if isinstance(each, kind)]
+
+    @property
+    def patched(self) -> dict[str, Any]:
+        """All patches of the handled object, merged into one."""
+        merged: dict[str, Any] = {}
+        for each in self.effects:
+            if isinstance(each, Patch) and each.target is None and each.merge:
+                merged = _united(merged, each.merge)
+        return merged
+
+
+Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
+
+
+def plan_of(
+    handler: Callable[..., Any],
+    body: Mapping[str, Any] | None = None,
+    *,
+    old: Mapping[str, Any] | None = None,
+    answers: Answers = (),
+    reason: str | None = None,
+    type: str | None = None,
+    retry: int = 0,
+    now: datetime | float = EPOCH,
+    started: datetime | float | None = None,
+    memo: Mapping[str, Any] | None = None,
+    param: Any = None,
+    resource: Resource | None = None,
+    settings: Settings | None = None,
+    registry: Registry | None = None,
+    **named: Any,
+) -> Plan:
+    """Call a handler as the framework would, and see what it decides.
+
+    `handler` is the function; what it was decorated with is taken from the registry,
+    and where it has several decorators, `reason` tells which (such as "update").
+    `body` is the object, `old` what it was when it was last handled.
+
+    `answers` are for effects that it awaits: a mapping from effects to answers, a
+    function of the effect, or a sequence, in the order of asking.  An answer is what
+    the handler is to get, or an exception for it.  Not needed for what has an obvious
+    answer: sleeps, events, log lines, writes (the object as it would be).
+
+    Raises `AssertionError` for an effect that no answer is given for.
+    """
+    if named:
+        raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
+    moment = _moment(now)
+    found = _handler(handler, reason, registry or default_registry, param)
+    drive = _Drive(
+        _situation(
+            found,
+            Body(_completed(body)) if body is not None else None,
+            Now(moment, 0.0),
+            reason or type or _reason_of(found),
+            None if old is None else Body(_completed(old)),
+            retry,
+            moment if started is None else _moment(started),
+            memo or {},
+            resource or _RESOURCE,
+            settings or Settings(),
+        ),
+        _answering(answers),
+    )
+    return drive.plan()
+
+
+def _moment(value: datetime | float) -> float:
+    return value.timestamp() if isinstance(value, datetime) else float(value)
+
+
+def _completed(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with what every object of a cluster has."""
+    found: dict[str, Any] = thaw_json(dict(body))
+    meta = {"name": "object", "uid": "uid-of-object", **(found.get("metadata") or {})}
+    head = {"apiVersion": "example.com/v1", "kind": "Object"}
+    return {**head, **found, "metadata": meta}
+
+
+def _reason_of(handler: Handler) -> str | None:
+    if handler.role is Role.FIELD:
+        return "update"
+    return None if handler.role is Role.EVENT else handler.role.value
+
+
+def _handler(
+    fn: Callable[..., Any], reason: str | None, registry: Registry, param: Any
+) -> Handler:
+    """What the function was declared as; a plain function counts as on.create."""
+    declared = [each for each in registry.handlers if each.fn is fn]
+    wanted = [each for each in declared if each.role.value == reason]
+    if declared:
+        return (wanted or declared)[0]
+    role = Role(reason) if reason in {role.value for role in Role} else Role.CREATE
+    name = getattr(fn, "__qualname__", repr(fn))
+    return Handler(name, fn, role, Signature.of(fn, role, name), param=param)
+
+
+def _situation(
+    handler: Handler,
+    body: Body | None,
+    now: Now,
+    reason: str | None,
+    old: Body | None,
+    retry: int,
+    started: float,
+    memo: Mapping[str, Any],
+    resource: Resource,
+    settings: Settings,
+) -> Situation:
+    before = None
+    if old is not None and handler.role in CHANGES:
+        before = see(old, Observation((handler.field, ()), keeps_old=True))
+    return Situation(
+        handler,
+        settings,
+        now,
+        resource if body is not None else None,
+        body,
+        reason,
+        before,
+        retry,
+        started,
+        read_only(dict(memo)),
+    )
+
+
+# ------------------------------------------------------------------- answers
+
+Answering = Callable[[Any], Any]
+_NONE_GIVEN = object()
+
+
+def _answering(answers: Answers) -> Answering:
+    """The answers as one function; it has none where it answers `_NONE_GIVEN`."""
+    if isinstance(answers, Mapping):
+        return lambda effect: answers.get(effect, _NONE_GIVEN)
+    if callable(answers):
+        return answers
+    rest = iter(answers)
+    return lambda effect: next(rest, _NONE_GIVEN)
+
+
+def _outcome(effect: Effect, answer: Any) -> Outcome:
+    """What the framework would have got, for the handler to get this answer."""
+    match answer:
+        case BaseException():
+            return _raised(answer)
+        case None if isinstance(effect, Get):
+            return Missing("there is no such object")
+        case False if isinstance(effect, Delete):
+            return Missing("there is no such object")
+        case bytes() if isinstance(effect, Random):
+            return Answer(answer.hex())
+        case Mapping() if isinstance(effect, (Get, Patch, Create, Apply, Adopt)):
+            return Applied(thaw_json(dict(answer)))
+        case _ if isinstance(effect, Delete):
+            return Applied()
+        case _:
+            return Answer(answer)
+
+
+def _raised(error: BaseException) -> Outcome:
+    match error:
+        case Refused(status=status, reason=reason):
+            return outcomes.Refused(status, str(error), reason)
+        case CallFailed(type=name):
+            return Raised(name, str(error).removeprefix(f"{name}: "))
+        case TemporaryError(delay=delay):
+            return Raised(type(error).__name__, str(error), delay)
+        case PermanentError():
+            return Raised(type(error).__name__, str(error), permanent=True)
+        case _:
+            return Raised(type(error).__name__, str(error))
+
+
+# --------------------------------------------------------------------- drive
+
+
+class _Drive:
+    """One attempt, from effect to effect."""
+
+    def __init__(self, situation: Situation, answering: Answering) -> None:
+        self.situation = situation
+        self.answering = answering
+        self.journal: tuple[Entry, ...] = ()
+        self.asked: list[Effect] = []
+        self.lines: list[Log] = []
+        self.memo: dict[str, Any] = dict(situation.memo)
+        self.body: Any = situation.body.data if situation.body else None
+
+    def plan(self) -> Plan:
+        live = LiveCache()
+        key = ("plan",)
+        for _ in range(ASKED_MAX):
+            found = driving.advance(self.situation, self.journal, live, key)
+            self.lines += found.lines
+            if found.asks is None:
+                assert found.end is not None
+                return self._ended(found.end)
+            self.asked.append(found.asks)
+            try:
+                outcome = self._answer(found.asks)
+            except BaseException:
+                live.clear()
+                raise
+            entry = Entry(digest_of(found.asks), outcome, self.situation.now.wall)
+            self.journal = (*self.journal, entry)
+        live.clear()
+        name = self.situation.handler.id
+        raise AssertionError(
+            f"{name} has asked for {ASKED_MAX} effects and goes on; a test of a daemon "
+            "gives an exception as the last answer, such as fnop.Cancelled"
+        )
+
+    def _answer(self, effect: Effect) -> Outcome:
+        match effect:
+            case Log():
+                self.lines.append(effect)
+                self.asked.pop()
+                return Answer()
+            case Event():
+                return Answer()
+            case Remember(changes=changes):
+                self._remember(changes)
+                return Answer()
+            case _:
+                return self._answer_of_world(effect)
+
+    def _answer_of_world(self, effect: Effect) -> Outcome:
+        given = self.answering(effect)
+        if given is not _NONE_GIVEN:
+            return _outcome(effect, given)
+        match effect:
+            case Sleep():
+                return Applied(self.body)
+            case Patch(target=None):
+                self.body = applied(thaw_json(effect.merge or {}), self.body)
+                return Applied(self.body)
+            case Create(manifest=manifest) | Apply(manifest=manifest):
+                return Applied(thaw_json(manifest))
+            case Adopt(child=child):
+                return Applied(thaw_json(child))
+            case Delete():
+                return Applied()
+            case Execute(children=children):
+                return Answer({name: {"finished": "success"} for name in children})
+            case _:
+                raise AssertionError(
+                    f"{self.situation.handler.id} awaits {effect!r}, and no answer is "
+                    "given for it; give answers={effect: answer, ...}"
+                )
+
+    def _remember(self, changes: Mapping[str, Any]) -> None:
+        kept = {**self.memo, **changes}
+        self.memo = {k: v for k, v in kept.items() if v is not None}
+
+    def _ended(self, end: Ending) -> Plan:
+        result, again = None, None
+        effects = list(self.asked)
+        for each in end.plan:
+            match each:
+                case Return(value=result):
+                    pass
+                case Again():
+                    again = each
+                case Log():
+                    self.lines.append(each)
+                case Remember(changes=changes):
+                    self._remember(changes)
+                    effects.append(each)
+                case _:
+                    effects.append(each)
+        if end.patch is not None and end.failure is None:
+            effects.append(end.patch)
+        return Plan(
+            tuple(effects),
+            result,
+            again,
+            tuple(self.lines),
+            end.failure,
+            self._retries_after(end.failure, again),
+            tuple(each.id.rpartition("/")[2] for each in end.children),
+            self.memo,
+        )
+
+    def _retries_after(
+        self, failure: Failure | None, again: Again | None
+    ) -> float | None:
+        situation, handler = self.situation, self.situation.handler
+        progress = Progress("", situation.retry, situation.started)
+        if failure is not None:
+            default = situation.settings.default_backoff_seconds
+            judged = judge_failure(
+                progress,
+                failure,
+                situation.now,
+                errors=handler.errors,
+                timeout=handler.timeout,
+                retries=handler.retries,
+                backoff=default if handler.backoff is None else handler.backoff,
+            )
+        elif again is not None:
+            judged = judge_again(
+                progress,
+                situation.now,
+                after=again.after,
+                because=again.because,
+                timeout=handler.timeout,
+            )
+        else:
+            return None
+        due = judged.progress.due
+        return None if due is None else due - situation.now.mono
+
+
+def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two merge patches as one: the second is applied after the first."""
+    found = dict(one)
+    for key, value in other.items():
+        deeper = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
+        found[key] = _united(found[key], value) if deeper else thaw_json(value)
+    return found

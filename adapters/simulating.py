@@ -1,0 +1,326 @@
+"""An operator, a cluster and virtual time in one value: for tests of whole stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fnop.adapters.loading import load
+from fnop.adapters.manifests import read_manifests
+from fnop.adapters.scenario import (
+    ApplyProblem,
+    apply_manifests,
+    catalogue_of,
+    objects_of,
+)
+from fnop.core.commands import Say
+from fnop.core.objects import View
+from fnop.core.program import Program
+from fnop.core.registry import Handler, Registry, default_registry
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.requests import message_of, path_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["Simulation"]
+
+Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
+Operator = str | Path | ModuleType | Registry | Iterable[Handler] | None
+
+
+class Simulation:
+    """A cluster in memory with one operator, on virtual time.
+
+    `operator` is a file, a loaded module, a registry or handlers; None is whatever has
+    been registered. `crds` and `objects` are manifests, files or folders of them.
+    `calls` answers `fnop.call`: a model for each function.  Equal beginnings lead to
+    equal ends, to the byte; nothing waits, and no network is used.
+
+    Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
+    `namespace` where a verb does not say another.
+    """
+
+    def __init__(
+        self,
+        operator: Operator = None,
+        *,
+        crds: Manifests = (),
+        objects: Manifests = (),
+        namespace: str = "default",
+        settings: Settings | None = None,
+        calls: Mapping[Any, Callable[..., Any]] | None = None,
+        seed: str = "0",
+    ) -> None:
+        self.namespace = namespace
+        self._said: list[Say] = []
+        self._program = Program(_handlers(operator), settings or Settings())
+        self._run = SimulatedRun(
+            self._program,
+            empty_cluster(seed, EPOCH),
+            seed=seed,
+            calls=_models(calls or {}),
+            on_say=lambda say, _: self._said.append(say),
+        )
+        self.settled = False
+        """Whether the last `settle` has come to rest."""
+        if namespace != "default":
+            self.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": namespace},
+                }
+            )
+        self.apply(crds).apply(objects)
+
+    # --------------------------------------------------------------- the user
+
+    def apply(self, manifests: Manifests) -> Simulation:
+        """Create objects, or change them to what their manifests say.
+
+        Raises `AssertionError` with the server's sentence for what it refuses.
+        """
+        for manifest in sorted(_manifests(manifests), key=_order):
+            meta = manifest.get("metadata") or {}
+            resource = self._resource_of(manifest)
+            namespace = meta.get("namespace") or self.namespace
+            if "name" in meta and self._found(resource, meta["name"], namespace):
+                path = path_of(resource, namespace, meta["name"])
+                self._send(ApiRequest("PATCH", path, (), manifest, MERGE_PATCH))
+                if resource.has_status and "status" in manifest:
+                    status = {"status": manifest["status"]}
+                    self._send(
+                        ApiRequest("PATCH", f"{path}/status", (), status, MERGE_PATCH)
+                    )
+            else:
+                self._create(
+                    {
+                        **manifest,
+                        "metadata": {
+                            **meta,
+                            **({"namespace": namespace} if resource.namespaced else {}),
+                        },
+                    }
+                )
+        return self
+
+    def edit(self, where: str, **changes: Any) -> Simulation:
+        """Merge changes into an object: `edit("claims/c", spec={"size": "2Gi"})`.
+
+        What is in `status` goes to the status where that is apart; None removes.
+        """
+        resource, name = self._address(where)
+        path = path_of(resource, self.namespace, name)
+        status = changes.pop("status", None) if resource.has_status else None
+        if changes:
+            self._send(ApiRequest("PATCH", path, (), changes, MERGE_PATCH))
+        if status is not None:
+            body = {"status": status}
+            self._send(ApiRequest("PATCH", f"{path}/status", (), body, MERGE_PATCH))
+        return self
+
+    def delete(self, where: str, *, propagation: str | None = None) -> Simulation:
+        """Delete an object, as `kubectl delete --wait=false` does."""
+        resource, name = self._address(where)
+        options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        path = path_of(resource, self.namespace, name)
+        self._send(ApiRequest("DELETE", path, (), options))
+        return self
+
+    # --------------------------------------------------------------- the time
+
+    def settle(self) -> Simulation:
+        """Let the operator and the cluster work until nothing is left to do.
+
+        Timers and daemons never end: it is over when each of them has had its turn
+        and nothing was written.  Virtual time passes as needed, a week at most.
+        """
+        self.settled = self._run.settle()
+        return self
+
+    def wait(self, duration: timedelta | float) -> Simulation:
+        """Let so much time pass (a number is seconds)."""
+        seconds = (
+            duration.total_seconds() if isinstance(duration, timedelta) else duration
+        )
+        end = self._run.clock.elapsed + seconds
+        self._run.settle(seconds=seconds)
+        self._run.clock.advance_to(end)
+        return self
+
+    def restart(self) -> Simulation:
+        """The operator dies where it stands, and a new one begins."""
+        self._run.crash()
+        return self
+
+    def stop(self) -> Simulation:
+        """Ask the operator to end, and let it."""
+        self._run.stop()
+        self._run.settle(seconds=120)
+        return self
+
+    # --------------------------------------------------------------- the look
+
+    def get(self, where: str) -> View | None:
+        """An object, or None where there is none."""
+        resource, name = self._address(where)
+        found = self._found(resource, name, self.namespace)
+        return None if found is None else View.of(found, self._run.clock.now().wall)
+
+    def objects(self, kind: str) -> list[View]:
+        """All objects of a kind, in all namespaces."""
+        wall = self._run.clock.now().wall
+        resource = self._resource(kind)
+        return [View.of(each, wall) for each in objects_of(self._run, resource)]
+
+    def events(self, where: str | None = None) -> list[View]:
+        """The Kubernetes Events, or those about one object."""
+        found = self.objects("events.v1.")
+        if where is None:
+            return found
+        resource, name = self._address(where)
+        about = (resource.kind, name)
+        return [
+            each
+            for each in found
+            if (each["involvedObject"].get("kind"), each["involvedObject"].get("name"))
+            == about
+        ]
+
+    @property
+    def elapsed(self) -> timedelta:
+        """How much virtual time has passed."""
+        return timedelta(seconds=self._run.clock.elapsed)
+
+    @property
+    def now(self) -> datetime:
+        """The virtual wall clock."""
+        return datetime.fromtimestamp(self._run.clock.now().wall, UTC)
+
+    @property
+    def log(self) -> list[str]:
+        """What the operator has logged, line by line."""
+        return [say.message for say in self._said]
+
+    @property
+    def errors(self) -> list[str]:
+        """The log's errors."""
+        return [say.message for say in self._said if say.level == "error"]
+
+    @property
+    def writes(self) -> list[str]:
+        """The operator's own requests that write, as `PATCH /api/v1/...`."""
+        requests = (each for each in self._run.requests if each.method != "GET")
+        return [f"{each.method} {each.path}" for each in requests]
+
+    # ---------------------------------------------------------------- plumbing
+
+    def _send(self, request: ApiRequest) -> Any:
+        response = self._run.request(request)
+        if response.status >= 300:
+            message, _ = message_of(response)
+            raise AssertionError(
+                f"{request.method} {request.path} is refused: {message}"
+            )
+        return response.body
+
+    def _create(self, manifest: dict[str, Any]) -> None:
+        try:
+            apply_manifests(self._run, [manifest])
+        except ApplyProblem as problem:
+            raise AssertionError(str(problem)) from None
+
+    def _resource_of(self, manifest: Mapping[str, Any]) -> Resource:
+        found = catalogue_of(self._run).of_manifest(manifest)
+        if found is None:
+            raise AssertionError(
+                f"the cluster has no kind {manifest.get('kind')} of "
+                f"{manifest.get('apiVersion')}; give its definition with crds="
+            )
+        return found
+
+    def _resource(self, kind: str) -> Resource:
+        found = catalogue_of(self._run).lookup(kind)
+        if found is None:
+            raise AssertionError(
+                f"the cluster serves no {kind!r}; give its definition with crds="
+            )
+        return found
+
+    def _address(self, where: str) -> tuple[Resource, str]:
+        kind, slash, name = where.partition("/")
+        if not slash or not name:
+            raise AssertionError(
+                f"name an object as in kubectl, kind/name, not {where!r}"
+            )
+        return self._resource(kind), name
+
+    def _found(
+        self, resource: Resource, name: str, namespace: str
+    ) -> dict[str, Any] | None:
+        response = self._run.request(
+            ApiRequest("GET", path_of(resource, namespace, name))
+        )
+        return response.body if response.status == 200 else None
+
+
+def _handlers(operator: Operator) -> tuple[Handler, ...]:
+    if operator is None:
+        return default_registry.handlers
+    if isinstance(operator, Registry):
+        return operator.handlers
+    if isinstance(operator, (str, Path)):
+        return _of_module(_loaded(str(operator)))
+    if isinstance(operator, ModuleType):
+        return _of_module(operator)
+    return tuple(operator)
+
+
+def _loaded(path: str) -> ModuleType:
+    (module,) = load([path])
+    return module
+
+
+def _of_module(module: ModuleType) -> tuple[Handler, ...]:
+    """The handlers that a module has declared, and no other one."""
+    found = [
+        each
+        for each in default_registry.handlers
+        if each.fn.__module__ == module.__name__
+    ]
+    if not found:
+        raise AssertionError(f"{module.__name__} declares no handlers")
+    return tuple(found)
+
+
+def _models(calls: Mapping[Any, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """The models by the name under which a call asks for its function."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name, model in calls.items():
+        key = (
+            name if isinstance(name, str) else f"{name.__module__}:{name.__qualname__}"
+        )
+        found[key] = model
+    return found
+
+
+def _manifests(given: Manifests) -> list[dict[str, Any]]:
+    if isinstance(given, (str, Path)):
+        return read_manifests([str(given)])
+    if isinstance(given, Mapping):
+        return [dict(given)]
+    return [found for each in given for found in _manifests(each)]
+
+
+def _order(manifest: Mapping[str, Any]) -> int:
+    return {"CustomResourceDefinition": 0, "Namespace": 1}.get(
+        manifest.get("kind", ""), 2
+    )

@@ -1,0 +1,28 @@
+"""Testing operators: one decision, a story, a law.
+
+- `plan_of` calls one handler and shows what it decides;
+- `Simulation` is an operator with a cluster and virtual time;
+- `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
+  schema; they alone need Hypothesis.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from fnop.adapters.planning import Plan as Plan, plan_of as plan_of
+from fnop.adapters.simulating import Simulation as Simulation
+
+if TYPE_CHECKING:
+    from fnop.adapters.strategies import (
+        manifests as manifests,
+        values_of_schema as values_of_schema,
+    )
+
+__all__ = ["Plan", "Simulation", "manifests", "plan_of", "values_of_schema"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("manifests", "values_of_schema"):
+        from fnop.adapters import strategies
+
+        return getattr(strategies, name)
+    raise AttributeError(f"fnop.testing has no {name!r}")

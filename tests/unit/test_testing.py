@@ -1,0 +1,333 @@
+"""The tools for authors' own tests: a decision, a story, a law."""
+
+from __future__ import annotations
+
+import doctest
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import fnop
+from fnop.adapters import strategies
+from fnop.core.registry import Registry
+from fnop.effects import Patch
+from fnop.interpreters.cluster.schema import compile_schema
+from fnop.testing import Simulation, manifests, plan_of, values_of_schema
+
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "claims.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "claims", "kind": "Claim", "singular": "claim"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "required": ["size"],
+                                "properties": {
+                                    "size": {"type": "string", "pattern": "^[0-9]+Gi$"},
+                                    "mode": {"type": "string", "enum": ["a", "b"]},
+                                    "parts": {
+                                        "type": "array",
+                                        "maxItems": 3,
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["name"],
+                                            "properties": {
+                                                "name": {"type": "string"},
+                                                "weight": {
+                                                    "type": "integer",
+                                                    "minimum": 1,
+                                                },
+                                            },
+                                        },
+                                        "x-kubernetes-list-type": "map",
+                                        "x-kubernetes-list-map-keys": ["name"],
+                                    },
+                                },
+                            },
+                            "status": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def claim(name: str = "c", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Claim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+REGISTRY = Registry()
+
+
+@fnop.on.create("claims", registry=REGISTRY)
+def bind(spec: Any, patch: Any) -> Any:
+    if "size" not in spec:
+        raise fnop.PermanentError("spec.size must be set")
+    patch.status["phase"] = "Binding"
+    return [
+        fnop.adopt(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "data": {"size": spec["size"]},
+            }
+        ),
+        fnop.event("Binding", f"asking for {spec['size']}"),
+    ]
+
+
+@fnop.on.field("claims", field="spec.size", registry=REGISTRY)
+def resize(old: Any, new: Any, patch: Any, logger: Any) -> None:
+    logger.info(f"{old} -> {new}")
+    patch.status["requested"] = new
+
+
+@fnop.on.delete("claims", registry=REGISTRY)
+def release(**_: Any) -> None: ...
+
+
+# ----------------------------------------------------------------- a decision
+
+
+def test_a_decision_that_fails() -> None:
+    plan = plan_of(bind, claim(), registry=REGISTRY)
+    assert plan.failed("spec.size must be set")
+    assert not plan.succeeded
+    assert list(plan) == []
+
+
+def test_a_decision_that_succeeds() -> None:
+    plan = plan_of(bind, claim(size="1Gi"), registry=REGISTRY)
+    assert plan.succeeded
+    assert [each.kind for each in plan] == ["Adopt", "Event", "Patch"]
+    assert plan[0].child["data"]["size"] == "1Gi"
+    assert plan.patched == {"status": {"phase": "Binding"}}
+    assert len(plan.of(Patch)) == 1
+
+
+def test_a_handler_of_a_field_gets_both_values() -> None:
+    plan = plan_of(resize, claim(size="2Gi"), old=claim(size="1Gi"), registry=REGISTRY)
+    assert plan.patched == {"status": {"requested": "2Gi"}}
+    assert [line.message for line in plan.lines] == ["1Gi -> 2Gi"]
+
+
+def test_a_conversation_gets_its_answers() -> None:
+    async def provision(spec: Any, uid: str) -> dict[str, Any]:
+        secret = await fnop.get("secrets", name=spec["secret"])
+        if secret is None:
+            raise fnop.TemporaryError("no secret yet", delay=5)
+        await fnop.sleep(10)
+        view = await fnop.patch(status={"phase": "Provisioned"})
+        return {"user": secret["data"]["user"], "phase": view.status["phase"]}
+
+    asked = fnop.get("secrets", name="s")
+    body = claim(secret="s")
+    plan = plan_of(provision, body, answers={asked: None})
+    assert plan.retries_after == 5
+    assert not plan.failed()
+
+    plan = plan_of(provision, body, answers={asked: {"data": {"user": "me"}}})
+    assert plan.result == {"user": "me", "phase": "Provisioned"}
+    assert [each.kind for each in plan] == ["Get", "Sleep", "Patch"]
+
+    plan = plan_of(provision, body, answers=[fnop.Refused(403, "Forbidden", "no")])
+    assert "no" in str(plan.failure)
+    assert plan.retries_after == 60
+
+
+def test_an_effect_without_an_answer_is_named() -> None:
+    async def look(**_: Any) -> None:
+        await fnop.get("secrets", name="s")
+
+    with pytest.raises(AssertionError, match=r"look awaits Get.* no answer"):
+        plan_of(look, claim())
+
+
+def test_answers_can_be_computed() -> None:
+    async def count(**_: Any) -> int:
+        return len(await fnop.list("pods")) + len(await fnop.list("nodes"))
+
+    plan = plan_of(count, claim(), answers=lambda effect: [{}] * len(effect.resource))
+    assert plan.result == len("pods") + len("nodes")
+
+
+def test_again_and_memo_and_parts() -> None:
+    def wait(memo: Any) -> Any:
+        fnop.register(release, id="part")
+        return [fnop.remember(tries=memo["tries"] + 1), fnop.again(10, "not yet")]
+
+    plan = plan_of(wait, claim(), memo={"tries": 1})
+    assert plan.again is not None
+    assert plan.retries_after == 10
+    assert plan.memo == {"tries": 2}
+    assert plan.children == ("part",)
+
+
+def test_a_lost_effect_is_a_failure() -> None:
+    def forget(**_: Any) -> None:
+        fnop.event("Lost", "nobody returns it")
+
+    assert "has no effect" in str(plan_of(forget, claim()).failure)
+
+
+def test_effects_with_equal_contents_are_one_key() -> None:
+    one, other = (fnop.patch(status={"a": [1, {"b": 2}]}) for _ in range(2))
+    assert {one: 1}[other] == 1
+
+
+# -------------------------------------------------------------------- a story
+
+
+def test_a_story() -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    sim.apply(claim(size="1Gi")).settle()
+    assert sim.settled
+    found = sim.get("claims/c")
+    assert found is not None
+    assert found.status["phase"] == "Binding"
+    assert [
+        each["data"]
+        for each in sim.objects("configmaps")
+        if "data" in each and "size" in each["data"]
+    ] == [{"size": "1Gi"}]
+    assert [each["reason"] for each in sim.events("claims/c")] == ["Binding"]
+
+    sim.edit("claims/c", spec={"size": "2Gi"}).settle()
+    found = sim.get("claims/c")
+    assert found is not None
+    assert found.status["requested"] == "2Gi"
+    assert sim.elapsed < timedelta(minutes=1)
+
+    sim.delete("claims/c").settle()
+    assert sim.get("claims/c") is None
+    assert sim.errors == []
+    assert any(line.startswith("PATCH ") for line in sim.writes)
+
+
+def test_apply_twice_changes_what_is_there() -> None:
+    sim = Simulation(REGISTRY, crds=CRD).apply(claim(size="1Gi"))
+    sim.apply(claim(size="2Gi", mode="a"))
+    found = sim.get("claims/c")
+    assert found is not None
+    assert found.spec == {"size": "2Gi", "mode": "a"}
+
+
+def test_time_passes_when_it_is_told_to() -> None:
+    registry, ticks = Registry(), []
+
+    @fnop.timer("claims", interval=10, registry=registry)
+    def tick(now: Any) -> None:
+        ticks.append(now)
+
+    sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi"))
+    sim.wait(timedelta(seconds=35))
+    assert len(ticks) == 4
+    assert sim.elapsed == timedelta(seconds=35)
+    sim.restart().wait(1)
+    assert len(ticks) == 5
+
+
+def test_a_refused_object_is_the_tests_own_fault() -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    with pytest.raises(AssertionError, match=r"spec\.size"):
+        sim.apply(claim(size="much"))
+    with pytest.raises(AssertionError, match="give its definition"):
+        sim.apply({**claim(), "kind": "Unicorn"})
+    with pytest.raises(AssertionError, match="kind/name"):
+        sim.get("claims")
+
+
+# ---------------------------------------------------------------------- a law
+
+
+@settings(max_examples=30)
+@given(manifests(CRD, kind="Claim"))
+def test_a_law_in_ten_lines(body: dict[str, Any]) -> None:
+    sim = Simulation(REGISTRY, crds=CRD).apply(body).settle()
+    assert sim.settled
+    assert not sim.errors
+
+
+EVERY: dict[str, Any] = {
+    "type": "object",
+    "required": ["a", "e"],
+    "properties": {
+        "a": {"type": "integer", "minimum": 3, "exclusiveMinimum": True, "maximum": 9},
+        "b": {"type": "number", "minimum": -1, "maximum": 1},
+        "c": {"type": "string", "minLength": 2, "maxLength": 5},
+        "d": {"type": "string", "nullable": True, "format": "date-time"},
+        "e": {"x-kubernetes-int-or-string": True},
+        "f": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 3},
+            "x-kubernetes-list-type": "set",
+            "minItems": 1,
+        },
+        "g": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        "h": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "i": {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        "j": {"type": "integer", "multipleOf": 5},
+        "k": {
+            "type": "object",
+            "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}},
+            "oneOf": [{"required": ["x"]}, {"required": ["y"]}],
+        },
+    },
+}
+
+
+@settings(max_examples=100)
+@given(values_of_schema(EVERY))
+def test_what_is_drawn_is_valid_and_stays_as_it_is(value: Any) -> None:
+    schema = compile_schema(EVERY)
+    assert schema is not None
+    assert list(schema.faults(value, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("given_crd", "kind", "sentence"),
+    [
+        (CRD, "Unicorn", "name one kind"),
+        ({"kind": "Pod"}, None, "name one kind"),
+    ],
+)
+def test_a_definition_that_is_not_there_is_named(
+    given_crd: dict[str, Any], kind: str | None, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        manifests(given_crd, kind)
+
+
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(strategies).failed == 0
