@@ -6,7 +6,7 @@ apimachinery adds: managers from before the first apply, kubectl's last configur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from fnop.interpreters.cluster.managed import (
     after_update,
     comparison_in,
     entry_of,
+    entry_with,
     identity,
     kind_in,
     ordered,
@@ -39,8 +40,16 @@ from fnop.interpreters.cluster.managed import (
     stripped,
     with_entries,
 )
+from fnop.interpreters.cluster.rules import Place
+from fnop.interpreters.cluster.schema import NOTHING, Schema
 from fnop.interpreters.cluster.shapes import Shape, shape_of
-from fnop.interpreters.cluster.status import Refusal, bad_request, failure, internal
+from fnop.interpreters.cluster.status import (
+    Fault,
+    Refusal,
+    bad_request,
+    failure,
+    internal,
+)
 from fnop.interpreters.cluster.store import Object, timestamp
 from fnop.interpreters.cluster.typed import (
     Untypable,
@@ -52,7 +61,14 @@ from fnop.interpreters.cluster.typed import (
     without,
 )
 
-__all__ = ["Applying", "applied"]
+__all__ = [
+    "Applying",
+    "applied",
+    "check_type",
+    "conflicting",
+    "null_faults",
+    "without_nulls",
+]
 
 Conflicts = list[tuple[Identity, tuple[str, ...]]]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -100,17 +116,15 @@ def applied(applying: Applying, live: Object | None, config: Object) -> Object:
     _check(applying, config)
     try:
         result = _negotiated(applying, live, config)
-    except Conflicting as conflicting:
-        raise _refused(conflicting.conflicts) from None
+    except Conflicting as met:
+        raise conflicting(met.conflicts) from None
     except Untypable as fault:
         raise internal(f"failed to merge config: {fault}", bare=True) from None
     return _with_last_applied(applying, result, config)
 
 
 def _check(applying: Applying, config: Object) -> None:
-    kind = applying.kind
-    if config.get("apiVersion") != kind.api_version or config.get("kind") != kind.kind:
-        raise bad_request(f"invalid object type: {_type_text(config)}")
+    check_type(config, applying.kind.api_version, applying.kind.kind)
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
@@ -123,6 +137,12 @@ def _check(applying: Applying, config: Object) -> None:
             f"failed to create typed patch object ({_place_text(config)}): {text}",
             bare=True,
         )
+
+
+def check_type(config: Object, api_version: str, kind: str) -> None:
+    """A configuration says of what type it is."""
+    if config.get("apiVersion") != api_version or config.get("kind") != kind:
+        raise bad_request(f"invalid object type: {_type_text(config)}")
 
 
 def _type_text(obj: Object) -> str:
@@ -217,11 +237,9 @@ def _kept(
         contested = intersection(fields, differs.changed)
         conflicts += [(identity(entry), path) for path in paths(contested)]
         left = difference(difference(fields, contested), differs.removed)
-        if left is fields:
-            result.append(entry)
-        elif left:
-            time = entry.get("time")
-            result.append(entry_of(identity(entry), entry["apiVersion"], left, time))
+        kept = entry if left is fields else entry_with(entry, left)
+        if kept is not None:
+            result.append(kept)
     if conflicts and not applying.force:
         raise Conflicting(conflicts)
     return result
@@ -265,8 +283,8 @@ def _pruned(
 # ------------------------------------------------------------------ conflicts
 
 
-def _refused(conflicts: Conflicts) -> Refusal:
-    """409 with a cause for every field that others manage."""
+def conflicting(conflicts: Conflicts) -> Refusal:
+    """409 with a cause for every contested field."""
     causes = [
         {
             "reason": "FieldManagerConflict",
@@ -337,3 +355,40 @@ def _with_last_applied(applying: Applying, obj: Object, config: Object) -> Objec
     text = orjson.dumps(config, option=options).decode()
     annotations = {**obj["metadata"]["annotations"], LAST_APPLIED: text}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+# ---------------------------------------------------------------------- nulls
+
+
+def null_faults(schema: Schema, value: Any, place: Place = None) -> Iterator[Fault]:
+    """The nulls of an applied object that its schema does not allow.
+
+    Other writes drop them; apply only fills in defaults.
+    """
+    if isinstance(value, list) and schema.items is not None:
+        for index, item in enumerate(value):
+            yield from null_faults(schema.items, item, (place, index))
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            below = schema.properties.get(name, schema.additional)
+            if below is None:
+                continue
+            if item is not None:
+                yield from null_faults(below, item, (place, name))
+            elif not below.nullable and below.default is NOTHING:
+                yield from below.faults(None, (place, name))
+
+
+def without_nulls(value: Any) -> Any:
+    """A value as Go's structs hold it: without fields that are null.
+
+    >>> without_nulls({"a": None, "b": [{"c": None}]})
+    {'b': [{}]}
+    """
+    if isinstance(value, dict):
+        return {
+            name: without_nulls(item)
+            for name, item in value.items()
+            if item is not None
+        }
+    return list(map(without_nulls, value)) if isinstance(value, list) else value

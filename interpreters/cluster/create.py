@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
@@ -67,10 +68,6 @@ def create(cluster: Cluster, call: Call) -> Answer:
     check_options(call, "CreateOptions")
     body = call.request.body
     obj = decoded(kind, body)
-    if "resourceVersion" in obj["metadata"]:
-        check_namespace(call, obj)
-        message = "resourceVersion should not be set on objects to be created"
-        raise internal(message, bare=True)
     return created(cluster, call, obj, recorded(cluster, call, None, body))
 
 
@@ -92,6 +89,7 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)
+    _check_unversioned(call, obj)
     present = lookup(cluster, kind.resource, key)
     if present is not None:
         is_going = "deletionTimestamp" in present["metadata"]
@@ -100,6 +98,17 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
         return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
     cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
     return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
+
+
+def _check_unversioned(call: Call, obj: Object) -> None:
+    """The store of the real server refuses versions of what is new, if they are any;
+    a dry run does not get there."""
+    version = obj["metadata"].get("resourceVersion", "")
+    if call.request.method != "POST" or call.dry_run or not version.isdecimal():
+        return
+    if int(version):
+        message = "resourceVersion should not be set on objects to be created"
+        raise internal(message, bare=True)
 
 
 def _not_creatable(kind: Kind) -> Exception:
@@ -130,7 +139,7 @@ def _born(
     kind = call.kind
     metadata = {
         **obj["metadata"],
-        "uid": fresh_uid(cluster),
+        "uid": _uid(cluster, call),
         "creationTimestamp": timestamp(call.now),
     }
     # BeforeCreate: an object is not born deleted.
@@ -157,6 +166,13 @@ def _born(
         obj = defaulted(kind, to_storage(kind, obj))
     entries = track(served(kind.api_version, obj))["metadata"].get("managedFields")
     return _with_fresh_status(kind, with_entries(obj, entries or ()))
+
+
+def _uid(cluster: Cluster, call: Call) -> str:
+    # What is only tried does not get the uid of what is made next.
+    if call.dry_run:
+        return fresh_uid(replace(cluster, seed=f"{cluster.seed}/dry"))
+    return fresh_uid(cluster)
 
 
 def _with_fresh_status(kind: Kind, obj: Object) -> Object:

@@ -34,6 +34,7 @@ __all__ = [
     "Writer",
     "after_update",
     "entry_of",
+    "entry_with",
     "given_entries",
     "identity",
     "kind_in",
@@ -153,7 +154,7 @@ def _rank(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def given_entries(given: Any, live: Entries, *, main: bool) -> Entries:
+def given_entries(given: Any, live: Entries, *, main: bool, custom: bool) -> Entries:
     """The entries that a write starts from (decodeLiveOrNew).
 
     A body may bring its own; an empty list, or one empty entry, forgets all.  What
@@ -162,7 +163,8 @@ def given_entries(given: Any, live: Entries, *, main: bool) -> Entries:
     if given is None or given is live or given == live or not main:
         return live
     if given in ([], [{}]):
-        return ()
+        # An empty list is lost on the way to a custom object.
+        return live if custom and not given else ()
     try:
         return decoded(given) or live
     except (ValueError, TypeError, KeyError):
@@ -249,7 +251,8 @@ def tracked(
     body says about managed fields is `given`.
     """
     live: Entries = old["metadata"].get("managedFields", ()) if old else ()
-    entries = given_entries(given, live, main=not writer.subresource)
+    main = not writer.subresource
+    entries = given_entries(given, live, main=main, custom=kind.custom)
     if old is not None and not entries:
         # Whose managers are not known is not tracked until somebody applies it.
         return with_entries(new, ())
@@ -262,7 +265,7 @@ def tracked(
 
 def with_entries(obj: Object, entries: Entries) -> Object:
     """The object with these managed fields."""
-    metadata = obj["metadata"]
+    metadata = obj.get("metadata", {})
     present = metadata.get("managedFields")
     if present is entries or (present is None and not entries):
         return obj
@@ -306,9 +309,12 @@ def _lost(entry: Entry, differs: Comparison) -> Entry | None:
     """An entry without what is no longer its manager's."""
     fields = entry["fieldsV1"]
     left = difference(difference(fields, differs.changed), differs.removed)
-    if left is fields:
-        return entry
-    return {**entry, "fieldsV1": interned(left)} if left else None
+    return entry if left is fields else entry_with(entry, left)
+
+
+def entry_with(entry: Entry, fields: Tree) -> Entry | None:
+    """An entry with other fields; None where there are none."""
+    return {**entry, "fieldsV1": interned(fields)} if fields else None
 
 
 def _gained(

@@ -8,8 +8,9 @@ from functools import lru_cache
 from fnop.interpreters.cluster.managed import Writer
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import Fault, invalid, quoted
+from fnop.interpreters.protocol import APPLY_PATCH
 
-__all__ = ["check_options", "is_forced", "writer_of"]
+__all__ = ["check_options", "is_apply", "is_forced", "writer_of"]
 
 # In bytes (FieldManagerMaxLength).
 LONGEST_MANAGER = 128
@@ -35,6 +36,11 @@ def _agent_name(agent: str) -> str:
             break
         name += letter
     return name
+
+
+def is_apply(call: Call) -> bool:
+    """Whether a patch is a configuration to be applied."""
+    return call.request.content_type.partition(";")[0].strip() == APPLY_PATCH
 
 
 def is_forced(call: Call) -> bool:

@@ -5,14 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from fnop.interpreters.cluster.apply import check_type, conflicting
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer, recorded
+from fnop.interpreters.cluster.fieldsets import (
+    Tree,
+    difference,
+    field_key,
+    intersection,
+)
 from fnop.interpreters.cluster.kinds import Kind, Scale
+from fnop.interpreters.cluster.managed import (
+    entry_of,
+    entry_with,
+    identity,
+    ordered,
+    with_entries,
+)
+from fnop.interpreters.cluster.options import (
+    check_options,
+    is_apply,
+    is_forced,
+    writer_of,
+)
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
     bad_request,
+    internal,
     invalid,
     method_not_allowed,
     not_found,
@@ -39,6 +60,8 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
             return cluster, ApiResponse(200, current), ()
         case "PUT":
             wanted = call.request.body
+        case "PATCH" if is_apply(call):
+            return _applied(cluster, call, old)
         case "PATCH":
             wanted = patched(kind, call.request)(current)
         case _:
@@ -49,6 +72,61 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
     track = recorded(cluster, call, served(kind.api_version, old), {})
     cluster, response, events = replaced(cluster, main, new, old, track)
     return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
+
+
+SCALE_VERSION = "autoscaling/v1"
+
+
+def _applied(cluster: Cluster, call: Call, old: Object) -> Answer:
+    """Apply of the replicas alone (managedfields.ScaleHandler)."""
+    kind, config = call.kind, call.request.body
+    check_options(call, "PatchOptions", applies=True)
+    check_type(config if isinstance(config, dict) else {}, SCALE_VERSION, "Scale")
+    live = served(kind.api_version, old)
+    rule = _rule(kind).spec
+    wanted = _at(config, ("spec", "replicas"))
+    changes = wanted is not None and wanted != _at(live, rule)
+    writer = writer_of(call)
+    who = (writer.manager, "Apply", "", "scale")
+    fields: Tree = _tree(rule)
+    entries, conflicts = [], []
+    for entry in live["metadata"].get("managedFields", ()):
+        if identity(entry) == who:
+            continue
+        if changes and intersection(entry["fieldsV1"], fields):
+            manager, operation, version, subresource = identity(entry)
+            version = version and SCALE_VERSION
+            other = (manager, operation, version, subresource)
+            conflicts.append((other, ("f:spec", "f:replicas")))
+            entry = entry_with(entry, difference(entry["fieldsV1"], fields))
+        if entry is not None:
+            entries.append(entry)
+    if conflicts and not is_forced(call):
+        raise conflicting(conflicts)
+    if kind.custom:
+        # Its converter does not know scales.
+        raise internal(
+            f"failed to convert new object (/{_at(config, ('metadata', 'name'))}; "
+            "autoscaling/v1, Kind=Scale) to proper version: request to convert CR to "
+            "an invalid group/version: autoscaling/v1",
+            bare=True,
+        )
+    if wanted is not None:
+        entries.append(entry_of(who, kind.api_version, fields, None))
+    scale = {**config, "spec": {"replicas": wanted or 0}}
+    new = _scaled(kind, live, scale if wanted is not None else _scale_of(kind, old))
+    main = replace(call, route=call.route._replace(subresource=None))
+    cluster, response, events = replaced(
+        cluster, main, new, old, lambda new: with_entries(new, ordered(entries))
+    )
+    return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
+
+
+def _tree(path: tuple[str, ...]) -> Tree:
+    tree: Tree = {}
+    for name in reversed(path):
+        tree = {field_key(name): tree}
+    return tree
 
 
 def _at(obj: Any, path: tuple[str, ...]) -> Any:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.cluster.apply import Applying, applied
+import orjson
+
+from fnop.interpreters.cluster.apply import (
+    Applying,
+    applied,
+    null_faults,
+    without_nulls,
+)
 from fnop.interpreters.cluster.body import decoded, go_name
 from fnop.interpreters.cluster.builtins import defaulted
 from fnop.interpreters.cluster.commit import is_released, removed, stored
@@ -23,11 +30,17 @@ from fnop.interpreters.cluster.create import (
 )
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import Entry, with_entries
-from fnop.interpreters.cluster.options import check_options, is_forced, writer_of
+from fnop.interpreters.cluster.options import (
+    check_options,
+    is_apply,
+    is_forced,
+    writer_of,
+)
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
+    Refusal,
     bad_request,
     conflict,
     internal,
@@ -43,7 +56,7 @@ from fnop.interpreters.cluster.store import (
     lookup,
     same,
 )
-from fnop.interpreters.protocol import APPLY_PATCH, ApiResponse
+from fnop.interpreters.protocol import ApiResponse
 
 __all__ = ["Answer", "create", "patch", "replaced", "update"]
 
@@ -92,7 +105,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     kind, name = call.kind, call.route.name
     if not name:
         raise _unnamed(kind)
-    if call.request.content_type.partition(";")[0].strip() == APPLY_PATCH:
+    if is_apply(call):
         return _apply(cluster, call)
     apply_patch = patched(kind, call.request)
     check_options(call, "PatchOptions")
@@ -101,9 +114,43 @@ def patch(cluster: Cluster, call: Call) -> Answer:
         raise not_found(kind.group, kind.plural, name)
     live = served(kind.api_version, old)
     body = apply_patch(live)
-    new = decoded(kind, body)
+    new = _decoded_result(kind, body)
     _check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
+
+
+def _decoded_result(kind: Kind, body: Any) -> Object:
+    """What a patch has made: where it is no object, the patch is to blame."""
+    try:
+        return decoded(kind, body)
+    except Refusal as refusal:
+        if refusal.response.status != 400:
+            raise
+        raise _unfit(kind, body, refusal.response.body["message"]) from None
+
+
+def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
+    text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
+    _, found, why = message.partition("json: ")
+    if found:
+        why = found + why
+    elif not isinstance(body, dict):
+        why = message
+    elif kind.custom and body.get("kind"):
+        why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+        return internal(why)
+    elif kind.custom:
+        why = f"Object 'Kind' is missing in '{text}'"
+    else:
+        version = str(body.get("apiVersion"))
+        why = (
+            f'no kind "{body.get("kind")}" is registered for version "{version}" in '
+            'scheme "pkg/api/legacyscheme/scheme.go:30"'
+        )
+    fault = Fault("patch", "FieldValueInvalid", f"Invalid value: {quoted(text)}: {why}")
+    refusal = invalid("", "", "", [fault])
+    del refusal.response.body["details"]["kind"]
+    return refusal
 
 
 def _apply(cluster: Cluster, call: Call) -> Answer:
@@ -122,10 +169,13 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
     live = None if old is None else served(kind.api_version, old)
     result = applied(applying, live, config or {})
-    new = decoded(kind, result)
-    entries = result["metadata"].get("managedFields", ())
+    faults = [*null_faults(kind.schema, result)] if kind.schema else []
+    new = decoded(kind, result if kind.custom else without_nulls(result))
+    entries = result.get("metadata", {}).get("managedFields", ())
+    _check_identity(call, new)
+    if faults:
+        raise invalid(kind.group, kind.kind, call.route.name or "", faults)
     if old is not None:
-        _check_identity(call, new)
         return replaced(cluster, call, new, old, _keeping(entries))
     uid = new["metadata"].get("uid")
     if uid:
@@ -134,7 +184,6 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
             "object was found"
         )
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
-    _check_identity(call, new)
     new["metadata"].pop("resourceVersion", None)
     return created(cluster, call, new, _keeping(entries))
 
@@ -196,7 +245,7 @@ def replaced(
     if call.route.subresource == "status":
         faults = [*_update_faults(new, old), *_status_faults(kind, new)]
     else:
-        faults = [*_update_faults(new, old), *object_faults(kind, new)]
+        faults = [*_update_faults(new, old), *_object_faults(kind, new)]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
@@ -320,7 +369,9 @@ def _generation(kind: Kind, new: Object, old: Object) -> int:
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
     for name in old.keys() | new.keys():
-        if name not in outside and not same(new.get(name), old.get(name)):
+        if name in outside:
+            continue
+        if (name in new) != (name in old) or not same(new.get(name), old.get(name)):
             return current + 1
     return current
 
@@ -342,6 +393,19 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
             )
             # Both the generic and the kind's own validation find it.
             yield from (fault, fault)
+
+
+def _object_faults(kind: Kind, new: Object) -> Iterator[Fault]:
+    """What is wrong with a whole object that takes another's place.
+
+    Several layers of the real server look at metadata, and each reports what it finds.
+    """
+    for fault in object_faults(kind, new):
+        yield fault
+        if fault.field.startswith("metadata."):
+            few = fault.field == "metadata.finalizers"
+            again = (0 if few else 2) if kind.custom else (1 if few else 3)
+            yield from [fault] * again
 
 
 def _late_finalizers(after: dict[str, Any], before: dict[str, Any]) -> Iterator[Fault]:
