@@ -34,6 +34,7 @@ ALLOWED = {
         "fnop.effects",
         "fnop.interpreters",
         "httptools",
+        "hypothesis",  # strategies, for authors' tests
         "kubernetes_asyncio",
         "orjson",
         "pyrsistent",
