@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, NoReturn
 import click
 
 import fnop
+from fnop.adapters.cluster_command import cluster
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
 from fnop.core.diff import Diff, DiffItem, diff
@@ -87,6 +88,8 @@ def main() -> None:
     cluster or in a simulated one; `fnop replay` decides a recorded run again.
     """
 
+
+main.add_command(cluster)
 
 _files = click.argument(
     "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."

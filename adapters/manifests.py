@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["ManifestProblem", "dump_yaml", "read_manifests"]
+__all__ = ["ManifestProblem", "dump_yaml", "parse_yaml", "read_manifests"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -132,6 +132,21 @@ def _documents(name: str, text: str) -> list[Any]:
         line = f":{mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
         raise ManifestProblem(f"{name}{line} is not YAML: {what}") from problem
+
+
+def parse_yaml(text: str) -> Any:
+    """The one YAML document of a text, as JSON.  Raises `ManifestProblem`.
+
+    >>> parse_yaml("a: [1, yes]")
+    {'a': [1, True]}
+    """
+    try:
+        return _json(yaml.load(text, _Loader), "the text")
+    except (yaml.YAMLError, ValueError) as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        what = getattr(problem, "problem", None) or " ".join(str(problem).split())
+        raise ManifestProblem(f"{line}{what}") from problem
 
 
 def _json_documents(text: str) -> Iterator[Any]:

@@ -1,0 +1,95 @@
+"""Bodies of requests: from bytes to JSON, or to the reason why that fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+from fnop.interpreters.cluster.status import failure
+from fnop.interpreters.protocol import ApiResponse, Malformed
+
+__all__ = ["LIMIT_BYTES", "body_of", "too_large"]
+
+LIMIT_BYTES = 3 * 1024 * 1024  # MaxRequestBodyBytes
+YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
+# Neither is spoken here: the request is refused for its content type.
+BINARY_TYPES = (
+    "application/vnd.kubernetes.protobuf",
+    "application/cbor",
+    "application/apply-patch+cbor",
+)
+
+
+def body_of(content_type: str, content: bytes) -> Any:
+    """The JSON value of a body.
+
+    >>> body_of("application/yaml", b"a: 1")
+    {'a': 1}
+    >>> body_of("application/json", b"{bad").message
+    "invalid character 'b' looking for beginning of object key string"
+    """
+    plain = content_type.partition(";")[0].strip().lower()
+    if plain in BINARY_TYPES:
+        return Malformed(f"{plain} is not spoken here")
+    if plain in YAML_TYPES:
+        return _yaml(content)
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return Malformed(_why_no_json(content))
+
+
+def _yaml(content: bytes) -> Any:
+    try:  # JSON is YAML, and most YAML that clients send is JSON
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        from fnop.adapters.manifests import ManifestProblem, parse_yaml
+
+    try:
+        return parse_yaml(content.decode())
+    except UnicodeDecodeError:
+        return Malformed("yaml: invalid UTF-8")
+    except (ManifestProblem, RecursionError) as problem:
+        return Malformed(f"error converting YAML to JSON: yaml: {problem}")
+
+
+# Go's words for what Python's decoder finds.
+_WORDS = {
+    "Expecting property name enclosed in double quotes": (
+        "looking for beginning of object key string"
+    ),
+    "Expecting value": "looking for beginning of value",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+}
+
+
+def _why_no_json(content: bytes) -> str:
+    """What Go's decoder says of it.
+
+    >>> _why_no_json(b'{"a": 1')
+    'unexpected end of JSON input'
+    """
+    text = content.decode(errors="replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as problem:
+        at = problem.pos
+        words = _WORDS.get(problem.msg)
+        if words is None or at >= len(text.rstrip()):
+            return "unexpected end of JSON input"
+        return f"invalid character {text[at]!r} {words}"
+    except RecursionError:
+        return "exceeded max depth"
+    return "invalid character in the body"  # NaN and the like
+
+
+def too_large() -> ApiResponse:
+    """413, in the words of the real server."""
+    message = f"Request entity too large: limit is {LIMIT_BYTES}"
+    return failure(413, "RequestEntityTooLarge", message).response

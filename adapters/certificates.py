@@ -1,0 +1,157 @@
+"""A certificate authority that lives as long as a simulated cluster.
+
+Needs the extra `fnop[tls]`: the library `cryptography`, which is imported when the
+first certificate is made.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+__all__ = ["Authority", "Pair", "TlsMissing", "server_context"]
+
+VALID = timedelta(days=3650)
+SKEW = timedelta(hours=1)
+
+
+class TlsMissing(Exception):
+    """The library that makes certificates is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Authority:
+    """Signs certificates of servers and of clients; `now` is in Unix seconds.
+
+    Raises `TlsMissing` where the library is not installed.
+    """
+
+    def __init__(self, now: float) -> None:
+        try:
+            from cryptography import x509
+            from cryptography.hazmat.primitives import hashes, serialization
+            from cryptography.hazmat.primitives.asymmetric import ec
+        except ImportError as problem:
+            raise TlsMissing(
+                "TLS needs the library cryptography; pip install 'fnop[tls]'"
+            ) from problem
+        self._x509, self._hashes, self._ec = x509, hashes, ec
+        self._serialization = serialization
+        self._now = datetime.fromtimestamp(now, UTC)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = self._named("fnop", ())
+        usage = self._usage(key_cert_sign=True, crl_sign=True)
+        builder = self._builder(self._name, self._key).add_extension(
+            x509.BasicConstraints(ca=True, path_length=0), critical=True
+        )
+        self.certificate = self._signed(builder.add_extension(usage, critical=True))
+
+    def for_server(self, addresses: tuple[str, ...]) -> Pair:
+        """For a server at these names and IP addresses."""
+        x509 = self._x509
+        names = [self._general_name(each) for each in addresses]
+        return self._issued(
+            self._named("fnop cluster", ()),
+            x509.oid.ExtendedKeyUsageOID.SERVER_AUTH,
+            x509.SubjectAlternativeName(names),
+        )
+
+    def for_client(self, user: str, groups: tuple[str, ...]) -> Pair:
+        """For a user: the common name; its groups are the organizations."""
+        usage = self._x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
+        return self._issued(self._named(user, groups), usage, None)
+
+    def _issued(self, name: Any, usage: Any, names: Any) -> Pair:
+        x509, key = self._x509, self._ec.generate_private_key(self._ec.SECP256R1())
+        builder = (
+            self._builder(name, key)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+            .add_extension(self._usage(digital_signature=True), True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), False)
+        )
+        if names is not None:
+            builder = builder.add_extension(names, False)
+        serialization = self._serialization
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return Pair(self._signed(builder), secret)
+
+    def _builder(self, name: Any, key: Any) -> Any:
+        x509, public = self._x509, key.public_key()
+        of_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(
+            self._key.public_key()
+        )
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._now - SKEW)
+            .not_valid_after(self._now + VALID)
+            # Strict verifiers (Python 3.13) insist on the identifiers.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), False)
+            .add_extension(of_authority, False)
+        )
+
+    def _signed(self, builder: Any) -> bytes:
+        certificate = builder.sign(self._key, self._hashes.SHA256())
+        found: bytes = certificate.public_bytes(self._serialization.Encoding.PEM)
+        return found
+
+    def _named(self, name: str, organizations: tuple[str, ...]) -> Any:
+        oid, attribute = self._x509.oid.NameOID, self._x509.NameAttribute
+        return self._x509.Name(
+            [
+                *(attribute(oid.ORGANIZATION_NAME, each) for each in organizations),
+                attribute(oid.COMMON_NAME, name),
+            ]
+        )
+
+    def _general_name(self, address: str) -> Any:
+        try:
+            return self._x509.IPAddress(ipaddress.ip_address(address))
+        except ValueError:
+            return self._x509.DNSName(address)
+
+    def _usage(self, **given: bool) -> Any:
+        names = (
+            "digital_signature content_commitment key_encipherment data_encipherment "
+            "key_agreement key_cert_sign crl_sign encipher_only decipher_only"
+        )
+        return self._x509.KeyUsage(**{n: given.get(n, False) for n in names.split()})
+
+
+def server_context(authority: Authority, pair: Pair) -> ssl.SSLContext:
+    """What the server speaks: TLS 1.2 and up, client certificates welcome."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=authority.certificate.decode())
+    # The ssl module reads keys from files only.
+    handle, path = tempfile.mkstemp(prefix="fnop-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pair.certificate + pair.key)
+        context.load_cert_chain(path)
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+    return context

@@ -1,0 +1,67 @@
+"""Objects into and out of a simulated cluster, by manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fnop.interpreters.cluster.kinds import Kind, Registry
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.requests import message_of
+
+__all__ = ["ObjectProblem", "create_all", "kind_named", "path_of"]
+
+_ORDER = {"CustomResourceDefinition": 0, "Namespace": 1}
+
+Manifest = Mapping[str, Any]
+
+
+class ObjectProblem(Exception):
+    """The cluster refuses an object; the text says which one, and why."""
+
+
+def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
+    """Where the objects of a kind are, or one of them.
+
+    >>> from fnop.interpreters.cluster.kinds import builtin_registry
+    >>> path_of(kind_named(builtin_registry(), "apps/v1", "Deployment"), "n", "d")
+    '/apis/apps/v1/namespaces/n/deployments/d'
+    """
+    root = f"/apis/{kind.group}" if kind.group else "/api"
+    parts = [root, kind.version]
+    if kind.namespaced and namespace:
+        parts += ["namespaces", namespace]
+    parts.append(kind.plural)
+    return "/".join([*parts, name] if name else parts)
+
+
+def kind_named(registry: Registry, api_version: str, name: str) -> Kind:
+    """The kind that a manifest names.  Raises `ObjectProblem`."""
+    for kind in registry.by_path.values():
+        if kind.kind == name and kind.api_version == api_version and kind.served:
+            return kind
+    raise ObjectProblem(
+        f"the cluster has no kind {name} of {api_version}; add its "
+        "CustomResourceDefinition to the manifests"
+    )
+
+
+def create_all(
+    registry: Callable[[], Registry],
+    send: Callable[[ApiRequest], ApiResponse],
+    manifests: Iterable[Manifest],
+) -> None:
+    """Create the objects: definitions first, then namespaces, then the rest.
+
+    Raises `ObjectProblem` with the API server's reason for what it refuses.
+    """
+    for manifest in sorted(manifests, key=lambda each: _ORDER.get(each["kind"], 2)):
+        kind = kind_named(registry(), manifest["apiVersion"], manifest["kind"])
+        metadata = manifest.get("metadata") or {}
+        path = path_of(kind, metadata.get("namespace") or "default")
+        response = send(ApiRequest("POST", path, (), dict(manifest)))
+        if response.status >= 300:
+            name = metadata.get("name") or metadata.get("generateName")
+            raise ObjectProblem(
+                f"{kind.kind} {name} is refused: {message_of(response)[0]}"
+            )

@@ -1,0 +1,354 @@
+"""The command `fnop cluster`: a simulated cluster behind HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import json
+import os
+import secrets
+import signal
+import ssl
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from fnop.adapters.certificates import Authority, Pair
+    from fnop.interpreters.cluster import Cluster
+
+__all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
+
+EXIT_ERROR = 1
+ADMIN, ADMINS = "kubernetes-admin", "system:masters"
+# The first line of what we wrote, and may write over.
+MARK = "# A simulated cluster's; written by fnop cluster."
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="Where to listen; 0 takes a free port.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on. Beyond this machine only with TLS.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write a kubeconfig of the cluster's admin.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    multiple=True,
+    type=click.Path(exists=True, allow_dash=True),
+    metavar="MANIFEST",
+    help="Begin with the objects of this file or folder (- for standard input); "
+    "repeat it for several.",
+)
+@click.option(
+    "--rbac",
+    is_flag=True,
+    help="Ask roles and bindings for permission. Implies --tls.",
+)
+@click.option(
+    "--tokens",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help='Users by bearer token, lines of: token,user,uid,"group1,group2". '
+    "Implies --tls.",
+)
+@click.option(
+    "--tls/--no-tls",
+    default=None,
+    help="Serve HTTPS, with a certificate authority made at the start.",
+)
+@click.option("--seed", metavar="TEXT", help="What uids and names are derived from.")
+def cluster(manifests: Sequence[str], **options: Any) -> None:
+    """Serve a simulated Kubernetes cluster over HTTP until it is stopped.
+
+    It needs no containers and no binaries, keeps everything in memory, and ends
+    with the command.  Any client can use it:
+
+    \b
+      fnop cluster --kubeconfig kc -f crd.yaml
+      kubectl --kubeconfig kc get namespaces
+      fnop run operator.py --kubeconfig kc
+
+    Whoever reaches it may do everything, unless --rbac or --tokens say otherwise.
+
+    Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
+    """
+    options = _checked(options)
+    _calm_collector()
+    try:
+        _loop_runner()(_serve(manifests, options))
+    except ServingProblem as problem:
+        _fail(str(problem))
+
+
+class ServingProblem(Exception):
+    """The cluster cannot be served; the text is one sentence."""
+
+
+class KubeconfigProblem(ServingProblem):
+    """The kubeconfig cannot be written; the text is one sentence."""
+
+
+def _fail(sentence: str) -> NoReturn:
+    click.echo(f"fnop: {sentence}", err=True)
+    sys.exit(EXIT_ERROR)
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    secured = bool(options["rbac"] or options["tokens"])
+    tls = options["tls"]
+    if secured and tls is False:
+        raise click.UsageError("--rbac and --tokens are served with TLS only")
+    tls = bool(secured or tls)
+    if not _is_loopback(options["host"]) and not tls:
+        raise click.UsageError(
+            f"--host {options['host']} lets other machines in: that needs --tls, "
+            "better with --rbac"
+        )
+    if tls and options["kubeconfig"] is None:
+        raise click.UsageError("--tls needs --kubeconfig FILE, for the certificates")
+    return {**options, "tls": tls, "secured": secured}
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _calm_collector() -> None:
+    """A cluster is values that share values: there are hardly any cycles to find."""
+    import gc
+
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _loop_runner() -> Any:
+    """uvloop where it is installed; asyncio's own loop elsewhere."""
+    try:
+        return import_module("uvloop").run
+    except ImportError:
+        return asyncio.run
+
+
+# ------------------------------------------------------------------- serving
+
+
+async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
+    from fnop.adapters.api_server import HttpServer
+    from fnop.adapters.cluster_host import Host
+    from fnop.interpreters.clock import SystemClock
+
+    clock = SystemClock()
+    host = Host(_beginning(manifests, options, clock.now().wall), clock)
+    found = _secrets(options, clock.now().wall) if options["tls"] else None
+    server = HttpServer(host, _login(host, options))
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        port = await server.start(
+            options["host"],
+            options["port"],
+            None if found is None else found.context,
+        )
+    except OSError as problem:
+        raise ServingProblem(_why_not(options, problem)) from problem
+    try:
+        _announce(options, port, found)
+        await stopped.wait()
+    finally:
+        await server.close()
+
+
+def _why_not(options: dict[str, Any], problem: OSError) -> str:
+    import errno
+
+    where = f"{options['host']}:{options['port']}"
+    if problem.errno == errno.EADDRINUSE:
+        return f"{where} is taken; choose another --port, or 0 for a free one"
+    return f"cannot listen on {where}: {problem.strerror or problem}"
+
+
+def _beginning(
+    manifests: Sequence[str], options: dict[str, Any], now: float
+) -> Cluster:
+    """The cluster with the objects of the manifests."""
+    from fnop.interpreters.cluster import answer, empty_cluster
+
+    seed = options["seed"] or secrets.token_hex(4)
+    state = empty_cluster(seed, now, rbac=options["rbac"])
+    if not manifests:
+        return state
+    from fnop.adapters.cluster_client import ObjectProblem, create_all
+    from fnop.adapters.manifests import ManifestProblem, read_manifests
+    from fnop.interpreters.protocol import ApiRequest, ApiResponse
+
+    def send(request: ApiRequest) -> ApiResponse:
+        nonlocal state
+        state, response, _ = answer(state, request, now)
+        return response
+
+    try:
+        create_all(lambda: state.registry, send, read_manifests(manifests))
+    except (ManifestProblem, ObjectProblem) as problem:
+        raise ServingProblem(str(problem)) from problem
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What TLS needs, and the admin's certificate."""
+
+    context: ssl.SSLContext
+    authority: Authority
+    admin: Pair
+
+
+def _secrets(options: dict[str, Any], now: float) -> Secrets:
+    from fnop.adapters.certificates import Authority, TlsMissing, server_context
+
+    try:
+        authority = Authority(now)
+    except TlsMissing as problem:
+        raise ServingProblem(str(problem)) from problem
+    names = dict.fromkeys((options["host"], "127.0.0.1", "::1", "localhost"))
+    pair = authority.for_server((*names, "kubernetes", "kubernetes.default.svc"))
+    admin = authority.for_client(ADMIN, (ADMINS,))
+    return Secrets(server_context(authority, pair), authority, admin)
+
+
+def _login(host: Any, options: dict[str, Any]) -> Any:
+    from fnop.adapters.cluster_login import (
+        Admin,
+        Authentication,
+        TokenProblem,
+        read_tokens,
+    )
+
+    if not options["secured"]:
+        return Admin(host)
+    try:
+        tokens = read_tokens(options["tokens"]) if options["tokens"] else {}
+    except TokenProblem as problem:
+        raise ServingProblem(str(problem)) from problem
+    return Authentication(host, tokens)
+
+
+def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None:
+    url = f"{'https' if found else 'http'}://{_named(options['host'])}:{port}"
+    path = options["kubeconfig"]
+    if path is not None:
+        admin = None if found is None else (found.authority.certificate, found.admin)
+        write_kubeconfig(path, url, admin)
+    if not _is_loopback(options["host"]):
+        click.echo(
+            f"fnop: warning: other machines can reach {options['host']}:{port}",
+            err=True,
+        )
+    click.echo(f"serving a simulated cluster at {url}")
+    if path is not None:
+        click.echo(f"export KUBECONFIG={Path(path).absolute()}")
+    else:
+        click.echo(f"kubectl --server {url} get namespaces")
+    sys.stdout.flush()
+
+
+def _named(host: str) -> str:
+    """An address as URLs have it; all addresses are reached through loopback."""
+    if host in ("0.0.0.0", ""):
+        return "127.0.0.1"
+    if host == "::":
+        return "[::1]"
+    return f"[{host}]" if ":" in host else host
+
+
+# ---------------------------------------------------------------- kubeconfig
+
+
+def kubeconfig(url: str, admin: tuple[bytes, Pair] | None = None) -> dict[str, Any]:
+    """The admin's kubeconfig; `admin` is the authority's certificate and a pair.
+
+    >>> kubeconfig("http://127.0.0.1:1")["current-context"]
+    'fnop'
+    """
+    server: dict[str, Any] = {"server": url}
+    user: dict[str, Any] = {}
+    if admin is not None:
+        authority, pair = admin
+        server["certificate-authority-data"] = _base64(authority)
+        user["client-certificate-data"] = _base64(pair.certificate)
+        user["client-key-data"] = _base64(pair.key)
+    context = {"cluster": "fnop", "user": "fnop", "namespace": "default"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "fnop",
+        "clusters": [{"name": "fnop", "cluster": server}],
+        "contexts": [{"name": "fnop", "context": context}],
+        "users": [{"name": "fnop", "user": user}],
+    }
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def write_kubeconfig(
+    path: str | Path, url: str, admin: tuple[bytes, Pair] | None = None
+) -> None:
+    """Write it, readable for its owner only, but never over somebody else's.
+
+    Raises `KubeconfigProblem`.
+    """
+    target = Path(path)
+    # JSON is YAML.
+    text = f"{MARK}\n{json.dumps(kubeconfig(url, admin), indent=1)}\n"
+    try:
+        if target.exists() and not _is_ours(target.read_text(errors="replace")):
+            raise KubeconfigProblem(
+                f"{path} exists and is not of fnop cluster; name another --kubeconfig"
+            )
+        fresh = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            fresh.replace(target)
+        finally:
+            with suppress(OSError):
+                fresh.unlink()
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise KubeconfigProblem(f"cannot write {path}: {why}") from problem
+
+
+def _is_ours(text: str) -> bool:
+    return not text.strip() or text.startswith(MARK)
