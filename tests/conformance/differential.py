@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fnop.interpreters.cluster import Cluster
 from tests.cluster.envtest import ApiServer
@@ -24,10 +24,11 @@ from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op
 from tests.conformance.servers import fork
 from tests.conformance.suite import Raw, Simulated, events_of
 
-__all__ = ["Arena", "Difference", "arena"]
+__all__ = ["FAMILY", "Arena", "Difference", "arena"]
 
 Json = dict[str, Any]
 Answer = tuple[int, Any]
+S = TypeVar("S", bound="Sequence")
 
 VERBS = {
     "create": "POST",
@@ -179,12 +180,21 @@ class Arena:
 
     def play(self, ops: tuple[Op, ...]) -> None:
         """Raises `Difference`."""
+        self._sequence(Sequence).play(ops)
+
+    def play_family(self, ops: tuple[Op, ...]) -> Family:
+        """Raises `Difference`."""
+        family = self._sequence(Family)
+        family.play(ops)
+        return family
+
+    def _sequence(self, of: type[S]) -> S:
         namespace = f"space{next(self.counter)}"
         simulated = fork(self.base)
         make_namespace(simulated, namespace)
         if self.old:
             make_namespace(self.real, namespace)
-        Sequence(self, simulated, namespace).play(ops)
+        return of(self, simulated, namespace)
 
 
 def make_namespace(server: Raw, name: str) -> None:
@@ -267,6 +277,51 @@ class Sequence:
         if what == "@start" or (what == "@stale" and key not in memory.versions):
             query["resourceVersion"] = start
         return {name: memory.filled(value) for name, value in query.items()}
+
+
+class Family(Sequence):
+    """A sequence after each of whose requests the collector has its time."""
+
+    def play(self, ops: tuple[Op, ...]) -> None:
+        for op in ops:
+            self._request(op)
+            self._settle(op)
+
+    def _settle(self, op: Op) -> None:
+        self.simulated.settle()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while found := self.unlike():
+            if time.monotonic() > deadline:
+                raise Difference(f"the state after {op}\n{found}")
+            time.sleep(0.02)
+
+    def unlike(self) -> str:
+        """How the objects that are there differ."""
+        ours = deepcopy(self.our_names).of(self._state(self.simulated))
+        theirs = deepcopy(self.their_names).of(self._state(self.arena.real))
+        return differences(ours, theirs)
+
+    def _state(self, server: Raw) -> list[Any]:
+        """All objects, without the number of writes that led to them."""
+        found = []
+        for plural in FAMILY:
+            path = KINDS[plural].collection.replace("{ns}", self.namespace)
+            _, body = server.raw("GET", path)
+            for item in body["items"]:
+                if is_made_by_controllers(item):
+                    continue
+                metadata = {**item["metadata"], "resourceVersion": ""}
+                found.append({**item, "metadata": metadata})
+        return found
+
+
+FAMILY = ("configmaps", "secrets")
+
+
+def is_made_by_controllers(obj: Json) -> bool:
+    """The first things in every namespace of a whole cluster."""
+    name = str(obj["metadata"]["name"])
+    return name == "kube-root-ca.crt" or name.startswith("default-token-")
 
 
 def watched(

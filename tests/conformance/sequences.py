@@ -23,7 +23,15 @@ from fnop.interpreters.protocol import (
     STRATEGIC_PATCH,
 )
 
-__all__ = ["DEFINITIONS_OF_KINDS", "KINDS", "Kind", "Memory", "Op", "sequences"]
+__all__ = [
+    "DEFINITIONS_OF_KINDS",
+    "KINDS",
+    "Kind",
+    "Memory",
+    "Op",
+    "families",
+    "sequences",
+]
 
 Json = dict[str, Any]
 Strategy = st.SearchStrategy[Any]
@@ -143,7 +151,7 @@ FINALIZERS = st.lists(
 BAD_FINALIZERS = st.sampled_from(
     [["a b/c"], ["foregroundDeletion"], ["orphan"], ["a.dev/one", "a.dev/one"], "x"]
 )
-VERSIONS = ("@version:", "@stale:")
+POLICIES = ("Background", "Foreground", "Orphan")
 
 
 def references(kinds: tuple[Kind, ...]) -> Strategy:
@@ -641,9 +649,8 @@ def options(kind: Kind, name: str) -> Strategy:
             {"resourceVersion": f"@stale:{key}"},
         ]
     )
-    policies = ["Background", "Foreground", "Orphan"]
     return st.none() | some(
-        propagationPolicy=rarely(st.sampled_from(policies), st.just("Nonsense")),
+        propagationPolicy=rarely(st.sampled_from(POLICIES), st.just("Nonsense")),
         preconditions=conditions,
         gracePeriodSeconds=st.sampled_from([0, 1]),
     )
@@ -734,3 +741,53 @@ def sequences(plurals: tuple[str, ...]) -> Strategy:
         )
 
     return chosen.flatmap(of)
+
+
+def families(plurals: tuple[str, ...]) -> Strategy:
+    """4 to 10 requests about owners and their dependents, for the collector."""
+    kinds = tuple(KINDS[plural] for plural in plurals)
+    owned = st.fixed_dictionaries(
+        {},
+        optional={
+            "ownerReferences": st.lists(references(kinds), max_size=2).map(
+                lambda found: [one for [one] in found]
+            ),
+            "finalizers": rarely(st.just([]), st.just(["a.dev/one"]), 4),
+        },
+    )
+    policies = st.sampled_from(
+        [
+            None,
+            *({"propagationPolicy": p} for p in POLICIES),
+            {"orphanDependents": True},
+        ]
+    )
+
+    def of(kind: Kind) -> Strategy:
+        name = st.sampled_from(NAMES)
+        creation = st.builds(
+            lambda name, meta: Op(
+                "create", kind.plural, body=body_of(kind, name, meta, kind.sample)
+            ),
+            name,
+            owned,
+        )
+        change = st.builds(
+            lambda name, meta: Op(
+                "patch", kind.plural, name, body={"metadata": meta}, type=MERGE_PATCH
+            ),
+            name,
+            owned | st.just({"finalizers": None}) | st.just({"ownerReferences": None}),
+        )
+        deletion = st.builds(
+            lambda name, body: Op("delete", kind.plural, name, body=body),
+            name,
+            policies,
+        )
+        table = [creation, creation, creation, change, deletion, deletion]
+        return st.integers(0, len(table) - 1).flatmap(table.__getitem__)
+
+    each = st.sampled_from(kinds).flatmap(of)
+    return st.integers(4, 10).flatmap(
+        lambda n: st.lists(each, min_size=n, max_size=n).map(tuple)
+    )

@@ -7,13 +7,21 @@ FNOP_SEQUENCES says how many are tried with each real server, FNOP_SEED which.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.conformance.differential import arena
-from tests.conformance.sequences import DEFINITIONS_OF_KINDS, KINDS, Op, sequences
+from tests.conformance.differential import FAMILY, Arena, Family, arena
+from tests.conformance.sequences import (
+    DEFINITIONS_OF_KINDS,
+    KINDS,
+    Op,
+    families,
+    sequences,
+)
 from tests.conformance.servers import (
     DEFINITIONS,
     SERVERS,
@@ -31,8 +39,14 @@ PLURALS = {
 }
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_both_do_the_same(server: str, tmp_path: Path) -> None:
+FAMILIES = COUNT // 20  # each takes a second or two
+
+
+@contextmanager
+def servers(
+    server: str, folder: Path, plurals: tuple[str, ...], *, controllers: bool
+) -> Iterator[Arena]:
+    """A real server and the simulated one with the kinds of the sequences."""
     if not COUNT:
         pytest.skip("FNOP_SEQUENCES is not set")
     if (reason := missing(server)) is not None:
@@ -40,21 +54,45 @@ def test_both_do_the_same(server: str, tmp_path: Path) -> None:
     simulated = Simulated()
     for crd in DEFINITIONS_OF_KINDS:
         assert simulated.raw("POST", DEFINITIONS, crd)[0] == 201
-    with running(server, tmp_path, controllers=False) as api:
+    with running(server, folder, controllers=controllers) as api:
         install(api, DEFINITIONS_OF_KINDS)
-        with arena(
-            api, simulated.cluster, PLURALS[server], old=server == "1.20"
-        ) as both:
+        with arena(api, simulated.cluster, plurals, old=server == "1.20") as both:
+            yield both
 
-            @settings(
-                max_examples=COUNT,
-                database=None,
-                phases=(Phase.generate, Phase.shrink),
-                suppress_health_check=list(HealthCheck),
-            )
-            @seed(SEED)
-            @given(sequences(PLURALS[server]))
-            def play(ops: tuple[Op, ...]) -> None:
-                both.play(ops)
 
-            play()
+def many(count: int) -> settings:
+    return settings(
+        max_examples=count,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_both_do_the_same(server: str, tmp_path: Path) -> None:
+    plurals = PLURALS[server]
+    with servers(server, tmp_path, plurals, controllers=False) as both:
+
+        @many(COUNT)
+        @seed(SEED)
+        @given(sequences(plurals))
+        def play(ops: tuple[Op, ...]) -> None:
+            both.play(ops)
+
+        play()
+
+
+def test_both_collect_the_same(tmp_path: Path) -> None:
+    with servers("1.20", tmp_path, FAMILY, controllers=True) as both:
+        played: list[Family] = []
+
+        @many(FAMILIES)
+        @seed(SEED)
+        @given(families(FAMILY))
+        def play(ops: tuple[Op, ...]) -> None:
+            played.append(both.play_family(ops))
+
+        play()
+        # Nothing happened behind our back.
+        assert [found for family in played if (found := family.unlike())] == []
