@@ -644,7 +644,7 @@ APPLIES = (
         apply("both", {"size": 1, "map": {"k": "v"}}, "one", code=201),
         apply("both", {"size": 1, "map": {"l": "v"}}, "two"),
         apply("both", {"flag": True}, "two"),
-        apply("both", {}, "one"),
+        apply("both", by="one"),
     ),
     case(
         "apply: what an update has taken is not removed",
