@@ -280,6 +280,11 @@ class SimulatedRun:
         if isinstance(found, ApiResponse):
             self._refused(command.stream, found)
             return
+        if found and found[-1].type == "ERROR":
+            # A Status in the stream ends it: its version is no longer kept.
+            body = found[-1].object
+            self._refused(command.stream, ApiResponse(body["code"], body))
+            return
         self._watches[command.stream] = request
         for event in found:
             self._inbox.append(

@@ -16,7 +16,6 @@ tests/cluster/conformance_cases.py, except that
   what is deleted in the background goes at the next `tick`;
 - a terminating namespace gets no conditions, claims no protection finalizer, and
   services no address;
-- later pages of a list show later states, not the one of the first page;
 - of the subresources there are `status` and `scale`.
 """
 
@@ -24,20 +23,34 @@ from __future__ import annotations
 
 from fnop.interpreters.cluster.collector import tick
 from fnop.interpreters.cluster.impersonation import impersonated
+from fnop.interpreters.cluster.negotiation import wants_yaml
 from fnop.interpreters.cluster.server import answer, empty_cluster
 from fnop.interpreters.cluster.store import Cluster, StoredEvent
 from fnop.interpreters.cluster.tokens import user_of_token
-from fnop.interpreters.cluster.watch import backlog, seen_by, selects
+from fnop.interpreters.cluster.watch import (
+    backlog,
+    bookmark,
+    is_served,
+    is_watch,
+    presented,
+    seen_by,
+    selects,
+)
 
 __all__ = [
     "Cluster",
     "StoredEvent",
     "answer",
     "backlog",
+    "bookmark",
     "empty_cluster",
     "impersonated",
+    "is_served",
+    "is_watch",
+    "presented",
     "seen_by",
     "selects",
     "tick",
     "user_of_token",
+    "wants_yaml",
 ]

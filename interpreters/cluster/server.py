@@ -9,6 +9,7 @@ from fnop.interpreters.cluster.delete import delete, delete_collection
 from fnop.interpreters.cluster.discovery import discover
 from fnop.interpreters.cluster.escalation import check_escalation
 from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.negotiation import form_of, shaped
 from fnop.interpreters.cluster.policy import bootstrap
 from fnop.interpreters.cluster.rbac import authorize, authorize_creation
 from fnop.interpreters.cluster.read import get, list_objects
@@ -25,7 +26,7 @@ from fnop.interpreters.cluster.status import (
 from fnop.interpreters.cluster.store import Cluster, StoredEvent, bare
 from fnop.interpreters.cluster.subresources import SUBRESOURCES
 from fnop.interpreters.cluster.write import Answer, create, patch, update
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["answer", "empty_cluster"]
 
@@ -73,9 +74,9 @@ def answer(
             if request.method != "GET":
                 raise no_such_path()
             return cluster, discover(cluster.registry, request.path), ()
-        if request.user is None or not cluster.rbac:
-            return _dispatch(cluster, call)
-        return _watched_over(cluster, call)
+        if request.accept == JSON:
+            return _answered(cluster, call)
+        return _negotiated(cluster, call)
     except Refusal as refusal:
         return cluster, refusal.response, ()
 
@@ -93,6 +94,24 @@ def _watched_over(cluster: Cluster, call: Call) -> Answer:
     if call.request.method in ("PUT", "PATCH"):
         check_escalation(cluster, call, outcome[1].body)
     return outcome
+
+
+def _negotiated(cluster: Cluster, call: Call) -> Answer:
+    """Answer in the form that the Accept header asks for."""
+    form = form_of(call.kind, call.request.accept)
+    cluster, response, events = _answered(cluster, call)
+    try:
+        response = shaped(call, form, response)
+    except Refusal as refusal:
+        # What was done is done, also where its answer cannot be shown.
+        response = refusal.response
+    return cluster, response, events
+
+
+def _answered(cluster: Cluster, call: Call) -> Answer:
+    if call.request.user is None or not cluster.rbac:
+        return _dispatch(cluster, call)
+    return _watched_over(cluster, call)
 
 
 def _dispatch(cluster: Cluster, call: Call) -> Answer:
