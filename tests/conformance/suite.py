@@ -14,7 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fnop.interpreters.cluster import Cluster, answer, backlog, empty_cluster, tick
+from fnop.interpreters.cluster import (
+    Cluster,
+    answer,
+    backlog,
+    empty_cluster,
+    is_watch,
+    tick,
+)
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, User
 from tests.conformance.renaming import Renaming, differences
 
@@ -133,14 +140,14 @@ class Simulated:
             given.get("User-Agent", ""),
             impersonated(given),
         )
-        if (query or {}).get("watch") in TRUE:
+        if is_watch(request):
             return self._watch(request)
         self.cluster, response, _ = answer(self.cluster, request, self.now)
         # What a client sees has been through JSON.
         return response.status, json.loads(json.dumps(response.body))
 
     def _watch(self, request: ApiRequest) -> tuple[int, Any]:
-        found = backlog(self.cluster, request)
+        found = backlog(self.cluster, request, self.now)
         if isinstance(found, ApiResponse):
             return found.status, found.body
         lines = [json.dumps({"type": e.type, "object": e.object}) for e in found]
@@ -209,15 +216,15 @@ def sender(
     path = step.path.replace("{ns}", namespace)
     body = resolved(step.body, bodies, namespace)
     query = resolved(dict(step.query), bodies, namespace)
-    is_watch = query.get("watch") in TRUE
-    if is_watch:
+    is_stream = query.get("watch") in TRUE
+    if is_stream:
         query.setdefault("timeoutSeconds", "1")
 
     def send() -> tuple[int, Any]:
         status, found = server.raw(
             step.method, path, body, step.type, query, step.headers
         )
-        if is_watch and status == 200:
+        if is_stream and status == 200:
             return status, events_of(found)
         return status, found
 
@@ -281,7 +288,7 @@ def normalized(
 
     Of a step that this server is known to answer otherwise, only the code is kept.
     """
-    names = Renaming(namespace)
+    names = Renaming(namespace, server)
     found: list[Any] = []
     for step, (status, body) in zip(case.steps, answers, strict=True):
         if is_old(step, server):
