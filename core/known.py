@@ -15,7 +15,7 @@ from fnop.core.last_seen import Seen, Stored
 from fnop.core.objects import Body
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
-from fnop.effects import Again, Effect, Patch
+from fnop.effects import Again, Effect, Event, Patch
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "Echo",
     "Invocation",
     "Known",
+    "Report",
+    "Reports",
     "Sighting",
     "Standing",
     "Work",
@@ -193,6 +195,29 @@ class Echo:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """A Kubernetes Event that was reported: where it is, and how often (`count`)."""
+
+    event: Event
+    name: str
+    namespace: str
+    count: int
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The last reports about an object, and how many more there may be by now."""
+
+    left: float = 25.0
+    at: float = 0.0
+    recent: tuple[Report, ...] = ()
+
+
+NO_REPORTS = Reports()
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """One object.  `stored` is what it is remembered by, on it and here.
 
@@ -221,3 +246,4 @@ class Known:
     # Of daemons and timers, by handler id; and when the object last changed.
     background: Mapping[str, Standing] = field(default_factory=dict)
     changed: float = 0.0
+    reports: Reports = NO_REPORTS

@@ -1,4 +1,10 @@
-"""Kubernetes Events as manifests: what an operator reports about an object."""
+"""Kubernetes Events: what an operator reports about an object, told apart and bounded.
+
+The same report again within ten minutes counts up the Event that is there, instead of
+making another one; and an object gets 25 reports at once and one every five minutes
+afterwards.  Both are what client-go's EventCorrelator does: Events share the cluster's
+storage with everything else.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +12,91 @@ from typing import Any
 
 from fnop.core.commands import Subject
 from fnop.core.errands import Address
-from fnop.core.known import Known
+from fnop.core.evolve import replace
+from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
 from fnop.core.objects import Key
 from fnop.core.settings import Settings
 from fnop.core.turn import ACTIVITY, Ticket, Turn
-from fnop.effects import Create, Event, Target
+from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
 
-__all__ = ["event_manifest", "report_event"]
+__all__ = ["event_manifest", "event_posted", "report_event"]
+
+# A report that comes again within this time is the same one (client-go:
+# defaultAggregateIntervalInSeconds).
+SAME_SECONDS = 600.0
+# How many reports of an object are remembered, and may come at once; and how long it
+# takes for one more (client-go: defaultSpamBurst, defaultSpamQPS).
+REPORTS_MAX = 25
+REFILL_SECONDS = 300.0
 
 
-def report_event(turn: Turn, key: Key, known: Known, event: Event) -> None:
+def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
     """Report a Kubernetes Event; nobody waits for it, and it can fail nothing."""
     resource = turn.catalogue.lookup("events.v1.")
     if resource is None or key == ACTIVITY:
         turn.warn_once("events", "Kubernetes Events cannot be reported here", key)
-        return
+        return known
+    reports = _refilled(known.reports, turn.now)
+    if reports.left < 1:
+        about = f"{event.type} {event.reason}: {event.message}"
+        line = f"a Kubernetes Event is left out, for there are too many: {about}"
+        turn.say("debug", line, key=key)
+        return replace(known, reports=reports)
     subject = turn.subject(key, known.body)
-    name = f"{turn.seed}-{turn.next_serial()}"
+    found = next(
+        (each for each in reports.recent if _is_same(each, event, turn.now)), None
+    )
+    if found is None:
+        report, effect = _first(turn, key, event, subject)
+    else:
+        report, effect = _again(found, turn.now)
+    address = Address(resource, report.namespace, report.name)
+    turn.perform(effect, address, Ticket("event", key, handler=report.name), subject)
+    recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
+    kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
+    return replace(known, reports=kept)
+
+
+def _refilled(reports: Reports, now: Now) -> Reports:
+    more = (now.mono - reports.at) / REFILL_SECONDS
+    return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
+
+
+def _is_same(report: Report, event: Event, now: Now) -> bool:
+    return report.event == event and now.mono - report.last <= SAME_SECONDS
+
+
+def _first(
+    turn: Turn, key: Key, event: Event, subject: Subject
+) -> tuple[Report, Create]:
     about = _regarding(turn, key, subject, event.target)
-    manifest = event_manifest(event, about, turn.settings, turn.now, name)
-    namespace = manifest["metadata"]["namespace"]
-    address = Address(resource, namespace, manifest["metadata"]["name"])
-    turn.perform(Create(manifest), address, Ticket("event", key), subject)
+    unique = f"{turn.seed}-{turn.next_serial()}"
+    manifest = event_manifest(event, about, turn.settings, turn.now, unique)
+    meta = manifest["metadata"]
+    report = Report(event, meta["name"], meta["namespace"], 1, turn.now.mono)
+    return report, Create(manifest)
+
+
+def _again(report: Report, now: Now) -> tuple[Report, Patch]:
+    """It has happened once more: the Event that is there is counted up."""
+    count = report.count + 1
+    target = Target("events.v1.", report.name, report.namespace)
+    change = {"count": count, "lastTimestamp": _moment(now)}
+    return replace(report, count=count, last=now.mono), Patch(target, change)
+
+
+def event_posted(known: Known, name: str, outcome: Outcome) -> Known:
+    """An Event that is not there any more (they are kept for an hour) is made anew."""
+    if not isinstance(outcome, Missing):
+        return known
+    recent = tuple(each for each in known.reports.recent if each.name != name)
+    return replace(known, reports=replace(known.reports, recent=recent))
+
+
+def _moment(now: Now) -> str:
+    """metav1.Time: whole seconds."""
+    return wall_text(now.wall)[:19] + "Z"
 
 
 def event_manifest(
@@ -41,7 +109,7 @@ def event_manifest(
     """
     regarding = _reference(subject)
     namespace = regarding.get("namespace") or "default"
-    moment = wall_text(now.wall)[:19] + "Z"
+    moment = _moment(now)
     name = str(regarding["name"])[:200]
     return {
         "apiVersion": "v1",

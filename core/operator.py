@@ -28,6 +28,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.known import Cycle, Known, Work
+from fnop.core.kubernetes_events import event_posted
 from fnop.core.lanes import guarded, serve
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.now import Now
@@ -180,7 +181,10 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
 
 
 def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
-    message = getattr(outcome, "message", None)
+    key, message = ticket.key, getattr(outcome, "message", None)
+    known = turn.known(key) if key is not None else None
+    if key is not None and known is not None:
+        turn.put(key, event_posted(known, ticket.handler, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
         turn.say("debug", text, key=ticket.key)

@@ -52,8 +52,7 @@ def perform(
             tell(turn, key, invocation, (effect,))
             return known, invocation, Answer()
         case Event():
-            report_event(turn, key, known, effect)
-            return known, invocation, Answer()
+            return report_event(turn, key, known, effect), invocation, Answer()
         case Remember(changes=changes):
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})

@@ -205,7 +205,7 @@ def _too_long(
     """
     turn.failures += 1
     turn.say("error", f"cannot be remembered on the object: {problem}", key=key)
-    report_event(turn, key, known, Event("StateTooLong", problem, "Warning"))
+    known = report_event(turn, key, known, Event("StateTooLong", problem, "Warning"))
     assert writing.after is not None
     seen = writing.after.seen
     least = Stored(seen and Seen(seen.digests), writing.after.creating)

@@ -1,0 +1,97 @@
+"""Kubernetes Events: counted up, limited, and never able to stop anybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.registry import Registry
+from fnop.interpreters.protocol import ApiRequest
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def events(run: Scenario) -> list[dict[str, Any]]:
+    return run.objects("events.v1.")
+
+
+def reporting(registry: Registry, text: str = "again", **options: Any) -> None:
+    @fnop.timer(KIND, registry=registry, **options)
+    def tick(**_: Any) -> Any:
+        return fnop.event("Ticked", text)
+
+
+def test_the_same_report_counts_up_one_event(registry: Registry) -> None:
+    reporting(registry, interval=60)
+    run = Scenario(registry, [example()])
+    run.settle(seconds=250)
+    (event,) = events(run)
+    assert event["count"] == 5
+    assert event["firstTimestamp"] < event["lastTimestamp"]
+
+
+def test_after_ten_minutes_it_is_another_one(registry: Registry) -> None:
+    reporting(registry, interval=700)
+    run = Scenario(registry, [example()])
+    run.settle(seconds=1500)
+    assert [each["count"] for each in events(run)] == [1, 1, 1]
+
+
+def test_different_reports_are_different_events(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> Any:
+        return [fnop.event("A", "x"), fnop.event("A", "y"), fnop.warn("A", "x")]
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    found = sorted((each["type"], each["message"]) for each in events(run))
+    assert found == [("Normal", "x"), ("Normal", "y"), ("Warning", "x")]
+
+
+def test_an_object_gets_so_many_reports_and_no_more(registry: Registry) -> None:
+    @fnop.timer(KIND, registry=registry, interval=1)
+    def tick(now: Any) -> Any:
+        return fnop.event("Ticked", f"at {now}")
+
+    run = Scenario(registry, [example(), example("example-2")])
+    run.settle(seconds=200)
+    about = [each["involvedObject"]["name"] for each in events(run)]
+    assert about.count("example-1") == about.count("example-2") == 25
+    assert any("too many" in line for line in run.lines)
+    run.settle(seconds=301)
+    assert len(events(run)) == 52  # one more for each, after five minutes
+
+
+def test_an_event_that_is_gone_is_made_anew(registry: Registry) -> None:
+    reporting(registry, interval=60)
+    run = Scenario(registry, [example()])
+    run.settle(seconds=70)
+    (event,) = events(run)
+    name = event["metadata"]["name"]
+    run.request(ApiRequest("DELETE", f"/api/v1/namespaces/default/events/{name}"))
+    run.settle(seconds=120)
+    (event,) = events(run)
+    assert event["metadata"]["name"] != name
+
+
+def test_events_that_are_refused_hurt_nobody(registry: Registry) -> None:
+    handled: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str) -> Any:
+        handled.append(name)
+        lost = fnop.target("unicorns", name="u")
+        return [fnop.event("Lost", "no such kind", about=lost), fnop.event("Kept")]
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert handled == ["example-1"]
+    assert "Kept" in [each["reason"] for each in events(run)]
