@@ -47,10 +47,9 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
     found = next(
         (each for each in reports.recent if _is_same(each, event, turn.now)), None
     )
-    if found is None:
-        report, effect = _first(turn, key, event, subject)
-    else:
-        report, effect = _again(found, turn.now)
+    report, effect = (
+        _first(turn, key, event, subject) if found is None else _again(found, turn.now)
+    )
     address = Address(resource, report.namespace, report.name)
     turn.perform(effect, address, Ticket("event", key, handler=report.name), subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
@@ -69,7 +68,7 @@ def _is_same(report: Report, event: Event, now: Now) -> bool:
 
 def _first(
     turn: Turn, key: Key, event: Event, subject: Subject
-) -> tuple[Report, Create]:
+) -> tuple[Report, Create | Patch]:
     about = _regarding(turn, key, subject, event.target)
     unique = f"{turn.seed}-{turn.next_serial()}"
     manifest = event_manifest(event, about, turn.settings, turn.now, unique)
@@ -78,7 +77,7 @@ def _first(
     return report, Create(manifest)
 
 
-def _again(report: Report, now: Now) -> tuple[Report, Patch]:
+def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
     """It has happened once more: the Event that is there is counted up."""
     count = report.count + 1
     target = Target("events.v1.", report.name, report.namespace)
