@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from fnop.interpreters.cluster import Cluster
 from tests.cluster.envtest import ApiServer
-from tests.conformance.renaming import DROPPED, Renaming, differences
+from tests.conformance.renaming import Renaming, differences
 from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op
 from tests.conformance.servers import fork
 from tests.conformance.suite import Raw, Simulated, events_of
@@ -209,10 +209,9 @@ class Sequence:
     def __init__(self, arena: Arena, simulated: Simulated, namespace: str) -> None:
         self.arena, self.simulated, self.namespace = arena, simulated, namespace
         self.ours, self.theirs = Memory(namespace), Memory(namespace)
-        # 1.20 tracked the fields of status where a current server resets them.
-        dropped = DROPPED if arena.old else DROPPED - {"managedFields"}
-        self.our_names = Renaming(namespace, dropped)
-        self.their_names = Renaming(namespace, dropped)
+        server = "1.20" if arena.old else "1.36"
+        self.our_names = Renaming(namespace, server)
+        self.their_names = Renaming(namespace, server)
         self.our_start = str(simulated.cluster.version)
         self.their_start = arena.version
 

@@ -28,9 +28,11 @@ CONTENT_HASH = re.compile(r"(?<=[?&]hash=)[0-9A-F]{32,}")
 AGE = re.compile(r"\d{1,3}s")
 ADDRESS = re.compile(r"\d+(\.\d+){3}|[0-9a-f:]*:[0-9a-f:]+")
 
-# Dropped: the simulated cluster does not track field managers yet, and nobody can
-# know hashes of storage versions.
-DROPPED = frozenset(("managedFields", "storageVersionHash"))
+# Nobody can know hashes of storage versions.
+DROPPED = frozenset(("storageVersionHash",))
+# 1.20 tracked other fields than a current server: those of status through the main
+# endpoint, none of subresources by themselves.
+DROPPED_OLD = DROPPED | {"managedFields"}
 HASHES = frozenset(("pod-template-hash", "controller-revision-hash"))
 ADDRESSES = frozenset(("clusterIP", "clusterIPs", "hostIP", "ip", "podIP"))
 PORTS = frozenset(("nodePort", "healthCheckNodePort"))
@@ -47,8 +49,8 @@ class Renaming:
     {'metadata': {'resourceVersion': 'version-0', 'uid': 'u'}}
     """
 
-    def __init__(self, namespace: str = "", dropped: frozenset[str] = DROPPED) -> None:
-        self.dropped = dropped
+    def __init__(self, namespace: str = "", server: str = "") -> None:
+        self.dropped = DROPPED_OLD if server == "1.20" else DROPPED
         self.uids: dict[str, str] = {}
         self.versions: dict[str, str] = {}
         # Whole words: original -> name.
