@@ -114,6 +114,12 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
             )
         if value or value == 0:
             metadata[name] = value
+    references = metadata.get("ownerReferences", ())
+    if len(references) > 1:
+        # DedupOwnerReferences: the same one twice is one.
+        metadata["ownerReferences"] = [
+            one for n, one in enumerate(references) if one not in references[:n]
+        ]
     return metadata
 
 
