@@ -89,6 +89,9 @@ STRIPPED: Tree = {
 
 def stripped(fields: Tree) -> Tree:
     """Without the fields that nobody manages."""
+    # The way of most writes, which touch nothing of the kind.
+    if fields.keys().isdisjoint(STRIPPED):
+        return fields
     return difference(fields, STRIPPED)
 
 
@@ -226,12 +229,21 @@ def compared_objects(
     kind: Kind, old: Object, new: Object, subresource: str
 ) -> Comparison:
     """How two objects differ in the fields that somebody may manage."""
-    changed, removed = compared(old, new, shape_of(kind))
+    changed, removed = compared(_bare(old), _bare(new), shape_of(kind))
     ignored = resets(kind, subresource)
     return Comparison(
-        difference(pruned(changed, ignored), STRIPPED),
-        difference(pruned(removed, ignored), STRIPPED),
+        stripped(pruned(changed, ignored)), stripped(pruned(removed, ignored))
     )
+
+
+def _bare(obj: Object) -> Object:
+    """The object without its managed fields, which are not among themselves."""
+    metadata = obj.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return obj
+    metadata = {**metadata}
+    del metadata["managedFields"]
+    return {**obj, "metadata": metadata}
 
 
 # -------------------------------------------------------------------- updates

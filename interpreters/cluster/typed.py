@@ -214,9 +214,9 @@ def _compared_maps(
         if before is ABSENT and name in shape.present:
             before = _void(below, value)
         _note(field_key(name), before, value, below, changed, removed)
-    for name, before in old.items():
-        if name not in new:
-            below = _below(shape, name)
+    if not old.keys() <= new.keys():
+        for name in old.keys() - new.keys():
+            before, below = old[name], _below(shape, name)
             value = _void(below, before) if name in shape.present else ABSENT
             _note(field_key(name), before, value, below, changed, removed)
     return changed, removed
@@ -253,6 +253,10 @@ def _note(
 
 def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | None]:
     """The changed and the removed part of a field that both have."""
+    if type(old) is type(new) is dict and old and shape.is_map and not shape.atomic:
+        # What most often happens, without further thought.
+        other, gone = _compared_maps(old, new, shape)
+        return other or None, gone or None
     changed: Tree | None = None
     removed: Tree | None = None
     # Where one is a map and the other is not, they are compared as both.

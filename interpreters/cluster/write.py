@@ -294,6 +294,8 @@ def _untimed(new: Object, old: Object) -> Object:
     before = old["metadata"].get("managedFields")
     if after is before or not after or not before or len(after) != len(before):
         return new
+    if [each.get("time") for each in after] == [each.get("time") for each in before]:
+        return new
     if [*map(_timeless, after)] != [*map(_timeless, before)]:
         return new
     calm = with_entries(new, before)
