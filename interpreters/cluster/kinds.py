@@ -180,7 +180,7 @@ BUILTINS: dict[tuple[str, str], str] = {
         Role roles - - p
     """,
     ("coordination.k8s.io", "v1"): """
-        Lease leases - - p
+        Lease leases - - pu
     """,
     ("networking.k8s.io", "v1"): """
         IngressClass ingressclasses - - cg

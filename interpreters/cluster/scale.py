@@ -32,6 +32,7 @@ from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
+    Refusal,
     bad_request,
     internal,
     invalid,
@@ -53,7 +54,7 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
     kind = call.kind
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
-        raise not_found(kind.group, kind.plural, call.route.name or "")
+        raise _absent(kind, call.route.name or "")
     current = _scale_of(kind, old)
     match call.request.method:
         case "GET":
@@ -127,6 +128,13 @@ def _tree(path: tuple[str, ...]) -> Tree:
     for name in reversed(path):
         tree = {field_key(name): tree}
     return tree
+
+
+def _absent(kind: Kind, name: str) -> Refusal:
+    """Built-in kinds name the subresource, the oldest also the group of Scale."""
+    if kind.custom:
+        return not_found(kind.group, kind.plural, name)
+    return not_found(kind.group or "autoscaling", f"{kind.plural}/scale", name)
 
 
 def _at(obj: Any, path: tuple[str, ...]) -> Any:
