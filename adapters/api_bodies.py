@@ -10,31 +10,25 @@ import orjson
 from fnop.interpreters.cluster.status import failure
 from fnop.interpreters.protocol import ApiResponse, Malformed
 
-__all__ = ["LIMIT_BYTES", "body_of", "too_large"]
+__all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]
 
 LIMIT_BYTES = 3 * 1024 * 1024  # MaxRequestBodyBytes
 YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
-# Neither is spoken here: the request is refused for its content type.
-BINARY_TYPES = (
-    "application/vnd.kubernetes.protobuf",
-    "application/cbor",
-    "application/apply-patch+cbor",
-)
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def body_of(content_type: str, content: bytes) -> Any:
-    """The JSON value of a body.
+    """The JSON value of a body of this type.
 
     >>> body_of("application/yaml", b"a: 1")
     {'a': 1}
     >>> body_of("application/json", b"{bad").message
     "invalid character 'b' looking for beginning of object key string"
     """
-    plain = content_type.partition(";")[0].strip().lower()
-    if plain in BINARY_TYPES:
-        return Malformed(f"{plain} is not spoken here")
-    if plain in YAML_TYPES:
+    if content_type in YAML_TYPES:
         return _yaml(content)
+    if content_type == PROTOBUF:
+        return _protobuf(content)
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -53,6 +47,15 @@ def _yaml(content: bytes) -> Any:
         return Malformed("yaml: invalid UTF-8")
     except (ManifestProblem, RecursionError) as problem:
         return Malformed(f"error converting YAML to JSON: yaml: {problem}")
+
+
+def _protobuf(content: bytes) -> Any:
+    from fnop.adapters.protobuf import NotProtobuf, object_of
+
+    try:
+        return object_of(content)
+    except NotProtobuf as problem:
+        return Malformed(str(problem))
 
 
 # Go's words for what Python's decoder finds.

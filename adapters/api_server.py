@@ -13,16 +13,16 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 import httptools
 import orjson
 
-from fnop.adapters.api_bodies import LIMIT_BYTES, body_of, too_large
+from fnop.adapters.api_bodies import LIMIT_BYTES, PROTOBUF, body_of, too_large
 from fnop.adapters.cluster_host import Following, Host, is_watch
 from fnop.interpreters.cluster.status import failure
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, User
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
 
 __all__ = ["Credentials", "HttpServer", "Login"]
 
@@ -243,17 +243,28 @@ class Connection(asyncio.Protocol):
                 return who
             user = who
         path, _, query = self._target.decode("latin-1").partition("?")
-        content_type = headers.get(b"content-type", b"").decode("latin-1") or JSON
+        content_type, body = self._content()
         return ApiRequest(
             method,
             path,
             tuple(parse_qsl(query, keep_blank_values=True)) if query else (),
-            body_of(content_type, b"".join(self._body)) if self._body else None,
-            content_type.partition(";")[0].strip(),
+            body,
+            content_type,
             headers.get(b"accept", b"").decode("latin-1") or JSON,
             headers.get(b"user-agent", b"").decode("latin-1"),
             user,
         )
+
+    def _content(self) -> tuple[str, Any]:
+        """The type of the body and its value; what was protobuf is JSON then."""
+        text = self._headers.get(b"content-type", b"").decode("latin-1")
+        content_type = text.partition(";")[0].strip().lower() or JSON
+        if not self._body:
+            return content_type, None
+        body = body_of(content_type, b"".join(self._body))
+        if content_type == PROTOBUF and not isinstance(body, Malformed):
+            content_type = JSON
+        return content_type, body
 
     # Our side.
 
