@@ -216,6 +216,15 @@ class Sequence:
         self.their_start = arena.version
 
     def play(self, ops: tuple[Op, ...]) -> None:
+        try:
+            self._play(ops)
+        finally:
+            self.arena.version = max(
+                [self.arena.version, *itertools.chain(*self.theirs.versions.values())],
+                key=int,
+            )
+
+    def _play(self, ops: tuple[Op, ...]) -> None:
         plurals = sorted({op.plural for op in ops})
         requests = [op for op in ops if op.verb != "watch"]
         requests += [*last_objects(plurals), *final_reads(plurals)]
@@ -226,8 +235,6 @@ class Sequence:
         for op in ops:
             if op.verb == "watch":
                 self._watch(op)
-        newest = [self.theirs.versions[f"{plural}/{LAST}"][-1] for plural in plurals]
-        self.arena.version = max(newest, key=int)
 
     def _compare(self, what: str, ours: Any, theirs: Any, *, kept: bool = True) -> None:
         """Compare after renaming; names that are not `kept` are for this once."""

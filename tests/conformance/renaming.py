@@ -92,6 +92,9 @@ class Renaming:
         if len(result.get("causes") or ()) > 1:
             # The real validator walks maps in no order.
             result["causes"] = sorted(result["causes"], key=json.dumps)
+        if isinstance(result.get("managedFields"), list):
+            # They are in the order of their times, of which one second is many.
+            result["managedFields"].sort(key=manager_of)
         if isinstance(result.get("message"), str):
             result["message"] = sorted_list(result["message"])
         if "groupVersion" in value and isinstance(value.get("resources"), list):
@@ -127,6 +130,11 @@ class Renaming:
         text = VERSION.sub(lambda found: self.versions.get(found[0], found[0]), text)
         text = CONTENT_HASH.sub("...", text)
         return self.pattern.sub(lambda found: self.words[found[0]], text)
+
+
+def manager_of(entry: Any) -> tuple[str, ...]:
+    names = ("manager", "operation", "subresource", "apiVersion")
+    return tuple(str(entry.get(name)) for name in names)
 
 
 def either_word(words: dict[str, str]) -> re.Pattern[str]:

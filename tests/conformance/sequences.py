@@ -587,7 +587,8 @@ def applies(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
             "patch",
             kind.plural,
             name,
-            body=body_of(kind, name, meta, parts),
+            # An empty list or map in metadata is kept by the real server, unseen.
+            body=body_of(kind, name, {k: v for k, v in meta.items() if v}, parts),
             type=APPLY_PATCH,
             query=(("fieldManager", manager), *force, *dry),
         ),
