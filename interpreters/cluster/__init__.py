@@ -22,8 +22,8 @@ tests/cluster/conformance_cases.py, except that
 from __future__ import annotations
 
 from fnop.interpreters.cluster.collector import tick
+from fnop.interpreters.cluster.discovery import content_type
 from fnop.interpreters.cluster.impersonation import impersonated
-from fnop.interpreters.cluster.negotiation import wants_yaml
 from fnop.interpreters.cluster.server import answer, empty_cluster
 from fnop.interpreters.cluster.store import Cluster, StoredEvent
 from fnop.interpreters.cluster.tokens import user_of_token
@@ -43,6 +43,7 @@ __all__ = [
     "answer",
     "backlog",
     "bookmark",
+    "content_type",
     "empty_cluster",
     "impersonated",
     "is_served",
@@ -52,5 +53,4 @@ __all__ = [
     "selects",
     "tick",
     "user_of_token",
-    "wants_yaml",
 ]

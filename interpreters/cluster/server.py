@@ -19,7 +19,6 @@ from fnop.interpreters.cluster.scale import answer_scale
 from fnop.interpreters.cluster.status import (
     Refusal,
     method_not_allowed,
-    no_such_path,
     not_found,
     unknown_resource,
 )
@@ -71,14 +70,24 @@ def answer(
         authorize(cluster, request)
         call = call_of(cluster.registry, request, now)
         if call is None:
-            if request.method != "GET":
-                raise no_such_path()
-            return cluster, discover(cluster.registry, request.path), ()
-        if request.accept == JSON:
-            return _answered(cluster, call)
-        return _negotiated(cluster, call)
+            return cluster, discover(cluster.registry, request), ()
     except Refusal as refusal:
         return cluster, refusal.response, ()
+    try:
+        plain = request.accept == JSON
+        outcome = (_answered if plain else _negotiated)(cluster, call)
+    except Refusal as refusal:
+        outcome = cluster, refusal.response, ()
+    if call.warnings or call.kind.deprecation:
+        return _warned(call, outcome)
+    return outcome
+
+
+def _warned(call: Call, outcome: Answer) -> Answer:
+    """With what the client should know, each text once."""
+    cluster, response, events = outcome
+    texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
+    return cluster, replace(response, warnings=tuple(texts)), events
 
 
 def _watched_over(cluster: Cluster, call: Call) -> Answer:
