@@ -206,10 +206,9 @@ def _compared_maps(
 ) -> tuple[Tree, Tree]:
     changed: Tree = {}
     removed: Tree = {}
-    for name, value in new.items():
-        before = old.get(name, ABSENT)
-        if before is value:
-            continue
+    other = [n for n, value in new.items() if old.get(n, ABSENT) is not value]
+    for name in other:
+        before, value = old.get(name, ABSENT), new[name]
         below = _below(shape, name)
         if before is ABSENT and name in shape.present:
             before = _void(below, value)
