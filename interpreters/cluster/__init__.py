@@ -24,6 +24,7 @@ from __future__ import annotations
 from fnop.interpreters.cluster.collector import tick
 from fnop.interpreters.cluster.discovery import content_type
 from fnop.interpreters.cluster.impersonation import impersonated
+from fnop.interpreters.cluster.negotiation import wants_yaml
 from fnop.interpreters.cluster.server import answer, empty_cluster
 from fnop.interpreters.cluster.store import Cluster, StoredEvent
 from fnop.interpreters.cluster.tokens import user_of_token
@@ -53,4 +54,5 @@ __all__ = [
     "selects",
     "tick",
     "user_of_token",
+    "wants_yaml",
 ]

@@ -175,7 +175,7 @@ def _is_produced(accept: str) -> bool:
 
 
 def _not_produced(*, is_watch: bool) -> Refusal:
-    offered = PRODUCED
+    offered: tuple[str, ...] = PRODUCED
     if is_watch:
         offered += (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
     return router_refusal(offered)

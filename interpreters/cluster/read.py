@@ -437,8 +437,10 @@ def _rune(letter: str) -> str:
 def _json_type(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
-    names = {dict: "object", list: "array", str: "string"}
-    return names.get(type(value), "number")
+    for type_, name in ((dict, "object"), (list, "array"), (str, "string")):
+        if isinstance(value, type_):
+            return name
+    return "number"
 
 
 def _start(found: dict[str, Any]) -> tuple[str, int]:

@@ -352,6 +352,8 @@ def _selector(selector: Any) -> str:
                 parts.append((key, key))
             case "DoesNotExist":
                 parts.append((key, f"!{key}"))
+            case _:
+                pass  # validation knows no others
     return ",".join(text for _, text in sorted(parts, key=lambda p: p[0])) or NONE
 
 
