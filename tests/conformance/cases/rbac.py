@@ -381,7 +381,7 @@ GRANTED: tuple[Case, ...] = (
                 compare="code",
             ),
             Step("GET", MAPS, user="rbac-i", compare="code"),
-            Step("GET", "/rbac/any/thing", code=404, user="rbac-i"),
+            Step("GET", "/rbac/any/thing", code=404, user="rbac-i", compare="code"),
             Step("GET", "/rbac", code=403, user="rbac-i"),
             Step("POST", "/rbac/x", {}, code=403, user="rbac-i"),
         ),
@@ -852,7 +852,12 @@ ESCALATION: tuple[Case, ...] = (
             Step("GET", f"{LEASES}/l", code=404, user="rbac-u", eventually=True),
             Step("PUT", f"{LEASES}/l", named("l"), code=403, user="rbac-u"),
             Step("PUT", f"{MAPS}/m", named("m"), code=404, user="rbac-u"),
-            Step("PUT", f"{LEASES}/l", named("l"), code=201),
+            Step(
+                "PUT",
+                f"{LEASES}/l",
+                named("l", spec={"holderIdentity": "you"}),
+                code=201,
+            ),
             Step(
                 "PATCH",
                 f"{LEASES}/l",
