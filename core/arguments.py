@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -41,6 +41,7 @@ class Situation:
     retry: int = 0
     started: float = 0.0
     memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
+    indices: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Writers:
@@ -120,13 +121,21 @@ _NO_FILTER = frozenset(
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     """The keyword arguments that the handler's signature asks for (R1)."""
     signature = situation.handler.signature
-    found = {name: _PROVIDERS[name](situation, writers) for name in signature.wants}
+    found = {name: _provided(name, situation, writers) for name in signature.wants}
     if signature.rest:
+        found |= {k: v for k, v in situation.indices.items() if k not in found}
         every = _WITHOUT_OBJECT if situation.body is None else _REST - _WITHOUT_OBJECT
         more = (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found)
         for name in sorted(more):  # the order of **kwargs can be seen
             found[name] = _PROVIDERS[name](situation, writers)
     return found
+
+
+def _provided(name: str, situation: Situation, writers: Writers) -> Any:
+    provider = _PROVIDERS.get(name)
+    if provider is not None:
+        return provider(situation, writers)
+    return situation.indices[name]
 
 
 def filter_arguments(

@@ -240,6 +240,7 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
         progress.retries,
         started,
         known.memo,
+        turn.indices,
     )
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
@@ -271,6 +272,7 @@ def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
         sighting.type,
         started=turn.now.wall,
         memo=known.memo,
+        indices=turn.indices,
     )
     invocation = Invocation(turn.next_serial(), situation)
     work = replace(
@@ -353,6 +355,7 @@ def _situation(
         retry=progress.retries,
         started=turn.now.wall if progress.started is None else progress.started,
         memo=known.memo,
+        indices=turn.indices,
     )
 
 

@@ -15,6 +15,7 @@ from fnop.core.attempts import answer_errand
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command
 from fnop.core.evolve import replace
+from fnop.core.indexing import are_filled, empty_indices
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -143,6 +144,7 @@ def _on_started(turn: Turn, seed: str) -> None:
     if turn.phase is not Phase.NEW:
         return
     turn.seed = seed
+    turn.indices = empty_indices(turn.program)
     turn.phase = Phase.STARTING
     _begin_activity(turn, Role.STARTUP)
 
@@ -231,12 +233,19 @@ def _work(turn: Turn) -> None:
     if turn.discovery_due is not None and turn.discovery_due <= turn.now.mono:
         discover(turn)
     for _ in range(UNITS_MAX):
-        key = turn.take_due() if turn.has_slot() else None
+        key = turn.take_due() if _may_serve(turn) else None
         if key is None:
             break
         serve(turn, key)
         if turn.drives:
             break
+
+
+def _may_serve(turn: Turn) -> bool:
+    """Whether an object may be served: a request can be sent, and indices are full."""
+    if not turn.has_slot():
+        return False
+    return not turn.program.has_indices or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:
@@ -285,7 +294,7 @@ def _next_alarm(turn: Turn) -> float | None:
         for stream in turn.followed.values()
         if stream.phase is StreamPhase.WAITING
     ]
-    if turn.has_slot():
+    if _may_serve(turn):
         due = turn.queue.next_due()
         if due is not None:
             moments.append(due)

@@ -30,6 +30,7 @@ class Kind:
     deleters: tuple[Handler, ...]
     remembers: bool
     background: tuple[Handler, ...] = ()
+    indexers: tuple[Handler, ...] = ()
 
     @property
     def waits_for_idleness(self) -> bool:
@@ -66,6 +67,7 @@ def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
         ),
         any(each.role is not Role.DELETE for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
+        tuple(each for each in handlers if each.role is Role.INDEX),
     )
 
 
@@ -80,6 +82,11 @@ class Program:
     handlers: tuple[Handler, ...]
     settings: Settings = Settings()  # noqa: RUF009 (an immutable value)
     live: LiveCache = field(default_factory=LiveCache)
+
+    @property
+    def has_indices(self) -> bool:
+        """Whether handlers have to wait until indices are filled."""
+        return any(each.role is Role.INDEX for each in self.handlers)
 
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""

@@ -36,6 +36,7 @@ __all__ = [
     "daemon",
     "default_registry",
     "execute",
+    "index",
     "on",
     "register",
     "subhandler",
@@ -56,6 +57,7 @@ class Role(Enum):
     RESUME = "resume"
     FIELD = "field"
     EVENT = "event"
+    INDEX = "index"
     DAEMON = "daemon"
     TIMER = "timer"
 
@@ -90,6 +92,8 @@ def kwargs_of(role: Role) -> frozenset[str]:
         return frozenset(_OBJECT | {"type", "event"})
     if role in BACKGROUND:
         return frozenset(_OBJECT | {"stopped"})
+    if role is Role.INDEX:
+        return frozenset(_OBJECT - {"patch", "logger", "runtime", "started", "retry"})
     return frozenset(_CHANGE)
 
 
@@ -114,8 +118,14 @@ class Signature:
     rest: bool
 
     @classmethod
-    def of(cls, fn: Callable[..., Any], role: Role, label: str) -> Signature:
-        known = kwargs_of(role)
+    def of(
+        cls,
+        fn: Callable[..., Any],
+        role: Role,
+        label: str,
+        indices: Collection[str] = (),
+    ) -> Signature:
+        known = kwargs_of(role) | frozenset(indices)
         wants: list[str] = []
         rest = False
         for each in inspect.signature(fn).parameters.values():
@@ -136,6 +146,7 @@ class Signature:
 def _unknown_kwarg(label: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"it may ask for {_listed(known)}"
+    hint += ", or for an index that is declared above it"
     return f"{label} asks for an unknown argument {name!r}; {hint}"
 
 
@@ -221,6 +232,11 @@ class Registry:
     def handlers(self) -> tuple[Handler, ...]:
         """All handlers, in the order of their declaration."""
         return tuple(self._handlers)
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The names of the indices declared so far: handlers may ask for them."""
+        return tuple(each.id for each in self._handlers if each.role is Role.INDEX)
 
     def add(self, handler: Handler) -> None:
         """Register a handler; refuses an id that another function has."""
@@ -422,6 +438,7 @@ _OPTIONS: dict[Role, frozenset[str]] = {
     Role.FIELD: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
     Role.DELETE: _GENERAL | _RETRYING | _FILTERING | {"optional"},
     Role.EVENT: _GENERAL | _FILTERING,
+    Role.INDEX: _GENERAL | _FILTERING | {"errors"},
     Role.DAEMON: _GENERAL | _RETRYING | _FILTERING | _STOPPING,
     Role.TIMER: _GENERAL
     | _RETRYING
@@ -505,11 +522,13 @@ def _is_broad_word(word: Any) -> bool:
 def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
     if given is not None:
         return given
-    return ErrorsMode.IGNORED if role is Role.EVENT else ErrorsMode.TEMPORARY
+    ignoring = (Role.EVENT, Role.INDEX)
+    return ErrorsMode.IGNORED if role in ignoring else ErrorsMode.TEMPORARY
 
 
 def _label(role: Role) -> str:
-    return f"@fnop.{'' if role in BACKGROUND else 'on.'}{role.value}"
+    bare = role in BACKGROUND or role is Role.INDEX
+    return f"@fnop.{'' if bare else 'on.'}{role.value}"
 
 
 def _schedule(role: Role, options: dict[str, Any], label: str) -> Schedule | None:
@@ -554,13 +573,16 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
 
     def decorate(fn: Fn) -> Fn:
         own_id = _id_of(fn, options.get("id"))
-        if filters.field:
+        registry: Registry = options.get("registry") or default_registry
+        if role is Role.INDEX:  # it is asked for by its bare name
+            own_id = own_id.rpartition(".")[2]
+        elif filters.field:
             own_id = f"{own_id}/{'.'.join(filters.field)}"
         handler = Handler(
             own_id,
             fn,
             role,
-            Signature.of(fn, role, f"{label} {own_id}"),
+            Signature.of(fn, role, f"{label} {own_id}", registry.indices),
             selector,
             filters,
             errors=_errors(role, options.get("errors")),
@@ -577,10 +599,25 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
             cancellation_backoff=options.get("cancellation_backoff"),
             cancellation_timeout=options.get("cancellation_timeout"),
         )
-        (options.get("registry") or default_registry).add(handler)
+        if role is Role.INDEX:
+            _check_index(handler, label)
+        registry.add(handler)
         return fn
 
     return decorate
+
+
+def _check_index(handler: Handler, label: str) -> None:
+    if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
+        raise RegistrationError(
+            f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
+            "for it as an argument; give another id=..."
+        )
+    if handler.signature.form is not Form.PLAN:
+        raise RegistrationError(
+            f"{label} {handler.id}: an index is a plain function of an object; it can "
+            "await and yield nothing"
+        )
 
 
 class _On:
@@ -594,6 +631,7 @@ class _On:
     resume = staticmethod(functools.partial(_declare, Role.RESUME))
     field = staticmethod(functools.partial(_declare, Role.FIELD))
     event = staticmethod(functools.partial(_declare, Role.EVENT))
+    index = staticmethod(functools.partial(_declare, Role.INDEX))
     daemon = staticmethod(functools.partial(_declare, Role.DAEMON))
     timer = staticmethod(functools.partial(_declare, Role.TIMER))
 
@@ -605,5 +643,6 @@ class _On:
 
 
 on = _On()
+index = on.index
 daemon = on.daemon
 timer = on.timer

@@ -19,7 +19,7 @@ from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.settings import Settings
 
-__all__ = ["Moment", "is_child", "passes", "prematches"]
+__all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,26 @@ def is_child(handler: Handler, body: Body) -> bool:
     if handler.owner is None:
         return True
     return owner_of(body, handler.owners or frozenset()) is not None
+
+
+def sees(handler: Handler, situation: Situation) -> bool:
+    """Whether a handler that stores nothing is for an object as it is now."""
+    if handler.takes_all:
+        return True
+    body = situation.body
+    assert body is not None
+    if not is_child(handler, body):
+        return False
+    return handler.filters.prematch(
+        Sight(
+            body.mapping("labels"),
+            body.mapping("annotations"),
+            body.at(handler.field) if handler.field else None,
+            None,
+            False,
+            lambda wants, rest: filter_arguments(situation, wants, rest),
+        )
+    )
 
 
 def prematches(at: Moment, known: Known, handler: Handler) -> bool:

@@ -138,6 +138,8 @@ def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
     missing = needed.difference(resource.verbs)
     if not resource.verbs or not missing:
         return True
+    if handler.selector is not None and handler.selector.is_broad:
+        return False  # nobody has asked for just this kind
     turn.warn_once(
         f"verbs {resource.key} {handler.id}",
         f"{resource.key} does not support {', '.join(sorted(missing))}, so "

@@ -6,17 +6,17 @@ a state from before an own write never replaces the state after it (R24).
 
 from __future__ import annotations
 
-from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
 from fnop.core.evolve import replace
-from fnop.core.filters import Sight
 from fnop.core.fusion import stored_text
+from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import Known, Sighting, Work
 from fnop.core.last_seen import Stored, Unreadable, essence_of, read_stored, see
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
-from fnop.core.selection import is_child
+from fnop.core.selection import sees
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
 from fnop.effects.values import same_json
@@ -50,6 +50,8 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     if type is None:
         known = replace(known, listing=stream.id)
     kind = turn.kinds[key.resource]
+    if kind.indexers:
+        unindexed(turn, key) if type == "DELETED" else indexed(turn, key, body)
     if kind.spies:
         known = _sighted(turn, key, known, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body):
@@ -144,21 +146,9 @@ def _sighted(
 def _spy_wants(
     turn: Turn, key: Key, kind: Kind, handler: Handler, type: str | None, body: Body
 ) -> bool:
-    if handler.takes_all:
-        return True
-    if not is_child(handler, body):
-        return False
     situation = Situation(handler, turn.settings, turn.now, kind.resource, body, type)
-    sight = Sight(
-        body.mapping("labels"),
-        body.mapping("annotations"),
-        body.at(handler.field) if handler.field else None,
-        None,
-        False,
-        lambda wants, rest: filter_arguments(situation, wants, rest),
-    )
     try:
-        return handler.filters.prematch(sight)
+        return sees(handler, situation)
     except (Exception, SystemExit) as problem:
         text = f"{problem.__class__.__name__}: {problem}"
         turn.say(

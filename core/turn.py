@@ -102,6 +102,7 @@ class State:
     failures: int
     calls: int
     ready: bool
+    indices: PMap[str, Any]
     stop_by: float | None
     exit_status: int
 
@@ -127,6 +128,7 @@ NEW = State(
     0,
     0,
     False,
+    pmap(),
     None,
     0,
 )
@@ -162,6 +164,7 @@ class Turn:
     failures: int
     calls: int
     ready: bool
+    indices: PMap[str, Any]
     stop_by: float | None
     exit_status: int
 

@@ -36,6 +36,7 @@ from fnop.core.registry import (
     Registry as Registry,
     daemon as daemon,
     execute as execute,
+    index as index,
     on as on,
     register as register,
     subhandler as subhandler,

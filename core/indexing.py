@@ -1,0 +1,137 @@
+"""Indices: what functions of the author's make of all objects of some kinds.
+
+An index is a persistent map, so a handler that is given one sees it as it was when its
+attempt began, however long it talks.  It is filled before any handler is called: see
+`are_filled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyrsistent import PMap, pmap
+
+from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.core.objects import Body, Key
+from fnop.core.program import Program
+from fnop.core.registry import Handler, Role
+from fnop.core.selection import sees
+from fnop.core.turn import Turn
+from fnop.effects.values import read_only
+
+__all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
+
+# A kind whose stream has failed so often is not waited for any longer.
+FAILURES_MAX = 3
+
+_NONE: PMap[Any, Any] = pmap()
+
+
+class Index(Mapping[Any, tuple[Any, ...]]):
+    """An index as handlers see it: each key with the values of all its objects.
+
+    >>> index = Index(pmap({"a": pmap({Key("pods", "n", "p"): 1})}))
+    >>> index["a"], list(index), "b" in index
+    ((1,), ['a'], False)
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: PMap[Any, PMap[Key, Any]] = _NONE) -> None:
+        self._values = values
+
+    def __getitem__(self, key: Any) -> tuple[Any, ...]:
+        found = self._values[key]
+        return tuple(found[each] for each in sorted(found))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Index of {len(self)} keys>"
+
+    def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
+        """With these values of an object, instead of those it had."""
+        values = self._values
+        for name in [name for name, by_object in values.items() if key in by_object]:
+            rest = values[name].remove(key)
+            values = values.set(name, rest) if rest else values.remove(name)
+        for name, value in found.items():
+            values = values.set(name, values.get(name, _NONE).set(key, value))
+        return Index(values)
+
+
+def empty_indices(program: Program) -> PMap[str, Index]:
+    """All indices of a program: handlers can ask for them from the beginning."""
+    return pmap({each.id: Index() for each in program.activity(Role.INDEX)})
+
+
+def indexed(turn: Turn, key: Key, body: Body) -> None:
+    """Take an object, as it is now, into the indices of its kind."""
+    kind = turn.kinds[key.resource]
+    for handler in kind.indexers:
+        index = turn.indices[handler.id]
+        found = _found(turn, key, body, handler)
+        if found is not None:
+            turn.indices = turn.indices.set(handler.id, index.with_object(key, found))
+
+
+def unindexed(turn: Turn, key: Key) -> None:
+    """Take an object that is gone out of the indices of its kind."""
+    for handler in turn.kinds[key.resource].indexers:
+        index = turn.indices[handler.id]
+        turn.indices = turn.indices.set(handler.id, index.with_object(key, {}))
+
+
+def _found(
+    turn: Turn, key: Key, body: Body, handler: Handler
+) -> Mapping[Any, Any] | None:
+    """What the function makes of an object; None leaves the index as it is."""
+    resource = turn.kinds[key.resource].resource
+    situation = Situation(handler, turn.settings, turn.now, resource, body)
+    try:
+        if not sees(handler, situation):
+            return {}
+        signature = handler.signature
+        arguments = filter_arguments(situation, signature.wants, signature.rest)
+        return _values(handler.fn(**arguments))
+    except Exception as problem:
+        text = f"{type(problem).__name__}: {problem}"
+        line = f"index {handler.id} failed for this state: {text}"
+        turn.say("error", line, key=key, body=body, handler=handler.id, error=text)
+        turn.failures += 1
+        return None if _keeps(handler, problem) else {}
+
+
+def _keeps(handler: Handler, problem: Exception) -> bool:
+    """Whether what was known of the object stays, although it may be out of date."""
+    if isinstance(problem, (PermanentError, TemporaryError)):
+        return False
+    return handler.errors is ErrorsMode.IGNORED
+
+
+def _values(result: Any) -> Mapping[Any, Any] | None:
+    """By key; what is no mapping is under the key None, and None changes nothing."""
+    if result is None:
+        return None
+    given = result if isinstance(result, Mapping) else {None: result}
+    for key in given:
+        hash(key)
+    return {key: read_only(value) for key, value in given.items()}
+
+
+def are_filled(turn: Turn) -> bool:
+    """Whether handlers may be called: every kind with an index has been listed once.
+
+    One that cannot be listed, refused or broken, is not waited for.
+    """
+    return all(
+        stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
+        for stream in turn.followed.values()
+        if turn.kinds[stream.resource.key].indexers
+    )
