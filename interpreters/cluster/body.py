@@ -108,6 +108,7 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
         # Unknown fields are dropped; empty ones are as good as absent (omitempty).
         if fits is None or value is None or name in NEVER_STORED:
             continue
+        value = _without_nulls(name, value)
         if not fits(value):
             raise _undecodable(
                 kind, f"cannot unmarshal {go_name(value)} into ObjectMeta.{name}"
@@ -121,6 +122,22 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
             one for n, one in enumerate(references) if one not in references[:n]
         ]
     return metadata
+
+
+def _without_nulls(name: str, value: Any) -> Any:
+    """Go's decoder takes null for the zero value: of texts "", of structs {}."""
+    if name == "ownerReferences" and isinstance(value, list):
+        return [
+            {k: v for k, v in (one or {}).items() if v is not None}
+            if one is None or isinstance(one, dict)
+            else one
+            for one in value
+        ]
+    if isinstance(value, dict) and None in value.values():
+        return {k: "" if v is None else v for k, v in value.items()}
+    if isinstance(value, list) and None in value:
+        return ["" if one is None else one for one in value]
+    return value
 
 
 def _undecodable(kind: Kind, why: str) -> Refusal:
