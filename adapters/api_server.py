@@ -20,7 +20,9 @@ import httptools
 import orjson
 
 from fnop.adapters.api_bodies import LIMIT_BYTES, PROTOBUF, body_of, too_large
-from fnop.adapters.cluster_host import Following, Host, is_watch
+from fnop.adapters.cluster_host import Following, Host, frame
+from fnop.interpreters.cluster import StoredEvent, is_watch
+from fnop.interpreters.cluster.negotiation import wants_yaml
 from fnop.interpreters.cluster.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
 
@@ -80,7 +82,9 @@ def _head(status: int, content_type: str) -> bytes:
     return found
 
 
-def encoded(response: ApiResponse, *, closing: bool = False) -> tuple[bytes, bytes]:
+def encoded(
+    response: ApiResponse, *, accept: str = JSON, closing: bool = False
+) -> tuple[bytes, bytes]:
     """An answer as the bytes of its head and of its body.
 
     >>> encoded(ApiResponse(200, {}))[1]
@@ -89,6 +93,8 @@ def encoded(response: ApiResponse, *, closing: bool = False) -> tuple[bytes, byt
     body = response.body
     if isinstance(body, str):
         content, content_type = body.encode(), _TEXT_TYPE
+    elif "yaml" in accept and wants_yaml(accept):
+        content, content_type = _yaml(body), "application/yaml"
     else:
         content, content_type = orjson.dumps(body), _JSON_TYPE
     head = b"%s%d\r\n" % (_head(response.status, content_type), len(content))
@@ -100,6 +106,12 @@ def encoded(response: ApiResponse, *, closing: bool = False) -> tuple[bytes, byt
     if closing:
         head += b"Connection: close\r\n"
     return head + b"\r\n", content
+
+
+def _yaml(body: Any) -> bytes:
+    from fnop.adapters.manifests import dump_yaml
+
+    return dump_yaml([body]).encode()
 
 
 def _quoted(text: str) -> str:
@@ -281,7 +293,8 @@ class Connection(asyncio.Protocol):
             response = refused
         else:
             response = self._server.host.answer(request)
-        head, content = encoded(response, closing=incoming.closing)
+        accept = JSON if isinstance(request, ApiResponse) else request.accept
+        head, content = encoded(response, accept=accept, closing=incoming.closing)
         self._transport.write(head if incoming.head_only else head + content)
         if incoming.closing:
             self._transport.close()
@@ -317,12 +330,12 @@ class Watch:
         self, connection: Connection, transport: asyncio.Transport, host: Host
     ) -> None:
         self.is_over = False
+        self.is_fresh = True
         self._connection = connection
         self._transport = transport
         self._host = host
         self._late: deque[bytes] = deque()
         self._late_bytes = 0
-        self._timers: list[asyncio.TimerHandle] = []
 
     def open(self, request: ApiRequest) -> ApiResponse | None:
         """Begin; or the refusal."""
@@ -330,15 +343,17 @@ class Watch:
         if isinstance(found, ApiResponse):
             return found
         self._following: Following = found
-        self._backlog: Iterator[bytes] | None = found.backlog
+        self._backlog: Iterator[StoredEvent] | None = found.backlog
         self._transport.write(_WATCH_HEAD)
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(seconds_of(request), self._time_is_up))
+        self._timer = loop.call_later(seconds_of(request), self._time_is_up)
+        self._reminder = loop.call_later(BOOKMARK_SECONDS, self._remind)
         self.drain()
         return None
 
     def take(self, line: bytes) -> None:
         """Show one more event, at once where the client keeps up."""
+        self.is_fresh = False
         if self._backlog is None and not self._late and not self._connection.is_paused:
             self._transport.write(line)
             return
@@ -352,17 +367,31 @@ class Watch:
     def drain(self) -> None:
         """Write what waits, for as long as the client takes it."""
         while self._backlog is not None and not self._connection.is_paused:
-            line = next(self._backlog, None)
-            if line is None:
+            event = next(self._backlog, None)
+            if event is None:
                 self._backlog = None
-            else:
-                self._transport.write(line)
+                break
+            self.is_fresh = False
+            self._transport.write(frame(event.type, event.object))
+            if event.type == "ERROR":
+                self.end()
+                return
         while self._late and not self._connection.is_paused:
             line = self._late.popleft()
             self._late_bytes -= len(line)
             self._transport.write(line)
 
+    def _remind(self) -> None:
+        line = self._host.bookmark(self._following)
+        if line is not None:
+            self.take(line)
+            loop = asyncio.get_running_loop()
+            self._reminder = loop.call_later(BOOKMARK_SECONDS, self._remind)
+
     def _time_is_up(self) -> None:
+        line = self._host.bookmark(self._following)
+        if line is not None and self._backlog is None and not self._late:
+            self._transport.write(line)
         self.end()
 
     def end(self) -> None:
@@ -376,8 +405,8 @@ class Watch:
     def forget(self) -> None:
         """Nobody reads it any more."""
         self.is_over = True
-        for timer in self._timers:
-            timer.cancel()
+        self._timer.cancel()
+        self._reminder.cancel()
         self._late.clear()
         self._backlog = None
         self._host.forget(self._following, self)

@@ -6,9 +6,9 @@ No sockets here: who follows a watch is anybody that takes frames.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import Any, Protocol
 
@@ -20,21 +20,21 @@ from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.kinds import storage_of
 from fnop.interpreters.cluster.request import route_of
 from fnop.interpreters.cluster.status import failure
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
-__all__ = ["Follower", "Following", "Host", "frame", "internal_error", "is_watch"]
+__all__ = ["Follower", "Following", "Host", "frame", "internal_error"]
 
 log = getLogger("fnop.cluster")
-
-DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
-# Work of controllers that is not due at a known moment is looked after this often.
-TICK_SECONDS = 0.5
 
 Place = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
 
 
 class Follower(Protocol):
     """Who reads a watch."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """No event has been shown yet."""
 
     def take(self, line: bytes) -> None:
         """One more event, framed; it must not block."""
@@ -56,7 +56,7 @@ class Following:
     """An open watch: what it begins with, and how it ends."""
 
     request: ApiRequest
-    backlog: Iterator[bytes]
+    backlog: Iterator[StoredEvent]
     place: Place
     key: tuple[Any, ...]
 
@@ -71,28 +71,20 @@ def frame(type: str, obj: dict[str, Any]) -> bytes:
     return b"%x\r\n%s\r\n" % (len(line), line)
 
 
-def is_watch(request: ApiRequest) -> bool:
-    """Whether a request asks for a watch: any value but 0 and false says so.
+_OLD = re.compile(r"(/api/[^/]+|/apis/[^/]+/[^/]+)/watch(/.+)")
 
-    >>> is_watch(ApiRequest("GET", "/api/v1/pods", (("watch", "1"),)))
-    True
+
+def place_of(path: str) -> Place | None:
+    """What a watch is about: the resource, and the namespace or all of them.
+
+    >>> place_of("/api/v1/watch/namespaces/n/pods")
+    (('', 'pods'), 'n')
     """
-    if request.method != "GET":
-        return False
-    # Go: Convert_Slice_string_To_bool; the first value of a name counts.
-    said = next((value for name, value in request.query if name == "watch"), "0")
-    return said.lower() not in ("0", "false") or is_old_watch(request.path)
-
-
-@lru_cache(maxsize=1024)
-def is_old_watch(path: str) -> bool:
-    """The paths that are watches by themselves, as of old.
-
-    >>> is_old_watch("/api/v1/watch/pods"), is_old_watch("/api/v1/pods/watch")
-    (True, False)
-    """
-    parts = path.split("/", 5)
-    return "watch" in (parts[3:4] if parts[1] == "api" else parts[4:5])
+    old = _OLD.fullmatch(path)
+    route = route_of(old[1] + old[2] if old else path)
+    if route is None:
+        return None
+    return (storage_of(route.group, route.plural), route.namespace)
 
 
 class Host:
@@ -102,6 +94,7 @@ class Host:
         self.cluster = cluster
         self._clock = clock
         self._views: dict[Place, dict[tuple[Any, ...], View]] = {}
+        self._registry = cluster.registry
         self._wake: asyncio.Handle | None = None
 
     @property
@@ -141,31 +134,44 @@ class Host:
         The follower gets all later events until it is forgotten.
         """
         try:
-            found = simulated.backlog(self.cluster, request)
+            found = simulated.backlog(self.cluster, request, self.now)
         except Exception:
             log.exception("the watch of %s was not answered", request.path)
             return internal_error()
+        place = place_of(request.path)
         if isinstance(found, ApiResponse):
             return found
-        route = route_of(request.path)
-        assert route is not None  # it has a backlog
-        place = (storage_of(route.group, route.plural), route.namespace)
-        key = (request.path, request.accept, _shaping(request.query))
-        view = self._views.setdefault(place, {}).setdefault(key, View(request))
+        assert place is not None  # it has a backlog
+        shaping = tuple(pair for pair in request.query if self._shapes(*pair))
+        key = (request.path, request.accept, shaping)
+        view = self._views.setdefault(place, {}).get(key)
+        if view is None:
+            view = self._views[place][key] = View(replace(request, query=shaping))
         view.followers[follower] = None
-        lines = (frame(event.type, event.object) for event in found)
-        return Following(request, lines, place, key)
+        return Following(request, iter(found), place, key)
+
+    def _shapes(self, name: str, value: str) -> bool:
+        """Whether a parameter of a watch matters for what it shows of later events."""
+        if name == "resourceVersion":  # one of the future does
+            return value.isdecimal() and int(value) > self.cluster.version
+        return name not in _PASSING
 
     def forget(self, following: Following, follower: Follower) -> None:
         """Nobody reads this watch any more."""
         views = self._views.get(following.place, {})
         view = views.get(following.key)
-        if view is None or view.followers.pop(follower, self) is self:
+        if view is None or follower not in view.followers:
             return
+        del view.followers[follower]
         if not view.followers:
             del views[following.key]
             if not views:
                 del self._views[following.place]
+
+    def bookmark(self, following: Following) -> bytes | None:
+        """How far the watch has come, if it wants to know."""
+        event = simulated.bookmark(self.cluster, following.request, self.now)
+        return None if event is None else frame(event.type, event.object)
 
     def _publish(self, events: Iterable[StoredEvent]) -> None:
         for event in events:
@@ -173,14 +179,16 @@ class Host:
             for place in {(event.resource, event.namespace), (event.resource, None)}:
                 for view in [*self._views.get(place, {}).values()]:
                     self._show(view, event, lines)
-            if event.resource == DEFINITIONS and event.type == "DELETED":
-                self._end_unserved()
 
     def _show(
         self, view: View, event: StoredEvent, lines: dict[tuple[str, int], bytes]
     ) -> None:
-        seen = simulated.seen_by(view.request, event)
+        request = view.request
+        seen = simulated.seen_by(request, event)
         if seen is None:
+            return
+        if request.accept != JSON:
+            self._show_formed(view, seen)
             return
         # An event looks the same to most views: it is the same object then.
         key = (seen.type, id(seen.object))
@@ -192,20 +200,27 @@ class Host:
         for follower in [*view.followers]:
             follower.take(line)
 
+    def _show_formed(self, view: View, seen: StoredEvent) -> None:
+        """Tables and the like; of a table, a stream's first event has the heads."""
+        for headed in (True, False):
+            followers = [each for each in view.followers if each.is_fresh == headed]
+            if not followers:
+                continue
+            shown = simulated.presented(
+                self.cluster, view.request, seen, self.now, headed=headed
+            )
+            if shown is not None:
+                line = frame(shown.type, shown.object)
+                for follower in followers:
+                    follower.take(line)
+
     def _end_unserved(self) -> None:
-        """A definition is gone, and with it the watches of its kind."""
+        """A definition is gone or another one, and with it watches of its kind."""
         for views in [*self._views.values()]:
             for view in [*views.values()]:
-                if not self._is_served(view.request.path):
+                if not simulated.is_served(self.cluster, view.request):
                     for follower in [*view.followers]:
                         follower.end()
-
-    def _is_served(self, path: str) -> bool:
-        route = route_of(path)
-        if route is None:
-            return False
-        place = (route.group, route.version, route.plural)
-        return place in self.cluster.registry.by_path
 
     # ---------------------------------------------------------- controllers
 
@@ -219,9 +234,15 @@ class Host:
             self._wake.cancel()
 
     def _written(self, events: tuple[StoredEvent, ...]) -> None:
+        self._published(events)
+        self._schedule()
+
+    def _published(self, events: tuple[StoredEvent, ...]) -> None:
         if self._views:
             self._publish(events)
-        self._schedule()
+        if self.cluster.registry is not self._registry:
+            self._registry = self.cluster.registry
+            self._end_unserved()
 
     def _schedule(self) -> None:
         """See to it that the controllers get their turn, requests in between."""
@@ -246,16 +267,21 @@ class Host:
             log.exception("the controllers failed")
             return
         if events:
-            self._publish(events)
+            self._published(events)
         self._schedule()
 
 
-# What of a watch's query shapes its events, as opposed to where it begins and ends.
-_SHAPING = ("labelSelector", "fieldSelector", "includeObject")
-
-
-def _shaping(query: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(pair for pair in query if pair[0] in _SHAPING)
+# What of a watch's query says where it begins and ends, not what it shows.
+_PASSING = frozenset(
+    (
+        "watch",
+        "timeoutSeconds",
+        "allowWatchBookmarks",
+        "resourceVersionMatch",
+        "sendInitialEvents",
+        "limit",
+    )
+)
 
 
 def internal_error() -> ApiResponse:
