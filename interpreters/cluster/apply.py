@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from fnop.interpreters.cluster.body import go_name
 from fnop.interpreters.cluster.fieldsets import (
     EMPTY,
     Tree,
@@ -60,11 +61,13 @@ from fnop.interpreters.cluster.typed import (
     shape_faults,
     without,
 )
+from fnop.interpreters.protocol import Malformed
 
 __all__ = [
     "Applying",
     "applied",
     "check_type",
+    "configuration",
     "conflicting",
     "null_faults",
     "without_nulls",
@@ -137,6 +140,19 @@ def _check(applying: Applying, config: Object) -> None:
             f"failed to create typed patch object ({_place_text(config)}): {text}",
             bare=True,
         )
+
+
+def configuration(body: Any) -> Object:
+    """The body of an apply as the map that it must be."""
+    if isinstance(body, Malformed):
+        raise bad_request(f"error decoding YAML: {body.message}")
+    if body is not None and not isinstance(body, dict):
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
+            f"cannot unmarshal {go_name(body)} into Go value of type "
+            "map[string]interface {}"
+        )
+    return body or {}
 
 
 def check_type(config: Object, api_version: str, kind: str) -> None:

@@ -12,11 +12,13 @@ from fnop.interpreters.cluster.commit import NAMESPACES, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
+from fnop.interpreters.cluster.field_validation import check_fields
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import tracked, with_entries
 from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.schema import object_faults as schema_faults
 from fnop.interpreters.cluster.status import (
     Fault,
     already_exists,
@@ -68,6 +70,7 @@ def create(cluster: Cluster, call: Call) -> Answer:
     check_options(call, "CreateOptions")
     body = call.request.body
     obj = decoded(kind, body)
+    check_fields(call, body)
     return created(cluster, call, obj, recorded(cluster, call, None, body))
 
 
@@ -233,10 +236,15 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
         yield Fault("metadata.name", "FieldValueInvalid", message)
 
 
-def object_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
-    """What is wrong with a whole object."""
+def object_faults(
+    kind: Kind,
+    obj: Object,
+    old: Object | None = None,
+    warnings: list[str] | None = None,
+) -> Iterator[Fault]:
+    """What is wrong with a whole object; of what is `old`, warnings may do."""
     yield from metadata_faults(obj["metadata"])
     if kind.schema is not None:
-        yield from kind.schema.faults(obj, None)
+        yield from schema_faults(kind.schema, obj, old, warnings)
     elif kind.resource == CRDS:
         yield from crd_faults(obj)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fnop.interpreters.cluster.apply import check_type, conflicting
+from fnop.interpreters.cluster.apply import check_type, configuration, conflicting
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer, recorded
 from fnop.interpreters.cluster.fieldsets import (
@@ -80,9 +80,10 @@ SCALE_VERSION = "autoscaling/v1"
 
 def _applied(cluster: Cluster, call: Call, old: Object) -> Answer:
     """Apply of the replicas alone (managedfields.ScaleHandler)."""
-    kind, config = call.kind, call.request.body
+    kind = call.kind
     check_options(call, "PatchOptions", applies=True)
-    check_type(config if isinstance(config, dict) else {}, SCALE_VERSION, "Scale")
+    config = configuration(call.request.body)
+    check_type(config, SCALE_VERSION, "Scale")
     live = served(kind.api_version, old)
     rule = _rule(kind).spec
     wanted = _at(config, ("spec", "replicas"))

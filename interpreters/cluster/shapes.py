@@ -175,6 +175,9 @@ class Reading:
                 for key in shape.keys
                 if "default" in known.get(key, ())
             }
+            if self.structs and "protocol" in shape.keys:
+                # Older schemas keep it to themselves.
+                shape.key_defaults.setdefault("protocol", "TCP")
 
     def _fill_map(self, shape: Shape, source: Source, *, open_: bool) -> None:
         properties = source.get("properties") or {}
@@ -192,8 +195,43 @@ class Reading:
             shape.present = frozenset(
                 name
                 for name, part in properties.items()
-                if part.get("default") == {} or name in required
+                if name in required or _is_struct(name, part)
             )
+
+
+# Fields of built-in types that are structs by value, wherever they stand.
+STRUCTS = frozenset(
+    (
+        "acceptedNames",
+        "clientConfig",
+        "daemonEndpoints",
+        "involvedObject",
+        "jobTemplate",
+        "kubeletEndpoint",
+        "lastState",
+        "loadBalancer",
+        "metadata",
+        "names",
+        "nodeInfo",
+        "resources",
+        "roleRef",
+        "scaleTargetRef",
+        "source",
+        "spec",
+        "state",
+        "status",
+        "strategy",
+        "updateStrategy",
+    )
+)
+
+
+def _is_struct(name: str, part: Source) -> bool:
+    """Whether a property is a struct that Go always encodes.
+
+    Newer schemas say so by a default; of others the fields are known by name.
+    """
+    return part.get("default") == {} or (name in STRUCTS and bool(_reference(part)))
 
 
 def _become(shape: Shape, other: Shape) -> None:

@@ -10,10 +10,11 @@ import orjson
 from fnop.interpreters.cluster.apply import (
     Applying,
     applied,
+    configuration,
     null_faults,
     without_nulls,
 )
-from fnop.interpreters.cluster.body import decoded, go_name
+from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted
 from fnop.interpreters.cluster.commit import is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
@@ -28,6 +29,10 @@ from fnop.interpreters.cluster.create import (
     object_faults,
     recorded,
 )
+from fnop.interpreters.cluster.field_validation import (
+    check_fields,
+    check_patched_fields,
+)
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import Entry, with_entries
 from fnop.interpreters.cluster.options import (
@@ -38,6 +43,7 @@ from fnop.interpreters.cluster.options import (
 )
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.schema import status_faults
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -61,14 +67,11 @@ from fnop.interpreters.protocol import ApiResponse
 __all__ = ["Answer", "create", "patch", "replaced", "update"]
 
 
-def _status_faults(kind: Kind, obj: Object) -> Iterator[Fault]:
+def _status_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
     """Through `/status`, only status is checked; its messages begin there."""
-    schema = kind.schema.properties.get("status") if kind.schema else None
-    if schema is None or "status" not in obj:
-        return
-    for fault in schema.faults(obj["status"], None):
-        field = f"status.{fault.field}" if fault.field else "status"
-        yield Fault(field, fault.reason, fault.message)
+    schema = call.kind.schema
+    if schema is not None:
+        yield from status_faults(schema, new, old, call.warnings)
 
 
 def update(cluster: Cluster, call: Call) -> Answer:
@@ -79,6 +82,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
     check_options(call, "UpdateOptions")
     body = call.request.body
     new = decoded(kind, body)
+    check_fields(call, body)
     _check_identity(call, new)
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
@@ -115,6 +119,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     live = served(kind.api_version, old)
     body = apply_patch(live)
     new = _decoded_result(kind, body)
+    check_patched_fields(call, body)
     _check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
@@ -155,20 +160,15 @@ def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
 
 def _apply(cluster: Cluster, call: Call) -> Answer:
     """PATCH with a configuration: what is not there yet is created."""
-    kind, config = call.kind, call.request.body
+    kind = call.kind
     check_options(call, "PatchOptions", applies=True)
     old = lookup(cluster, kind.resource, call.key)
     if old is None and call.route.subresource:
         raise not_found(kind.group, kind.plural, call.route.name or "")
-    if config is not None and not isinstance(config, dict):
-        raise bad_request(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
-            f"cannot unmarshal {go_name(config)} into Go value of type "
-            "map[string]interface {}"
-        )
+    config = configuration(call.request.body)
     applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
     live = None if old is None else served(kind.api_version, old)
-    result = applied(applying, live, config or {})
+    result = applied(applying, live, config)
     faults = [*null_faults(kind.schema, result)] if kind.schema else []
     new = decoded(kind, result if kind.custom else without_nulls(result))
     entries = result.get("metadata", {}).get("managedFields", ())
@@ -243,9 +243,9 @@ def replaced(
     _check_version(kind, new, old)
     new = _untimed(_prepared(call, new, old, track), old)
     if call.route.subresource == "status":
-        faults = [*_update_faults(new, old), *_status_faults(kind, new)]
+        faults = [*_update_faults(new, old), *_status_faults(call, new, old)]
     else:
-        faults = [*_update_faults(new, old), *_object_faults(kind, new)]
+        faults = [*_update_faults(new, old), *_object_faults(call, new, old)]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
@@ -397,12 +397,13 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
             yield from (fault, fault)
 
 
-def _object_faults(kind: Kind, new: Object) -> Iterator[Fault]:
+def _object_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
     """What is wrong with a whole object that takes another's place.
 
     Several layers of the real server look at metadata, and each reports what it finds.
     """
-    for fault in object_faults(kind, new):
+    kind = call.kind
+    for fault in object_faults(kind, new, old, call.warnings):
         yield fault
         if fault.field.startswith("metadata."):
             few = fault.field == "metadata.finalizers"
