@@ -333,7 +333,7 @@ def _number_of(index: int) -> Callable[[dict[str, str]], int]:
 
 def _compared(one: dict[str, str], other: dict[str, str]) -> int:
     key: Callable[[dict[str, str]], Any] = _version_key if "Semver" in one else _value
-    return (key(one) > key(other)) - (key(one) < key(other))
+    return int(key(one) > key(other)) - int(key(one) < key(other))
 
 
 # ------------------------------------------------------------------ addresses

@@ -12,7 +12,7 @@ from fnop.interpreters.cluster.schema import compile_schema
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
 
-__all__ = ["check_crd_shape", "crd_faults", "crd_update_faults"]
+__all__ = ["check_crd_shape", "crd_faults", "crd_update_faults", "unknown_crd_fields"]
 
 SCOPES = ("Cluster", "Namespaced")
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -137,6 +137,85 @@ def _misshapen(where: str, value: Any) -> Exception:
         f"CustomResourceDefinition: json: cannot unmarshal {type_name(value)} into "
         f"Go struct field {where}"
     )
+
+
+# ------------------------------------------------------------- unknown fields
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "": ("apiVersion", "kind", "metadata", "spec", "status"),
+    "spec": (*SPEC_SHAPE, "preserveUnknownFields"),
+    "spec.names": tuple(NAMES_SHAPE),
+    "spec.conversion": ("strategy", "webhook"),
+}
+VERSION_FIELDS = (
+    *VERSION_SHAPE,
+    "deprecated",
+    "deprecationWarning",
+    "additionalPrinterColumns",
+    "selectableFields",
+)
+COLUMN_FIELDS = ("name", "type", "format", "description", "priority", "jsonPath")
+SCALE_FIELDS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+SCHEMA_FIELDS = (
+    *SCHEMA_SHAPE,
+    *("id", "$schema", "$ref", "description", "title", "default", "uniqueItems"),
+    *("additionalProperties", "patternProperties", "dependencies", "additionalItems"),
+    *("definitions", "externalDocs", "example", "x-kubernetes-map-type"),
+    "x-kubernetes-validations",
+)
+RULE_FIELDS = (
+    *("rule", "message", "messageExpression", "reason", "fieldPath"),
+    "optionalOldSelf",
+)
+
+
+def unknown_crd_fields(obj: Object) -> Iterator[str]:
+    """The paths in a CRD that its type does not have (below metadata: not here)."""
+    for path, known in FIELDS.items():
+        part: Any = obj
+        for name in path.split(".") if path else ():
+            part = part.get(name) or {}
+        yield from _others(part, known, path)
+    for index, version in enumerate((obj.get("spec") or {}).get("versions") or ()):
+        where = f"spec.versions[{index}]"
+        yield from _others(version, VERSION_FIELDS, where)
+        schema = version.get("schema") or {}
+        yield from _others(schema, ("openAPIV3Schema",), f"{where}.schema")
+        if isinstance(schema.get("openAPIV3Schema"), dict):
+            yield from _unknown_in_schema(
+                schema["openAPIV3Schema"], f"{where}.schema.openAPIV3Schema"
+            )
+        for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            path = f"{where}.additionalPrinterColumns[{number}]"
+            yield from _others(column, COLUMN_FIELDS, path)
+        for number, field in enumerate(version.get("selectableFields") or ()):
+            path = f"{where}.selectableFields[{number}]"
+            yield from _others(field, ("jsonPath",), path)
+        parts = version.get("subresources") or {}
+        yield from _others(parts, ("status", "scale"), f"{where}.subresources")
+        scale = parts.get("scale") or {}
+        yield from _others(scale, SCALE_FIELDS, f"{where}.subresources.scale")
+
+
+def _others(value: Any, known: tuple[str, ...], path: str) -> Iterator[str]:
+    for name in value if isinstance(value, dict) else ():
+        if name not in known:
+            yield f"{path}.{name}" if path else name
+
+
+def _unknown_in_schema(schema: dict[str, Any], path: str) -> Iterator[str]:
+    yield from _others(schema, SCHEMA_FIELDS, path)
+    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
+        where = f"{path}.x-kubernetes-validations[{index}]"
+        yield from _others(rule, RULE_FIELDS, where)
+    for name, part in (schema.get("properties") or {}).items():
+        yield from _unknown_in_schema(part, f"{path}.properties.{name}")
+    for name in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(name), dict):
+            yield from _unknown_in_schema(schema[name], f"{path}.{name}")
+    for name in ("allOf", "anyOf", "oneOf"):
+        for index, part in enumerate(schema.get(name) or ()):
+            yield from _unknown_in_schema(part, f"{path}.{name}[{index}]")
 
 
 # ----------------------------------------------------------------- validating

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -35,6 +35,8 @@ class Call:
     route: Route
     query: dict[str, str]
     now: float
+    # What the client is warned of, noted on the way to the answer.
+    warnings: list[str] = field(default_factory=list, compare=False)
 
     @property
     def key(self) -> Key:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
+from fnop.interpreters.cluster.regex import BadPattern, compiled
 from fnop.interpreters.cluster.status import Fault, quoted
 
-__all__ = ["Place", "Rule", "place_text", "rules_of", "type_name"]
+__all__ = ["Place", "Rule", "place_text", "rules_of", "same", "type_name"]
 
 # Where a value stands: (where its parent stands, its name or index there).
 # Names are joined only when there is something to complain about.
 Place = tuple[Any, Any] | None
 Rule = Callable[[Any, Place], Fault | None]
+
+
+def same(new: Any, old: Any) -> bool:
+    """Equal as JSON: to Python alone, true is 1.
+
+    >>> same({"a": True}, {"a": 1})
+    False
+    """
+    if new is old:
+        return True
+    options = orjson.OPT_SORT_KEYS
+    return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
+        old, option=options
+    )
 
 
 def place_text(place: Place) -> str:
@@ -33,6 +49,8 @@ def place_text(place: Place) -> str:
     before = place_text(parent)
     if isinstance(part, int):
         return f"{before}[{part}]"
+    if isinstance(part, list):  # a key of a map
+        return f"{before}[{part[0]}]"
     return f"{before}.{part}" if before else str(part)
 
 
@@ -66,7 +84,7 @@ def _too_many(place: Place, count: int, limit: int) -> Fault:
     return Fault(
         place_text(place),
         "FieldValueTooMany",
-        f"Too many: {count}: must have at most {limit} items",
+        f"Too many: {count}: must have at most {limit} item{'s' * (limit != 1)}",
     )
 
 
@@ -74,37 +92,71 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _bound(schema: dict[str, Any], value: Any, name: str) -> Any:
+    """A bound in the type of the value: for integers, Go cuts off its fraction."""
+    limit = schema[name]
+    if isinstance(value, int) and schema.get("type") != "integer":
+        return int(limit)
+    return limit
+
+
 def _minimum(schema: dict[str, Any]) -> Rule:
-    limit, exclusive = schema["minimum"], bool(schema.get("exclusiveMinimum"))
+    exclusive = bool(schema.get("exclusiveMinimum"))
 
     def rule(value: Any, place: Place) -> Fault | None:
-        if not _is_number(value) or value > limit or (value == limit and not exclusive):
+        if not _is_number(value):
+            return None
+        limit = _bound(schema, value, "minimum")
+        if value > limit or (value == limit and not exclusive):
             return None
         word = "greater than" if exclusive else "greater than or equal to"
-        return _invalid(place, value, f"should be {word} {limit}")
+        return _invalid(place, value, f"should be {word} {_shown(limit)}")
 
     return rule
 
 
 def _maximum(schema: dict[str, Any]) -> Rule:
-    limit, exclusive = schema["maximum"], bool(schema.get("exclusiveMaximum"))
+    exclusive = bool(schema.get("exclusiveMaximum"))
 
     def rule(value: Any, place: Place) -> Fault | None:
-        if not _is_number(value) or value < limit or (value == limit and not exclusive):
+        if not _is_number(value):
+            return None
+        limit = _bound(schema, value, "maximum")
+        if value < limit or (value == limit and not exclusive):
             return None
         word = "less than" if exclusive else "less than or equal to"
-        return _invalid(place, value, f"should be {word} {limit}")
+        return _invalid(place, value, f"should be {word} {_shown(limit)}")
 
     return rule
 
 
+def _shown(number: float) -> str:
+    """A number as Go's `%v` prints it.
+
+    >>> _shown(5.0), _shown(1e21), _shown(0.1)
+    ('5', '1e+21', '0.1')
+    """
+    if isinstance(number, float) and number.is_integer() and abs(number) < 1e21:
+        return str(int(number))
+    return str(number)
+
+
 def _multiple_of(schema: dict[str, Any]) -> Rule:
-    factor = schema["multipleOf"]
+    whole = schema["multipleOf"]
 
     def rule(value: Any, place: Place) -> Fault | None:
-        if not _is_number(value) or (value / factor).is_integer():
+        if not _is_number(value):
             return None
-        return _invalid(place, value, f"should be a multiple of {factor}")
+        factor = int(whole) if isinstance(value, int) else whole
+        if not factor:
+            field = place_text(place)
+            why = f"factor MultipleOf declared for {field} must be positive: 0"
+            return Fault(field, "FieldValueInvalid", f"Invalid value: 0: {why}")
+        quotient = value / factor if factor >= 1 else value * (1 / factor)
+        # Go looks at fractions only so closely (swag.IsFloat64AJSONInteger).
+        if abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient)):
+            return None
+        return _invalid(place, value, f"should be a multiple of {_shown(factor)}")
 
     return rule
 
@@ -135,22 +187,15 @@ def _max_length(schema: dict[str, Any]) -> Rule:
     return rule
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    # In Go, `$` is the end of the text; in Python also before a last newline.
-    python = re.sub(r"(?<!\\)\$$", r"\\Z", pattern)
-    try:
-        return re.compile(python)
-    except re.error:
-        return None
-
-
 def _pattern(schema: dict[str, Any]) -> Rule:
     pattern = schema["pattern"]
-    expression = _compiled(pattern)
+    try:
+        expression = compiled(pattern)
+    except BadPattern:  # refused when the CRD is written
+        return lambda value, place: None
 
     def rule(value: Any, place: Place) -> Fault | None:
-        if not isinstance(value, str) or expression is None or expression.search(value):
+        if not isinstance(value, str) or expression.search(value):
             return None
         return _invalid(place, value, f"should match '{pattern}'")
 
@@ -222,38 +267,17 @@ def _max_properties(schema: dict[str, Any]) -> Rule:
     return rule
 
 
-def _list_type(schema: dict[str, Any]) -> Rule:
-    """Lists that are sets, or maps by some of their items' fields."""
-    keys = schema.get("x-kubernetes-list-map-keys")
-    if schema["x-kubernetes-list-type"] not in ("set", "map"):
-        return lambda value, place: None
+# ------------------------------------------------------------------- formats
 
-    def identity(item: Any) -> Any:
-        if keys and isinstance(item, dict):
-            return {key: item.get(key) for key in keys}
-        return item
-
-    def rule(value: Any, place: Place) -> Fault | None:
-        seen = set()
-        for index, item in enumerate(value if isinstance(value, list) else ()):
-            shown = orjson.dumps(identity(item), option=orjson.OPT_SORT_KEYS)
-            if shown in seen:
-                return Fault(
-                    place_text((place, index)),
-                    "FieldValueDuplicate",
-                    f"Duplicate value: {shown.decode()}",
-                )
-            seen.add(shown)
-        return None
-
-    return rule
+MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)"
+)
 
 
 def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None and "T" in text.upper()
-    except ValueError:
+    if not MOMENT.fullmatch(text):
         return False
+    return _is_day(text[:10])
 
 
 def _is_day(text: str) -> bool:
@@ -261,32 +285,113 @@ def _is_day(text: str) -> bool:
         datetime.strptime(text, "%Y-%m-%d")  # noqa: DTZ007 (a day has no zone)
     except ValueError:
         return False
-    return True
+    return len(text) == 10
 
 
-def _is_address(kind: type[IPv4Address] | type[IPv6Address]) -> Callable[[str], bool]:
+def _is_address(version: int) -> Callable[[str], bool]:
     def check(text: str) -> bool:
+        # Go's netutils still take leading zeros in IPv4.
+        plain = re.sub(r"(?<![\da-fA-F:])0+(?=\d)", "", text) if version == 4 else text
         try:
-            kind(text)
-        except AddressValueError:
+            return ip_address(plain).version == version
+        except ValueError:
             return False
-        return True
 
     return check
 
 
-UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
+def _is_network(text: str) -> bool:
+    head, slash, bits = text.partition("/")
+    if not slash or not bits.isdecimal():
+        return False
+    try:
+        return int(bits) <= ip_address(head).max_prefixlen
+    except ValueError:
+        return False
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return bool(text)
+
+
+def _is_uri(text: str) -> bool:
+    """Absolute, by scheme or by path (url.ParseRequestURI)."""
+    if not text or any(ord(char) < 0x21 or ord(char) == 0x7F for char in text):
+        return False
+    try:
+        return bool(urlsplit(text).scheme) or text.startswith("/")
+    except ValueError:
+        return False
+
+
+def _like(pattern: str, flags: int = 0) -> Callable[[str], bool]:
+    expression = re.compile(pattern, flags)
+    return lambda text: expression.fullmatch(text) is not None
+
+
+def _uuid(version: str, variant: str = "[0-9a-f]") -> Callable[[str], bool]:
+    return _like(
+        f"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{version}[0-9a-f]{{3}}-?{variant}[0-9a-f]{{3}}"
+        "-?[0-9a-f]{12}",
+        re.IGNORECASE,
+    )
+
+
+UNITS = (
+    r"ns|us|µs|ms|s|m|h|nanos?|nanoseconds?|micros?|microseconds?|millis?|"
+    r"milliseconds?|secs?|seconds?|mins?|minutes?|hours?|hrs?|d|days?|w|wks?|weeks?"
+)
+LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+HOST = r"([a-zA-Z0-9](([-a-zA-Z0-9]){0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}\.?"
 FORMATS: dict[str, Callable[[str], bool]] = {
     "date-time": _is_moment,
+    "datetime": _is_moment,
     "date": _is_day,
-    "ipv4": _is_address(IPv4Address),
-    "ipv6": _is_address(IPv6Address),
-    "uuid": lambda text: UUID.fullmatch(text) is not None,
+    "duration": _like(rf"[+-]?((\d+(\.\d*)?|\.\d+)\s*({UNITS})\s*)+|0"),
+    "byte": _is_base64,
+    "email": _like(r"([^<>@]*<\s*)?[^\s<>@,]+@[^\s<>@,]+>?"),
+    "hostname": _like(HOST),
+    "ipv4": _is_address(4),
+    "ipv6": _is_address(6),
+    "cidr": _is_network,
+    "mac": _like(
+        r"[0-9a-f]{2}([:-][0-9a-f]{2}){5}(([:-][0-9a-f]{2}){2})?|"
+        r"[0-9a-f]{4}(\.[0-9a-f]{4}){2,3}",
+        re.IGNORECASE,
+    ),
+    "uri": _is_uri,
+    "uuid": _uuid("[0-9a-f]"),
+    "uuid3": _uuid("3"),
+    "uuid4": _uuid("4", "[89ab]"),
+    "uuid5": _uuid("5", "[89ab]"),
+    "hexcolor": _like(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "rgbcolor": _like(
+        r"rgb\(\s*({n})\s*,\s*({n})\s*,\s*({n})\s*\)".replace(
+            "{n}", r"0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5]"
+        )
+    ),
+    "bsonobjectid": _like("[0-9a-fA-F]{24}"),
+    "ssn": _like(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "creditcard": _like(r"\d{13,19}"),
+    "isbn": _like(r"(\d[- ]?){9}[\dX]|(\d[- ]?){13}"),
+    "isbn10": _like(r"(\d[- ]?){9}[\dX]"),
+    "isbn13": _like(r"(\d[- ]?){13}"),
+    "k8s-short-name": _like(LABEL),
+    "k8s-long-name": _like(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*"),
 }
+SIZES = {"int32": 2**31, "int64": 2**63}
 
 
 def _format(schema: dict[str, Any]) -> Rule:
     name = schema["format"]
+    if schema.get("type") == "integer" and name in SIZES:
+        return _size(name)
+    if schema.get("type") == "number" and name == "float":
+        return _single
     # Unknown formats are ignored, as the API conventions demand.
     check = FORMATS.get(name)
 
@@ -302,20 +407,43 @@ def _format(schema: dict[str, Any]) -> Rule:
     return rule
 
 
+def _size(name: str) -> Rule:
+    limit = SIZES[name]
+
+    def rule(value: Any, place: Place) -> Fault | None:
+        if not isinstance(value, int) or -limit <= value < limit:
+            return None
+        return _unfit(f"integer with format {name}", place)
+
+    return rule
+
+
+def _single(value: Any, place: Place) -> Fault | None:
+    """Numbers of 32 bits."""
+    if not _is_number(value) or abs(value) <= 3.4028234663852886e38:
+        return None
+    return _unfit("number with format float", place)
+
+
+def _unfit(wanted: str, place: Place) -> Fault:
+    why = f"Checked value must be of type {wanted} in {place_text(place)}"
+    return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
+
+
+# In the order in which the real validator looks at a value.
 KEYWORDS: dict[str, Callable[[dict[str, Any]], Rule]] = {
-    "minimum": _minimum,
-    "maximum": _maximum,
-    "multipleOf": _multiple_of,
-    "minLength": _min_length,
     "maxLength": _max_length,
+    "minLength": _min_length,
     "pattern": _pattern,
-    "enum": _enum,
+    "format": _format,
+    "multipleOf": _multiple_of,
+    "maximum": _maximum,
+    "minimum": _minimum,
     "minItems": _min_items,
     "maxItems": _max_items,
+    "enum": _enum,
     "minProperties": _min_properties,
     "maxProperties": _max_properties,
-    "x-kubernetes-list-type": _list_type,
-    "format": _format,
 }
 
 

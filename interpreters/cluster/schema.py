@@ -11,11 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
+from fnop.interpreters.cluster.cel import Laws, compile_laws
 from fnop.interpreters.cluster.metadata import clean_metadata
-from fnop.interpreters.cluster.rules import Place, Rule, place_text, rules_of, type_name
+from fnop.interpreters.cluster.rules import (
+    Place,
+    Rule,
+    place_text,
+    rules_of,
+    same,
+    type_name,
+)
 from fnop.interpreters.cluster.status import Fault
 
-__all__ = ["Schema", "compile_root", "compile_schema"]
+__all__ = ["Schema", "compile_root", "compile_schema", "object_faults", "status_faults"]
 
 NOTHING = object()
 TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
@@ -49,6 +59,27 @@ class Schema:
     any_of: tuple[Schema, ...]
     one_of: tuple[Schema, ...]
     none_of: Schema | None
+    # Of integers: int32 or int64.
+    format: str = ""
+    # Objects and lists that are one value: nothing inside is compared with the old.
+    atomic: bool = False
+    # The fields that tell a list's items apart; whether they must be told apart.
+    keys: tuple[str, ...] = ()
+    unique: bool = False
+    # Whether such lists are here or below.
+    has_sets: bool = False
+    # The rules in CEL, kept at the root only.
+    laws: Laws | None = None
+
+    def reach(self, value: Any) -> int:
+        """How many nodes the schema has for the parts of a value."""
+        if type(value) is not dict:
+            return 1
+        return 1 + sum(
+            child.reach(value[name])
+            for name, child in self.properties.items()
+            if name in value
+        )
 
     # ------------------------------------------------------------ filling
 
@@ -96,60 +127,206 @@ class Schema:
 
     # ------------------------------------------------------------ checking
 
-    def faults(self, value: Any, place: Place) -> Iterator[Fault]:
-        """What the schema refuses in a value."""
+    def faults(self, value: Any, place: Place, old: Any = NOTHING) -> Iterator[Fault]:
+        """What the schema refuses in a value.
+
+        With an `old` value, what an update left as it was is not refused.
+        """
+        if old is not NOTHING and same(value, old):
+            return
         if value is None and self.nullable:
+            # A null is of every type, but an enumeration must name it.
+            yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
         if self.classes and type(value) not in self.classes:
-            yield from _wrong_type(value, self.types, place)
+            yield from _wrong_type(value, self.types, self.format, place)
             return
         if self.opaque:
             return
-        if type(value) is dict:
-            yield from self._object_faults(value, place)
-        elif type(value) is list and self.items is not None:
-            for index, item in enumerate(value):
-                yield from self.items.faults(item, (place, index))
+        if self.all_of or self.any_of or self.one_of or self.none_of:
+            yield from self._combined_faults(value, place)
+        if type(value) is list and self.items is not None:
+            yield from self._item_faults(value, place, old)
         for rule in self.rules:
             fault = rule(value, place)
             if fault is not None:
                 yield fault
-        if self.all_of or self.any_of or self.one_of or self.none_of:
-            yield from self._combined_faults(value, place)
+                if type(value) is dict:
+                    return  # of a wrong size: nothing inside is looked at
+        if type(value) is dict:
+            yield from self._object_faults(value, place, old)
 
-    def _object_faults(self, value: dict[str, Any], place: Place) -> Iterator[Fault]:
+    def _object_faults(
+        self, value: dict[str, Any], place: Place, old: Any
+    ) -> Iterator[Fault]:
+        before = old if type(old) is dict and not self.atomic else NO_FIELDS
+        for name, item in value.items():
+            child = self.properties.get(name, self.additional)
+            if child is not None:
+                yield from child.faults(item, (place, name), before.get(name, NOTHING))
         for name in self.required:
             if name not in value:
                 field = place_text((place, name))
                 yield Fault(field, "FieldValueRequired", "Required value")
-        for name, item in value.items():
-            child = self.properties.get(name, self.additional)
-            if child is not None:
-                yield from child.faults(item, (place, name))
+
+    def _item_faults(self, value: list[Any], place: Place, old: Any) -> Iterator[Fault]:
+        assert self.items is not None  # asked by the caller
+        before = self._by_keys(old)
+        for index, item in enumerate(value):
+            earlier = before.get(self._identity(item), NOTHING) if before else NOTHING
+            yield from self.items.faults(item, (place, index), earlier)
+
+    def _identity(self, item: Any) -> bytes:
+        """What an item of a list is known by: some of its fields, or all of it."""
+        if self.keys and type(item) is dict:
+            item = {key: item[key] for key in self.keys if key in item}
+        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+
+    def _by_keys(self, old: Any) -> dict[bytes, Any]:
+        """The items of an old list that can be told apart: only maps can."""
+        if not self.keys or type(old) is not list:
+            return {}
+        return {self._identity(item): item for item in old}
 
     def _combined_faults(self, value: Any, place: Place) -> Iterator[Fault]:
-        for part in self.all_of:
-            yield from part.faults(value, place)
         field = place_text(place)
-        if self.any_of and not any(map(_passes(value, place), self.any_of)):
-            yield _aside(f'"{field}" must validate at least one schema (anyOf)')
+        if self.any_of:
+            found = [_verdict(part, value, place) for part in self.any_of]
+            if all(faults for faults, _ in found):
+                yield _aside(f'"{field}" must validate at least one schema (anyOf)')
+                yield from _nearest(found)
         if self.one_of:
-            count = sum(map(_passes(value, place), self.one_of))
+            found = [_verdict(part, value, place) for part in self.one_of]
+            count = sum(not faults for faults, _ in found)
             if count != 1:
-                found = f"{count} valid alternatives" if count else "none valid"
+                words = f"{count} valid alternatives" if count else "none valid"
                 yield _aside(
                     f'"{field}" must validate one and only one schema (oneOf). '
-                    f"Found {found}"
+                    f"Found {words}"
                 )
-        if self.none_of is not None and _passes(value, place)(self.none_of):
-            yield _aside(f'"{field}" must not validate the schema (not)')
+                yield from () if count else _nearest(found)
+        faults = [f for part in self.all_of for f in part.faults(value, place)]
+        if faults:
+            yield from faults
+            yield _aside(f'"{field}" must validate all the schemas (allOf)')
+        if self.none_of is not None:
+            faults, _ = _verdict(self.none_of, value, place)
+            if not faults:
+                yield _aside(f'"{field}" must not validate the schema (not)')
+
+    # ------------------------------------------------------------ duplicates
+
+    def duplicates(self, value: Any, place: Place) -> Iterator[Fault]:
+        """What stands twice in lists that are sets or maps."""
+        if not self.has_sets:
+            return
+        if type(value) is dict:
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None:
+                    # Keys of maps are shown in brackets here.
+                    part = name if name in self.properties else [name]
+                    yield from child.duplicates(item, (place, part))
+        elif type(value) is list and self.items is not None:
+            if self.unique:
+                yield from self._repeated(value, place)
+            for index, item in enumerate(value):
+                yield from self.items.duplicates(item, (place, index))
+
+    def _repeated(self, value: list[Any], place: Place) -> Iterator[Fault]:
+        seen: dict[bytes, int] = {}
+        for index, item in enumerate(value):
+            shown = self._identity(item)
+            seen[shown] = count = seen.get(shown, 0) + 1
+            if count == 2:
+                yield Fault(
+                    place_text((place, index)),
+                    "FieldValueDuplicate",
+                    f"Duplicate value: {shown.decode()}",
+                )
 
 
-def _passes(value: Any, place: Place) -> Any:
-    def passes(schema: Schema) -> bool:
-        return next(schema.faults(value, place), None) is None
+NO_FIELDS: dict[str, Any] = {}
 
-    return passes
+
+def object_faults(
+    root: Schema, new: Any, old: Any = None, warnings: list[str] | None = None
+) -> Iterator[Fault]:
+    """What the schema of a custom kind refuses in a whole object.
+
+    An update may leave wrong what it does not touch (ratcheting): `old` is the
+    object before it, None where there was none.  What rules in CEL say of such
+    things goes to `warnings`.
+    """
+    faults = list(root.faults(new, None))
+    if old is not None and (faults or root.laws is not None or root.has_sets):
+        old = root.filled(old)
+        if faults:
+            faults = list(root.faults(new, None, old))
+    repeated = list(root.duplicates(new, None))
+    if repeated and (old is None or not any(root.duplicates(old, None))):
+        faults += repeated
+    yield from faults
+    if root.laws is not None:
+        yield from _broken(root.laws, new, old, faults, warnings)
+
+
+def status_faults(
+    root: Schema, new: Any, old: Any, warnings: list[str]
+) -> Iterator[Fault]:
+    """The same through `/status`: only status is checked, and named as the whole."""
+    faults = []
+    schema = root.properties.get("status")
+    if schema is not None and "status" in new:
+        before = root.filled(old).get("status", NOTHING)
+        for fault in schema.faults(new["status"], None, before):
+            field = f"status.{fault.field}" if fault.field else "status"
+            if fault.field == "<nil>":
+                field = fault.field
+            faults.append(Fault(field, fault.reason, fault.message))
+    yield from faults
+    if root.laws is not None:
+        yield from _broken(root.laws, new, root.filled(old), faults, warnings)
+
+
+def _broken(
+    laws: Laws, new: Any, old: Any, faults: list[Fault], warnings: list[str] | None
+) -> Iterator[Fault]:
+    """What rules in CEL say, unless they cannot be relied upon to make sense."""
+    if any(fault.reason in BLOCKING for fault in faults):
+        yield UNCHECKED
+        return
+    tolerated: list[Fault] = []
+    yield from laws.faults(new, old, None, tolerated, False)
+    if warnings is not None:
+        warnings += [f"{fault.field}: {fault.message}" for fault in tolerated]
+
+
+BLOCKING = frozenset(
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
+)
+UNCHECKED = Fault(
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object "
+    "was invalid; correct the existing errors to complete validation",
+)
+
+
+def _verdict(schema: Schema, value: Any, place: Place) -> tuple[list[Fault], int]:
+    """The faults of an alternative, and how much of the value it looked at."""
+    return list(schema.faults(value, place)), schema.reach(value)
+
+
+def _nearest(found: list[tuple[list[Fault], int]]) -> list[Fault]:
+    """The faults of the alternative that came nearest: what it looked at decides."""
+    return max(found, key=lambda one: one[1])[0]
 
 
 def _aside(why: str) -> Fault:
@@ -161,15 +338,20 @@ def _differs(new: list[Any], old: list[Any]) -> bool:
     return any(a is not b for a, b in zip(new, old, strict=True))
 
 
-def plain(value: Any) -> Any:
-    """A value as it comes back from Go: 1.0 is 1.
+LARGEST = 2**63 - 1
 
-    >>> plain({"a": [1.0, 1.5]})
-    {'a': [1, 1.5]}
+
+def plain(value: Any) -> Any:
+    """A value as it comes back from Go: 1.0 is 1, and integers have 64 bits.
+
+    >>> plain({"a": [1.0, 1.5, 2**63]})
+    {'a': [1, 1.5, 9.223372036854776e+18]}
     """
     kind = type(value)
     if kind is float:
-        return int(value) if value.is_integer() and abs(value) < 1e21 else value
+        return int(value) if value.is_integer() and abs(value) < LARGEST else value
+    if kind is int:
+        return value if -LARGEST <= value + 1 <= LARGEST + 1 else float(value)
     if kind is dict:
         for item in value.values():
             if type(item) in COMPOUND and plain(item) is not item:
@@ -181,7 +363,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-COMPOUND = frozenset((dict, list, float))
+COMPOUND = frozenset((dict, list, float, int))
 
 
 JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -194,16 +376,23 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _wrong_type(value: Any, types: tuple[str, ...], place: Place) -> Iterator[Fault]:
+def _wrong_type(
+    value: Any, types: tuple[str, ...], form: str, place: Place
+) -> Iterator[Fault]:
     got, field, wanted = type_name(value), place_text(place), ",".join(types)
+    if form and got in SIZED:
+        # Numbers and flags are told by their Go types where a size is demanded.
+        got, wanted = SIZED[got], form
     message = (
         f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
     )
     yield Fault(field, "FieldValueTypeInvalid", message)
-    if wanted == "integer" and got == "number":
-        yield _aside(
-            f"Checked value must be of type integer (default format) in {field}"
-        )
+    if got in ("number", "float64") and "integer" in types and len(types) == 1:
+        size = f"with format {form}" if form else "(default format)"
+        yield _aside(f"Checked value must be of type integer {size} in {field}")
+
+
+SIZED = {"number": "float64", "boolean": ""}
 
 
 # ------------------------------------------------------------------ compiling
@@ -230,7 +419,8 @@ def compile_root(source: Any) -> Schema | None:
         # The type and the metadata of an object are checked elsewhere.
         if name not in TYPE_META
     }
-    return _compiled({**source, "properties": properties}, root=True)
+    compiled = _compiled({**source, "properties": properties}, root=True)
+    return replace(compiled, laws=compile_laws(source, root=True))
 
 
 def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
@@ -262,11 +452,23 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
         required=("apiVersion", "kind", *required) if embedded else required,
         rules=rules_of(source),
         all_of=_parts(source, "allOf"),
-        any_of=() if int_or_string else _parts(source, "anyOf"),
+        any_of=_parts({} if int_or_string else source, "anyOf"),
         one_of=_parts(source, "oneOf"),
         none_of=_compiled(source["not"]) if source.get("not") else None,
     )
-    bare = replace(bare, opaque=_is_opaque(bare))
+    form = source.get("format")
+    kind = source.get("x-kubernetes-list-type")
+    inner = (*properties.values(), bare.additional, bare.items)
+    unique = kind in ("set", "map")
+    bare = replace(
+        bare,
+        opaque=_is_opaque(bare),
+        format=form if types == ("integer",) and form in ("int32", "int64") else "",
+        atomic=source.get("x-kubernetes-map-type") == "atomic",
+        keys=tuple(source.get("x-kubernetes-list-map-keys") or ()),
+        unique=unique,
+        has_sets=unique or any(part.has_sets for part in inner if part is not None),
+    )
     if "default" not in source:
         return bare
     # Defaults are themselves filled, once and for all.

@@ -15,10 +15,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-import orjson
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from fnop.interpreters.cluster.kinds import Registry
+from fnop.interpreters.cluster.rules import same
 
 __all__ = [
     "Cluster",
@@ -252,17 +252,3 @@ def timestamp(now: float) -> str:
     '1970-01-01T00:00:00Z'
     """
     return _rfc3339(int(now))
-
-
-def same(new: Any, old: Any) -> bool:
-    """Equal as JSON: to Python alone, true is 1.
-
-    >>> same({"a": True}, {"a": 1})
-    False
-    """
-    if new is old:
-        return True
-    options = orjson.OPT_SORT_KEYS
-    return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
-        old, option=options
-    )

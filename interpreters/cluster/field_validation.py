@@ -1,0 +1,120 @@
+"""`fieldValidation`: what becomes of fields that a kind does not have.
+
+`Strict` refuses them, `Warn` (what holds when nothing is asked for) tells of them,
+`Ignore` drops them in silence.  Fields that stand twice in a body are not found: it
+arrives parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from fnop.interpreters.cluster.crd_rules import unknown_crd_fields
+from fnop.interpreters.cluster.crds import CRDS
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.metadata import METADATA
+from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.schema import Schema
+from fnop.interpreters.cluster.status import Fault, bad_request, failure
+
+__all__ = ["check_fields", "check_patched_fields", "unknown_fields"]
+
+OWNER_REFERENCE = frozenset(
+    ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+)
+OBJECT_META = frozenset((*METADATA, "selfLink", "managedFields"))
+
+
+def unknown_fields(kind: Kind, body: dict[str, Any]) -> list[str]:
+    """The fields of a body that its kind does not have, as the server lists them.
+
+    A custom kind without a schema has every field.
+    """
+    if kind.resource == CRDS:
+        found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
+        return found
+    if kind.schema is None:
+        return []
+    inside: list[str] = []  # embedded objects are looked at later
+    found = [*_of_metadata(body), *_unknown(kind.schema, body, "", inside)]
+    return sorted(found) + sorted(inside)
+
+
+def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    for name in metadata:
+        if name not in OBJECT_META:
+            yield f"{path}.{name}"
+    references = metadata.get("ownerReferences")
+    for index, reference in enumerate(references or ()):
+        if isinstance(reference, dict):
+            for name in reference:
+                if name not in OWNER_REFERENCE:
+                    yield f"{path}.ownerReferences[{index}].{name}"
+
+
+def _unknown(schema: Schema, value: Any, path: str, inside: list[str]) -> Iterator[str]:
+    if schema.opaque:
+        return
+    if isinstance(value, dict):
+        if schema.embedded:
+            inside += _of_metadata(value, f"{path}.metadata")
+        for name, item in value.items():
+            if (schema.root or schema.embedded) and name in TYPE_META:
+                continue
+            where = f"{path}.{name}" if path else name
+            child = schema.properties.get(name, schema.additional)
+            if child is not None:
+                yield from _unknown(child, item, where, inside)
+            elif not schema.preserving:
+                yield where
+    elif isinstance(value, list) and schema.items is not None:
+        for index, item in enumerate(value):
+            yield from _unknown(schema.items, item, f"{path}[{index}]", inside)
+
+
+TYPE_META = ("apiVersion", "kind", "metadata")
+
+
+def check_fields(call: Call, body: dict[str, Any]) -> None:
+    """Refuse (400) a body's unknown fields, or warn of them, as the request asks."""
+    texts = _complaints(call, body)
+    if texts and call.query.get("fieldValidation") == "Strict":
+        kind = call.kind
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a '
+            f"{kind.kind}: strict decoding error: {', '.join(texts)}"
+        )
+    call.warnings.extend(texts)
+
+
+def check_patched_fields(call: Call, patched: dict[str, Any]) -> None:
+    """The same of what a patch makes of an object; it is refused with 422."""
+    texts = _complaints(call, patched)
+    if texts and call.query.get("fieldValidation") == "Strict":
+        shown = go_json(go_json(patched))
+        fault = Fault(
+            "patch",
+            "FieldValueInvalid",
+            f"Invalid value: {shown}: strict decoding error: {', '.join(texts)}",
+        )
+        cause = {"reason": fault.reason, "message": fault.message, "field": "patch"}
+        message = f' "" is invalid: patch: {fault.message}'
+        raise failure(422, "Invalid", message, {"causes": [cause]})
+    call.warnings.extend(texts)
+
+
+def _complaints(call: Call, body: dict[str, Any]) -> list[str]:
+    if call.query.get("fieldValidation") == "Ignore":
+        return []
+    return [f'unknown field "{name}"' for name in unknown_fields(call.kind, body)]
+
+
+def go_json(value: Any) -> str:
+    """JSON as Go writes it into messages: keys in order."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
