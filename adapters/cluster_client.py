@@ -9,7 +9,7 @@ from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import message_of
 
-__all__ = ["ObjectProblem", "create_all", "kind_named", "path_of"]
+__all__ = ["ObjectProblem", "create_all", "kind_called", "kind_named", "path_of"]
 
 _ORDER = {"CustomResourceDefinition": 0, "Namespace": 1}
 
@@ -44,6 +44,21 @@ def kind_named(registry: Registry, api_version: str, name: str) -> Kind:
         f"the cluster has no kind {name} of {api_version}; add its "
         "CustomResourceDefinition to the manifests"
     )
+
+
+def kind_called(registry: Registry, name: str) -> Kind:
+    """The kind that kubectl means by a name.  Raises `ObjectProblem`.
+
+    >>> from fnop.interpreters.cluster.kinds import builtin_registry
+    >>> kind_called(builtin_registry(), "deploy").kind
+    'Deployment'
+    """
+    resource, _, group = name.lower().partition(".")
+    for kind in registry.by_path.values():
+        names = (kind.plural, kind.singular, kind.kind.lower(), *kind.short_names)
+        if resource in names and kind.served and group in ("", kind.group):
+            return kind
+    raise ObjectProblem(f"the cluster has no kind {name}")
 
 
 def create_all(

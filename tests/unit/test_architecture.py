@@ -38,6 +38,7 @@ ALLOWED = {
         "kubernetes_asyncio",
         "orjson",
         "pyrsistent",
+        "pytest",
         "returns",
         "uvloop",
         "yaml",
