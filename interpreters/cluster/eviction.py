@@ -28,6 +28,7 @@ from fnop.interpreters.cluster.store import (
     shelf,
     timestamp,
 )
+from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = ["answer_eviction"]
@@ -67,32 +68,28 @@ def answer_eviction(cluster: Cluster, call: Call) -> Answer:
 
 
 def _eviction(call: Call) -> dict[str, Any]:
-    body = call.request.body
-    if not isinstance(body, dict):
-        raise bad_request(
-            "the object provided is unrecognized (must be of type Eviction)"
-        )
+    body = checked("Eviction", "v1", call.request.body)
     kind, version = body.get("kind", "Eviction"), body.get("apiVersion", "policy/v1")
     if kind != "Eviction":
-        number = str(version).rpartition("/")[2]
+        number = version.rpartition("/")[2]
         raise bad_request(
             f'{kind} in version "{number}" cannot be handled as a Eviction: converting '
             f"({number}.{kind}) to (policy.Eviction): unknown conversion"
         )
-    if (body.get("metadata") or {}).get("name") != call.route.name:
+    if body.get("metadata", {}).get("name") != call.route.name:
         raise bad_request("name in URL does not match name in Eviction object")
     return body
 
 
 def _options(eviction: dict[str, Any]) -> Options:
-    given = eviction.get("deleteOptions") or {}
-    conditions = given.get("preconditions") or {}
+    given = eviction.get("deleteOptions", {})
+    conditions = given.get("preconditions", {})
     return Options(
         policy=given.get("propagationPolicy"),
         uid=conditions.get("uid"),
         version=conditions.get("resourceVersion"),
         grace=given.get("gracePeriodSeconds"),
-        dry_run="All" in (given.get("dryRun") or ()),
+        dry_run="All" in given.get("dryRun", ()),
     )
 
 

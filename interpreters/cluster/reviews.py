@@ -21,6 +21,7 @@ from fnop.interpreters.cluster.status import (
     unknown_resource,
 )
 from fnop.interpreters.cluster.store import Cluster, Object
+from fnop.interpreters.cluster.structs import STRUCTS, checked
 from fnop.interpreters.cluster.tokens import ISSUER, checked_token
 from fnop.interpreters.protocol import ApiResponse, User
 
@@ -38,8 +39,12 @@ def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
     if call.request.method != "POST":
         raise method_not_allowed()
     review = _placed(call, decoded(call.kind, call.request.body))
+    fields = checked(call.kind.kind, call.kind.version, review)
+    review = {**review, "spec": fields.get("spec", {})}
+    if "spec" not in STRUCTS[call.kind.kind]:
+        del review["spec"]
     status = ANSWERS[call.kind.kind](cluster, call, review)
-    return ApiResponse(201, {**review, "spec": _spec(review), "status": status})
+    return ApiResponse(201, {**review, "status": status})
 
 
 def _placed(call: Call, review: Object) -> Object:
@@ -59,8 +64,8 @@ def _placed(call: Call, review: Object) -> Object:
 
 
 def _spec(review: Object) -> dict[str, Any]:
-    spec = review.get("spec")
-    return spec if isinstance(spec, dict) else {}
+    spec: dict[str, Any] = review["spec"]
+    return spec
 
 
 def _asking(call: Call) -> User:

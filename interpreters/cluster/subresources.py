@@ -31,6 +31,7 @@ from fnop.interpreters.cluster.store import (
     same,
     timestamp,
 )
+from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.cluster.tokens import answer_token
 from fnop.interpreters.protocol import ApiResponse
 
@@ -39,6 +40,11 @@ __all__ = ["SUBRESOURCES", "Subresource"]
 PODS: Resource = ("", "pods")
 # Where a pod says what its containers have printed, for there are none.
 LOG = "simulated.fnop.dev/log"
+
+
+def is_text(value: Any) -> bool:
+    """Whether a JSON value is a string."""
+    return isinstance(value, str)
 
 
 class Subresource(NamedTuple):
@@ -76,8 +82,8 @@ def _check_version(call: Call, new: Any, old: Object) -> None:
 def _bind(cluster: Cluster, call: Call) -> Answer:
     """POST of a Binding: what a scheduler does."""
     _check_method(call, "POST")
-    binding = call.request.body if isinstance(call.request.body, dict) else {}
-    metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+    binding = checked("Binding", "v1", call.request.body)
+    metadata, target = binding.get("metadata", {}), binding.get("target", {})
     name = call.route.name or ""
     if metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -94,7 +100,7 @@ def _bind(cluster: Cluster, call: Call) -> Answer:
     done = ApiResponse(201, _success(201))
     if call.dry_run:
         return cluster, done, ()
-    bound = _assigned(pod, metadata.get("annotations") or {}, target["name"], call.now)
+    bound = _assigned(pod, metadata.get("annotations", {}), target["name"], call.now)
     cluster, events = stored(cluster, call.kind, call.key, bound, pod, call.now)
     return cluster, done, events
 
@@ -107,7 +113,7 @@ def _success(code: int) -> dict[str, Any]:
 def _check_target(target: dict[str, Any]) -> None:
     faults = []
     if target.get("kind") not in (None, "", "Node"):
-        kind = quoted(str(target["kind"]))
+        kind = quoted(target["kind"])
         supported = 'supported values: "Node", "<empty>"'
         faults.append(f"target.kind: Unsupported value: {kind}: {supported}")
     if not target.get("name"):
@@ -155,6 +161,12 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
     old = _present(cluster, call)
     _check_version(call, new, old)
     finalizers = (new.get("spec") or {}).get("finalizers") or []
+    if not isinstance(finalizers, list) or not all(map(is_text, finalizers)):
+        raise bad_request(
+            'Namespace in version "v1" cannot be handled as a Namespace: json: cannot '
+            "unmarshal into Go struct field NamespaceSpec.spec.finalizers of type "
+            "[]v1.FinalizerName"
+        )
     faults = [
         Fault(
             f"spec.finalizers[{index}]",
@@ -208,6 +220,12 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     _check_version(call, new, old)
     field = "ephemeralContainers"
     wanted = (new.get("spec") or {}).get(field) or []
+    if not isinstance(wanted, list) or not all(isinstance(w, dict) for w in wanted):
+        raise bad_request(
+            'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal '
+            "into Go struct field PodSpec.spec.ephemeralContainers of type "
+            "[]v1.EphemeralContainer"
+        )
     have = (old.get("spec") or {}).get(field) or []
     names = {each.get("name") for each in wanted}
     lost = [each["name"] for each in have if each["name"] not in names]

@@ -25,6 +25,7 @@ from fnop.interpreters.cluster.status import (
     quoted,
 )
 from fnop.interpreters.cluster.store import Cluster, Object, lookup, timestamp
+from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.protocol import ApiResponse, User
 
 __all__ = ["ISSUER", "answer_token", "checked_token", "user_of_token"]
@@ -86,14 +87,13 @@ def answer_token(cluster: Cluster, call: Call) -> ApiResponse:
 
 def _spec(body: Any) -> dict[str, Any]:
     """The wish as the server understands it, with its defaults."""
-    if not isinstance(body, dict) or body.get("kind", "TokenRequest") != "TokenRequest":
+    given = checked("TokenRequest", "v1", body)
+    if given.get("kind", "TokenRequest") != "TokenRequest":
         raise bad_request(
             "the object provided is unrecognized (must be of type TokenRequest)"
         )
-    given = body.get("spec")
-    spec = given if isinstance(given, dict) else {}
-    seconds = spec.get("expirationSeconds")
-    seconds = seconds if isinstance(seconds, int) else DEFAULT_SECONDS
+    spec = given.get("spec", {})
+    seconds = spec.get("expirationSeconds", DEFAULT_SECONDS)
     why = ""
     if seconds < LEAST_SECONDS:
         why = "may not specify a duration less than 10 minutes"
@@ -111,12 +111,14 @@ def _named(obj: Object) -> dict[str, str]:
     return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 
-def _bound(cluster: Cluster, account: Object, reference: Any) -> dict[str, Any]:
+def _bound(
+    cluster: Cluster, account: Object, reference: dict[str, str]
+) -> dict[str, Any]:
     """The claim about the object that the token shall end with."""
-    kind, name = reference.get("kind"), str(reference.get("name", ""))
+    kind, name = reference.get("kind", ""), reference.get("name", "")
     version = reference.get("apiVersion", "")
     if kind not in BOUND or version != "v1":
-        group, _, number = str(version).rpartition("/")
+        group, _, number = version.rpartition("/")
         called = f"{group}/{number}, Kind={kind}"
         raise bad_request(f"cannot bind token to object of type {called}")
     namespace = "" if kind == "Node" else account["metadata"]["namespace"]
