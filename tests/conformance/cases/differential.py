@@ -1,0 +1,340 @@
+"""What the differential test has found: each once a bug of the simulated cluster.
+
+The kinds are those of the random sequences.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.interpreters.protocol import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from tests.conformance.sequences import DEFINITIONS_OF_KINDS, GROUP, NOWHERE
+from tests.conformance.suite import ABSENT, Case, Step
+
+__all__ = ["CASES", "CRDS"]
+
+CRDS = DEFINITIONS_OF_KINDS
+Json = dict[str, Any]
+
+PLAINS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/plains"
+THINGS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/things"
+MAPS = "/api/v1/namespaces/{ns}/configmaps"
+BOTH = ("1.20", "1.36")
+# Words of decoders show types of Go and bytes of the body.
+WORDLESS = ("status", "reason", "code")
+
+
+def plain(name: str = "a", **metadata: Any) -> Json:
+    head = {"apiVersion": f"{GROUP}/v1", "kind": "Plain"}
+    return {**head, "metadata": {"name": name, **metadata}}
+
+
+def thing(name: str = "a", **spec: Any) -> Json:
+    head = {"apiVersion": f"{GROUP}/v1", "kind": "Thing"}
+    return {**head, "metadata": {"name": name}, "spec": {"size": 1, **spec}}
+
+
+def config_map(name: str = "a", **metadata: Any) -> Json:
+    head = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return {**head, "metadata": {"name": name, **metadata}}
+
+
+def get(path: str, **more: Any) -> Step:
+    return Step("GET", path, **more)
+
+
+def post(path: str, body: Any, code: int = 201, **more: Any) -> Step:
+    return Step("POST", path, body, code=code, **more)
+
+
+def merge(path: str, body: Any, code: int = 200, **more: Any) -> Step:
+    return Step("PATCH", path, body, type=MERGE_PATCH, code=code, **more)
+
+
+def operate(path: str, body: Any, code: int = 200, **more: Any) -> Step:
+    return Step("PATCH", path, body, type=JSON_PATCH, code=code, **more)
+
+
+def delete(path: str, body: Any = None, code: int = 200, **more: Any) -> Step:
+    return Step("DELETE", path, body, code=code, **more)
+
+
+DRY = {"dryRun": "All"}
+GONE = {"reason": "NotFound"}
+INVALID = {"reason": "Invalid"}
+
+DELETION = (
+    Case(
+        "differential: a deletion's body hides the options of its query",
+        (
+            post(PLAINS, plain(finalizers=["a.dev/one"])),
+            delete(
+                f"{PLAINS}/a",
+                {"propagationPolicy": "Foreground"},
+                query=DRY,
+                has={"metadata.finalizers.1": "foregroundDeletion"},
+            ),
+            get(f"{PLAINS}/a", has={"metadata.generation": 2}),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a dry run of a deletion shows what would be left",
+        (
+            post(PLAINS, plain()),
+            delete(f"{PLAINS}/a", query=DRY, has={"status": "Success"}),
+            delete(
+                f"{PLAINS}/a",
+                query={**DRY, "propagationPolicy": "Orphan"},
+                has={
+                    "metadata.finalizers": ["orphan"],
+                    "metadata.deletionGracePeriodSeconds": 0,
+                },
+            ),
+            delete(f"{PLAINS}/a", {"dryRun": ["All"]}, has={"status": "Success"}),
+            delete(PLAINS, query=DRY, has={"items.0.metadata.name": "a"}),
+            get(f"{PLAINS}/a", has={"metadata.deletionTimestamp": ABSENT}),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: deletion options that are refused",
+        (
+            post(PLAINS, plain()),
+            delete(
+                f"{PLAINS}/a",
+                {"dryRun": ["Some"]},
+                422,
+                has={**INVALID, "details.causes.0.field": "dryRun"},
+                compare=WORDLESS,  # 1.20 showed the list in Go's syntax
+            ),
+            delete(
+                f"{PLAINS}/a",
+                {"propagationPolicy": "Orphan", "orphanDependents": True},
+                422,
+                has=INVALID,
+            ),
+            delete(
+                f"{PLAINS}/a",
+                query={"gracePeriodSeconds": "x"},
+                code=400,
+                has={"message": 'strconv.ParseInt: parsing "x": invalid syntax'},
+            ),
+            delete(f"{PLAINS}/a", query={"orphanDependents": "true"}),
+        ),
+        BOTH,
+    ),
+)
+CREATION = (
+    Case(
+        "differential: a resourceVersion at birth",
+        (
+            post(PLAINS, plain("a", resourceVersion="1"), 500),
+            post(PLAINS, plain("a", resourceVersion="x")),
+            post(PLAINS, plain("b", resourceVersion="0")),
+            post(
+                PLAINS,
+                plain("c", resourceVersion="1", annotations={"a b": ""}),
+                422,
+                has=INVALID,
+            ),
+            post(PLAINS, plain("c", resourceVersion="1"), query=DRY),
+            post(PLAINS, plain("a", resourceVersion="1"), 409, query=DRY),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: null in metadata is the zero value",
+        (
+            post(
+                PLAINS,
+                plain("a", labels={"app": None}, annotations={"b": None}),
+                has={"metadata.labels": {"app": ""}, "metadata.annotations": {"b": ""}},
+            ),
+            operate(
+                f"{PLAINS}/a",
+                [{"op": "add", "path": "/metadata/labels", "value": {"c": None}}],
+                has={"metadata.labels": {"c": ""}},
+            ),
+            post(PLAINS, plain("b", finalizers=[None]), 422, has=INVALID),
+            post(
+                PLAINS,
+                plain("b", ownerReferences=[None]),
+                422,
+                has=INVALID,
+                compare=WORDLESS,
+            ),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: null in the metadata of a built-in kind",
+        (
+            post(MAPS, config_map("a", labels={"app": None})),
+        ),
+    ),
+    Case(
+        "differential: owner references without their parts, in today's words",
+        (
+            post(
+                PLAINS,
+                plain("a", ownerReferences=[{}]),
+                422,
+                has={
+                    "details.causes.0.message": 'Invalid value: "": '
+                    "version must not be empty",
+                    "details.causes.1.message": 'Invalid value: "": must not be empty',
+                },
+            ),
+        ),
+        ("1.36",),
+    ),
+    Case(
+        "differential: the same owner twice is one",
+        (
+            post(MAPS, config_map("owner")),
+            post(
+                MAPS,
+                config_map(
+                    "a",
+                    ownerReferences=[
+                        {
+                            "apiVersion": "v1",
+                            "kind": "ConfigMap",
+                            "name": "owner",
+                            "uid": "$0.metadata.uid",
+                        }
+                    ]
+                    * 2,
+                ),
+                has={"metadata.ownerReferences.1": ABSENT},
+            ),
+        ),
+    ),
+)
+PATCHES = (
+    Case(
+        "differential: a patch whose result cannot be read",
+        (
+            post(PLAINS, plain(labels={"app": "a"})),
+            merge(
+                f"{PLAINS}/a",
+                {"metadata": {"labels": {"app": 1}}},
+                422,
+                has={**INVALID, "details.causes.0.field": "patch"},
+                compare=WORDLESS,
+            ),
+            merge(
+                f"{PLAINS}/a",
+                {"metadata": {"finalizers": "x"}},
+                422,
+                has=INVALID,
+                compare=WORDLESS,
+            ),
+            operate(
+                f"{PLAINS}/a",
+                [{"op": "replace", "path": "/metadata", "value": 1}],
+                422,
+                has=INVALID,
+                compare=WORDLESS,
+            ),
+            get(f"{PLAINS}/a", has={"metadata.labels": {"app": "a"}}),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a dry run of something else",
+        tuple(
+            Step(
+                method,
+                path,
+                body,
+                type=kind,
+                query={"dryRun": how},
+                code=422,
+                has={**INVALID, "details.causes.0.field": "dryRun"},
+                compare=WORDLESS,  # 1.20 showed the list in Go's syntax
+            )
+            for how in ("Some", "")
+            for method, path, body, kind in (
+                ("POST", PLAINS, plain(), "application/json"),
+                ("PATCH", f"{PLAINS}/a", {}, MERGE_PATCH),
+            )
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a JSON patch tests for null what is not there",
+        (
+            post(PLAINS, {**plain(), "spec": {"y": 1}}),
+            operate(f"{PLAINS}/a", [{"op": "test", "path": "/spec/x", "value": None}]),
+            operate(
+                f"{PLAINS}/a", [{"op": "test", "path": "/spec/x", "value": 1}], 422
+            ),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a put with a uid where nothing is",
+        (
+            Step(
+                "PUT",
+                f"{PLAINS}/a",
+                plain(uid=NOWHERE),
+                code=404,
+                has=GONE,
+                # It compared the uid with that of nothing.
+                old=(409, {"reason": "Conflict"}),
+            ),
+        ),
+        BOTH,
+    ),
+)
+SCHEMAS = (
+    Case(
+        "differential: keyed items without their keys",
+        (
+            post(
+                THINGS,
+                thing(items=[{}, {}]),
+                422,
+                has={"details.causes.2.message": "Duplicate value: {}"},
+            ),
+        ),
+        ("1.36",),
+    ),
+    Case(
+        "differential: a value of the wrong type is not in the list of values either",
+        (
+            post(
+                THINGS,
+                thing(mode=1),
+                422,
+                has={
+                    "details.causes.1.message": "Unsupported value: 1: "
+                    'supported values: "A", "B"'
+                },
+            ),
+        ),
+        ("1.36",),
+    ),
+    Case(
+        "differential: nobody manages what does not fit the schema",
+        (
+            post(
+                THINGS,
+                {**thing(), "status": {"phase": ["a"]}},
+                has={"metadata.managedFields": ABSENT, "status": ABSENT},
+            ),
+            Step(
+                "PATCH",
+                f"{THINGS}/a",
+                thing(),
+                type=APPLY_PATCH,
+                query={"fieldManager": "x"},
+            ),
+        ),
+        ("1.36",),
+    ),
+)
+CASES = (*DELETION, *CREATION, *PATCHES, *SCHEMAS[:1])
