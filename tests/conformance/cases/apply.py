@@ -292,6 +292,13 @@ UPDATES = (
         patch("gone", {"spec": {"part": None}}, "c"),
     ),
     case(
+        "managed fields: a map whose entries have all changed hands",
+        create("hands", {"map": {"a": "1", "b": "2"}}),
+        patch("hands", {"spec": {"map": {"a": "3", "c": "1"}}}),
+        patch("hands", {"spec": {"map": {"b": None}}}, "c"),
+        patch("hands", {"metadata": {"annotations": {"x": "y"}}}, "d"),
+    ),
+    case(
         "managed fields: items of lists that are maps",
         create("items", {"ports": [{"port": 80}, {"port": 81, "name": "x"}]}),
         patch(
@@ -1005,6 +1012,205 @@ APPLIES = (
     ),
 )
 
-CASES = (*UPDATES, *APPLIES)
+# ------------------------------------------------------------- built-in kinds
 
-del MAPS, SECRETS, SERVICES, DEPLOYMENTS, STRATEGIC_PATCH, old
+MANAGED = ("metadata.managedFields",)
+# Of what controllers write, too, only the first: whoever was there before them.
+FIRST = ("metadata.managedFields.0",)
+BOTH = ("metadata.managedFields.0", "metadata.managedFields.1")
+
+
+def builtin(path: str, sent: Json, by: str = "a", **more: Any) -> Step:
+    return Step("POST", path, sent, agent=by, code=201, **{"compare": MANAGED, **more})
+
+
+def applied(path: str, sent: Json, by: str = "one", **more: Any) -> Step:
+    query = {"fieldManager": by, **more.pop("query", {})}
+    where = f"{path}/{sent['metadata']['name']}"
+    more = {"compare": MANAGED, **more}
+    return Step("PATCH", where, sent, APPLY_PATCH, query, **more)
+
+
+def changed(path: str, name: str, change: Json, by: str = "b", **more: Any) -> Step:
+    type = more.pop("type", STRATEGIC_PATCH)
+    more = {"compare": MANAGED, **more}
+    return Step("PATCH", f"{path}/{name}", change, type, agent=by, **more)
+
+
+def config_map(data: Json | None, **metadata: Any) -> Json:
+    found: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    return found if data is None else {**found, "data": data}
+
+
+def deployment(name: str, *containers: Json, **spec: Any) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": list(containers)},
+            },
+            **spec,
+        },
+    }
+
+
+def part(name: str, *containers: Json) -> Json:
+    """A configuration of the containers alone."""
+    spec = {"template": {"spec": {"containers": list(containers)}}}
+    metadata = {"name": name}
+    found = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    return {**found, "spec": spec}
+
+
+CONTAINER: Json = {
+    "name": "c",
+    "image": "i:1",
+    "imagePullPolicy": "Always",
+    "ports": [{"containerPort": 80}],
+    "env": [{"name": "A", "value": "1"}],
+    "resources": {"limits": {"cpu": "1"}},
+}
+
+BUILTINS = (
+    old(
+        "managed fields: of a config map",
+        builtin(MAPS, config_map({"a": "1", "b": "2"}, name="m", labels={"l": "1"})),
+        changed(MAPS, "m", {"data": {"a": "3", "c": "1"}}),
+        changed(MAPS, "m", {"data": {"b": None}}, "c", type=MERGE_PATCH),
+        # 1.20 gives to a what b has.
+        changed(
+            MAPS, "m", {"metadata": {"annotations": {"x": "y"}}}, "d", old=(200, {})
+        ),
+    ),
+    old(
+        "apply: a config map",
+        applied(MAPS, config_map({"a": "1"}, name="n", labels={"l": "1"}), code=201),
+        applied(MAPS, config_map({"a": "1", "b": "1"}, name="n"), "two"),
+        applied(MAPS, config_map({"a": "2"}, name="n"), "two", code=409),
+        applied(MAPS, config_map({"b": "1"}, name="n"), "two"),
+        applied(MAPS, config_map({"b": "2"}, name="n"), "two"),
+    ),
+    old(
+        "apply: a config map that was created",
+        builtin(MAPS, config_map({"a": "1", "b": "1"}, name="o")),
+        changed(MAPS, "o", {"data": {"c": "1"}}),
+        applied(
+            MAPS,
+            config_map({"a": "2", "c": "2"}, name="o"),
+            code=409,
+            compare=("message", "reason", "details"),
+        ),
+        applied(MAPS, config_map({"a": "2"}, name="o"), query={"force": "true"}),
+    ),
+    old(
+        "managed fields: of a secret whose data came as text",
+        builtin(
+            SECRETS,
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "s"},
+                "stringData": {"a": "b"},
+            },
+        ),
+        changed(SECRETS, "s", {"stringData": {"c": "d"}}),
+    ),
+    old(
+        "managed fields: of a deployment: structs and lists by key",
+        builtin(DEPLOYMENTS, deployment("d", CONTAINER, replicas=0, paused=True)),
+        changed(
+            DEPLOYMENTS,
+            "d",
+            part("d", {"name": "c", "image": "i:2"}),
+            compare=FIRST,
+        ),
+        changed(
+            DEPLOYMENTS,
+            "d",
+            part("d", {"name": "c", "env": [{"name": "A", "value": "2"}]}),
+            "c",
+            compare=FIRST,
+        ),
+    ),
+    old(
+        "apply: a deployment",
+        applied(
+            DEPLOYMENTS,
+            deployment("e", CONTAINER, replicas=0, paused=True),
+            code=201,
+        ),
+        applied(
+            DEPLOYMENTS,
+            part("e", {"name": "d", "image": "i:3", "imagePullPolicy": "Always"}),
+            "two",
+            compare=BOTH,
+        ),
+        applied(
+            DEPLOYMENTS,
+            part("e", {"name": "c", "image": "i:9"}),
+            "two",
+            code=409,
+            compare=("message", "reason", "details"),
+        ),
+        applied(
+            DEPLOYMENTS,
+            part("e", {"name": "c", "image": "i:9"}),
+            "two",
+            query={"force": "true"},
+            compare=BOTH,
+        ),
+    ),
+    Case(
+        # 1.20 crashes at this.
+        "apply: to the scale of a deployment",
+        (
+            builtin(DEPLOYMENTS, deployment("f", CONTAINER, replicas=1)),
+            Step(
+                "PATCH",
+                f"{DEPLOYMENTS}/f/scale",
+                {
+                    "apiVersion": "autoscaling/v1",
+                    "kind": "Scale",
+                    "metadata": {"name": "f"},
+                    "spec": {"replicas": 3},
+                },
+                APPLY_PATCH,
+                {"fieldManager": "one"},
+                code=409,
+                has={"details.causes.0.field": ".spec.replicas"},
+            ),
+            Step(
+                "PATCH",
+                f"{DEPLOYMENTS}/f/scale",
+                {
+                    "apiVersion": "autoscaling/v1",
+                    "kind": "Scale",
+                    "metadata": {"name": "f"},
+                    "spec": {"replicas": 3},
+                },
+                APPLY_PATCH,
+                {"fieldManager": "one", "force": "true"},
+                has={"spec.replicas": 3},
+            ),
+            Step(
+                "GET",
+                f"{DEPLOYMENTS}/f",
+                has={
+                    "spec.replicas": 3,
+                    "metadata.managedFields.0.subresource": "scale",
+                    "metadata.managedFields.0.operation": "Apply",
+                    "metadata.managedFields.0.fieldsV1": {"f:spec": {"f:replicas": {}}},
+                },
+            ),
+        ),
+        (),
+    ),
+)
+
+CASES = (*UPDATES, *APPLIES, *BUILTINS)
+
+del SERVICES
