@@ -139,6 +139,7 @@ class Connection(asyncio.Protocol):
         self._watch: Watch | None = None
         self._waiting: deque[Incoming] = deque()
         self._is_paused = False
+        self._is_spoiled = False
         self._begin()
 
     # The transport's side.
@@ -159,7 +160,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._watch is not None:
-            return  # nothing is asked on a connection that shows a watch
+            self._is_spoiled = True  # nothing is asked while a watch is shown
+            return
         if not self._in_body:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES + LIMIT_BYTES:
@@ -289,6 +291,9 @@ class Connection(asyncio.Protocol):
             refused = watch.open(request)
             if refused is None:
                 self._watch = None if watch.is_over else watch
+                self._is_spoiled |= incoming.closing
+                if watch.is_over and self._is_spoiled:
+                    self._transport.close()
                 return
             response = refused
         else:
@@ -312,10 +317,10 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def watch_ended(self) -> None:
-        """The stream is complete; the connection may be used again."""
+        """The stream is complete; the next request may come on this connection."""
         self._watch = None
-        # Whoever waits for the end gets one: Go's server closes after timeouts.
-        self._transport.close()
+        if self._is_spoiled:
+            self._transport.close()
 
     @property
     def is_paused(self) -> bool:
