@@ -39,6 +39,7 @@ from fnop.interpreters.cluster.managed import (
     ordered,
     resets,
     stripped,
+    under_schema,
     with_entries,
 )
 from fnop.interpreters.cluster.rules import Place
@@ -232,7 +233,7 @@ def _entries_before(applying: Applying, live: Object | None) -> Sequence[Entry]:
         return ()
     known: Sequence[Entry] = live["metadata"].get("managedFields", ())
     if known:
-        return known
+        return under_schema(applying.registry, applying.kind, known)
     writer = applying.writer._replace(manager="before-first-apply")
     return after_update(applying.registry, applying.kind, {}, live, (), writer)
 

@@ -25,7 +25,13 @@ from fnop.interpreters.cluster.fieldsets import (
 from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.cluster.shapes import shape_of
 from fnop.interpreters.cluster.store import Object, timestamp
-from fnop.interpreters.cluster.typed import Comparison, Untypable, compared
+from fnop.interpreters.cluster.typed import (
+    Comparison,
+    Untypable,
+    compared,
+    reconciled,
+    shape_faults,
+)
 
 __all__ = [
     "CONTROLLER_MANAGER",
@@ -42,6 +48,7 @@ __all__ = [
     "resets",
     "stripped",
     "tracked",
+    "under_schema",
     "versioned",
     "with_entries",
 ]
@@ -268,11 +275,27 @@ def tracked(
     if old is not None and not entries:
         # Whose managers are not known is not tracked until somebody applies it.
         return with_entries(new, ())
+    if not _fits(kind, old or {}, new, writer):
+        return with_entries(new, live)
     try:
         entries = after_update(registry, kind, old or {}, new, entries, writer)
     except Untypable:
         entries = live
     return with_entries(new, entries)
+
+
+def _fits(kind: Kind, old: Object, new: Object, writer: Writer) -> bool:
+    """Whether even what the write does not reach is of its type.
+
+    The rest is validated, and what does not fit is refused anyway.
+    """
+    if not kind.custom or not kind.status:
+        return True
+    name = "spec" if writer.subresource == "status" else "status"
+    value, shape = new.get(name), shape_of(kind).of(name)
+    if value is None or shape is None or value == old.get(name):
+        return True
+    return next(shape_faults(value, shape), None) is None
 
 
 def with_entries(obj: Object, entries: Entries) -> Object:
@@ -296,6 +319,7 @@ def after_update(
     writer: Writer,
 ) -> Entries:
     """The entries after somebody made `new` of `old` (Updater.Update)."""
+    entries = under_schema(registry, kind, entries)
     differs = compared_objects(kind, old, new, writer.subresource)
     if all(entry["apiVersion"] == kind.api_version for entry in entries):
         if differs.is_same:
@@ -315,6 +339,36 @@ def after_update(
 
 def _is(one: Entry, other: Entry) -> bool:
     return one is other
+
+
+# Of how many sets of a kind it is kept that they fit its schema.
+MOST_FITTING = 512
+
+
+def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
+    """The entries as the schema has it now, which may not be that of their time."""
+    if not kind.custom:
+        return entries
+    result = [_under_schema(registry, kind, entry) for entry in entries]
+    return entries if all(map(_is, result, entries)) else result
+
+
+def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:
+    known = kind_in(registry, kind, entry["apiVersion"])
+    if known is None:
+        return entry
+    fields = entry["fieldsV1"]
+    fitting: dict[int, Tree] = known.memo.setdefault("fitting", {})
+    # Known by identity: what is kept here cannot be mistaken for another.
+    if fitting.get(id(fields)) is fields:
+        return entry
+    new = reconciled(fields, shape_of(known))
+    if new is not fields:
+        new = interned(new)
+    if len(fitting) >= MOST_FITTING:
+        fitting.clear()
+    fitting[id(new)] = new
+    return entry if new is fields else {**entry, "fieldsV1": new}
 
 
 def _lost(entry: Entry, differs: Comparison) -> Entry | None:

@@ -29,6 +29,7 @@ __all__ = [
     "compared",
     "fields_of",
     "merged",
+    "reconciled",
     "shape_faults",
     "whole",
     "without",
@@ -422,6 +423,35 @@ def _without_fields(value: dict[str, Any], fields: Tree, shape: Shape) -> Any:
         elif not is_member(node):
             result[name] = without(item, node, _below(shape, name))
     return result or None
+
+
+# ----------------------------------------------------------------- new schemas
+
+
+def reconciled(fields: Tree, shape: Shape) -> Tree:
+    """A set that was written under another schema: what is atomic now is one field
+    (ReconcileFieldSetWithSchema).
+    """
+    result: Tree | None = None
+    for key, node in fields.items():
+        below = shape.of(key[2:]) if key[:2] == "f:" else shape.items
+        if not node or below is None or _is_anything(below):
+            continue
+        new = MEMBER if _is_whole(below) else reconciled(node, below)
+        if new is not node:
+            result = dict(fields) if result is None else result
+            result[key] = new
+    return fields if result is None else result
+
+
+def _is_anything(shape: Shape) -> bool:
+    return shape.is_map and not shape.fields and shape.additional is DEDUCED
+
+
+def _is_whole(shape: Shape) -> bool:
+    if shape.is_map:
+        return shape.atomic
+    return not shape.scalar and shape.list_type == "atomic"
 
 
 # ------------------------------------------------------------------- validating
