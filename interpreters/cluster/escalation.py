@@ -18,9 +18,9 @@ from fnop.interpreters.cluster.rbac import (
     forbidden_by,
     grants_of,
     is_path_in,
+    missing_roles,
     rules_of,
     rules_of_reference,
-    together,
 )
 from fnop.interpreters.cluster.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.status import not_found, quoted
@@ -118,10 +118,9 @@ def _confirm(
         f"user {quoted(user.name)} (groups={_listed(user.groups)}) is attempting to "
         "grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
-    grants = grants_of(cluster, user, namespace)
-    missing = list(dict.fromkeys(grant.missing for grant in grants if grant.missing))
+    missing = missing_roles(grants_of(cluster, user, namespace), plural=True)
     if missing:
-        why += f"; resolution errors: [{together(missing)}]"
+        why += f"; resolution errors: [{missing}]"
     raise forbidden_by(_written(call, obj), why)
 
 

@@ -40,10 +40,10 @@ __all__ = [
     "forbidden_by",
     "grants_of",
     "is_path_in",
+    "missing_roles",
     "not_permitted",
     "rules_of",
     "rules_of_reference",
-    "together",
 ]
 
 GROUP = "rbac.authorization.k8s.io"
@@ -107,8 +107,8 @@ class Grant(NamedTuple):
 
     rules: tuple[Rule, ...]
     why: str
-    # The message about a role that does not exist.
-    missing: str = ""
+    # The plural and name of a role that does not exist.
+    missing: tuple[str, str] | None = None
 
 
 class Decision(NamedTuple):
@@ -124,10 +124,6 @@ class MissingRole(Exception):
     def __init__(self, plural: str, name: str) -> None:
         super().__init__(name)
         self.plural, self.name = plural, name
-
-    def __str__(self) -> str:
-        # The lister of a role calls its resource in the singular.
-        return f"{self.plural[:-1]}.{GROUP} {quoted(self.name)} not found"
 
 
 # ------------------------------------------------------------ roles as they are
@@ -287,8 +283,8 @@ class _Policy:
         why = f"{own} {quoted(called)} of {kind} {quoted(name)} to {bound.subject}"
         try:
             return Grant(self.rules(plural, name, namespace), why)
-        except MissingRole as missing:
-            return Grant((), why, str(missing))
+        except MissingRole:
+            return Grant((), why, bound.role)
 
     def rules(self, plural: str, name: str, namespace: str) -> tuple[Rule, ...]:
         """The rules of a role that a binding in this namespace refers to."""
@@ -312,9 +308,8 @@ class _Policy:
         for names, why in matches:
             if not names or wanted.name in names:
                 return Decision(True, f"RBAC: allowed by {why}")
-        grants = self.grants(user, wanted.namespace)
-        missing = dict.fromkeys(grant.missing for grant in grants if grant.missing)
-        return Decision(False, f"RBAC: {together(list(missing))}" if missing else "")
+        missing = missing_roles(self.grants(user, wanted.namespace))
+        return Decision(False, f"RBAC: {missing}" if missing else "")
 
     def _matching(
         self, user: User, wanted: Attributes
@@ -329,9 +324,19 @@ class _Policy:
                     yield frozenset(rule.names), grant.why
 
 
-def together(messages: list[str]) -> str:
-    """Several errors as Go's aggregate prints them."""
-    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+def missing_roles(grants: Iterable[Grant], *, plural: bool = False) -> str:
+    """What is said of the roles that do not exist; nothing if all do.
+
+    The authorizer's lister calls their resource in the singular, the storage that
+    the check of escalations asks in the plural.
+    """
+    missing = dict.fromkeys(grant.missing for grant in grants if grant.missing)
+    texts = [
+        f"{kind if plural else kind[:-1]}.{GROUP} {quoted(name)} not found"
+        for kind, name in missing
+    ]
+    # Several errors as Go's aggregate prints them.
+    return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
 
 
 @lru_cache(maxsize=16)

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
-from fnop.interpreters.cluster.rbac import Decision, Rule, decide, grants_of, together
+from fnop.interpreters.cluster.rbac import (
+    Decision,
+    Rule,
+    decide,
+    grants_of,
+    missing_roles,
+)
 from fnop.interpreters.cluster.request import Attributes, Call
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -203,9 +209,9 @@ def _own_rules(cluster: Cluster, call: Call, review: Object) -> Object:
         ],
         "incomplete": False,
     }
-    missing = list(dict.fromkeys(grant.missing for grant in grants if grant.missing))
+    missing = missing_roles(grants)
     if missing:
-        status["evaluationError"] = together(missing)
+        status["evaluationError"] = missing
     return status
 
 
