@@ -82,6 +82,7 @@ WISHES = st.one_of(
         st.sampled_from(["", "log", "*"]),
         SPACES,
         st.sampled_from(["", "a", "c"]),
+        st.just(""),
     ),
     st.builds(
         lambda verb, path: Attributes(verb, path=path),
