@@ -8,14 +8,13 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.cluster.rules import type_name
-from fnop.interpreters.cluster.schema import compile_schema
+from fnop.interpreters.cluster.schema_rules import schema_faults
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
 
 __all__ = ["check_crd_shape", "crd_faults", "crd_update_faults", "unknown_crd_fields"]
 
 SCOPES = ("Cluster", "Namespaced")
-TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
 
 # ------------------------------------------------------------------- decoding
@@ -49,7 +48,6 @@ SCHEMA_SHAPE: dict[str, type] = {
     "pattern": str,
     "nullable": bool,
     "properties": dict,
-    "items": dict,
     "not": dict,
     "required": list,
     "enum": list,
@@ -122,7 +120,7 @@ def _check_schema(schema: Any) -> None:
 def _parts(schema: dict[str, Any]) -> Iterator[Any]:
     yield from (schema.get("properties") or {}).values()
     for name in ("items", "not"):
-        if schema.get(name) is not None:
+        if isinstance(schema.get(name), dict):
             yield schema[name]
     for name in ("allOf", "anyOf", "oneOf"):
         yield from schema.get(name) or ()
@@ -158,7 +156,16 @@ COLUMN_FIELDS = ("name", "type", "format", "description", "priority", "jsonPath"
 SCALE_FIELDS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 SCHEMA_FIELDS = (
     *SCHEMA_SHAPE,
-    *("id", "$schema", "$ref", "description", "title", "default", "uniqueItems"),
+    *(
+        "items",
+        "id",
+        "$schema",
+        "$ref",
+        "description",
+        "title",
+        "default",
+        "uniqueItems",
+    ),
     *("additionalProperties", "patternProperties", "dependencies", "additionalItems"),
     *("definitions", "externalDocs", "example", "x-kubernetes-map-type"),
     "x-kubernetes-validations",
@@ -281,48 +288,7 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
         # With one version the server speaks of spec.validation, as of old.
         one = len(versions) == 1
         root = f"{'spec.validation' if one else f'{where}.schema'}.openAPIV3Schema"
-        if schema.get("type") != "object":
-            yield _root_fault(root, schema)
-        else:
-            yield from _schema_faults(schema, root)
-
-
-def _root_fault(root: str, schema: dict[str, Any]) -> Fault:
-    if not schema.get("type"):
-        return _required(f"{root}.type", "must not be empty at the root")
-    return _invalid(f"{root}.type", schema["type"], "must be object at the root")
-
-
-def _schema_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
-    """A structural schema says of every value of which type it is."""
-    kind = schema.get("type")
-    if kind and kind not in TYPES:
-        known = ", ".join(map(quoted, TYPES))
-        message = f"Unsupported value: {quoted(kind)}: supported values: {known}"
-        yield Fault(f"{where}.type", "FieldValueNotSupported", message)
-    if "default" in schema and (compiled := compile_schema(schema)) is not None:
-        for fault in compiled.faults(schema["default"], None):
-            yield Fault(f"{where}.default", fault.reason, fault.message)
-    for name, part in (schema.get("properties") or {}).items():
-        yield from _typed_faults(part, f"{where}.properties[{name}]", "object fields")
-    items, additional = schema.get("items"), schema.get("additionalProperties")
-    if isinstance(items, dict):
-        yield from _typed_faults(items, f"{where}.items", "array items")
-    elif kind == "array":
-        yield _required(f"{where}.items", "must be specified")
-    if isinstance(additional, dict):
-        yield from _typed_faults(
-            additional, f"{where}.additionalProperties", "object fields"
-        )
-
-
-def _typed_faults(schema: dict[str, Any], where: str, of: str) -> Iterator[Fault]:
-    untyped = schema.get("x-kubernetes-int-or-string") or schema.get(
-        "x-kubernetes-preserve-unknown-fields"
-    )
-    if not schema.get("type") and not untyped:
-        yield _required(f"{where}.type", f"must not be empty for specified {of}")
-    yield from _schema_faults(schema, where)
+        yield from schema_faults(schema, root)
 
 
 def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:

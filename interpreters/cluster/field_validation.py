@@ -12,13 +12,15 @@ from typing import Any
 
 import orjson
 
+from fnop.interpreters.cluster.body import go_name
 from fnop.interpreters.cluster.crd_rules import unknown_crd_fields
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.rules import place_text
 from fnop.interpreters.cluster.schema import Schema
-from fnop.interpreters.cluster.status import Fault, bad_request, failure
+from fnop.interpreters.cluster.status import Fault, Refusal, bad_request, failure
 
 __all__ = ["check_fields", "check_patched_fields", "unknown_fields"]
 
@@ -83,6 +85,7 @@ TYPE_META = ("apiVersion", "kind", "metadata")
 
 def check_fields(call: Call, body: dict[str, Any]) -> None:
     """Refuse (400) a body's unknown fields, or warn of them, as the request asks."""
+    _check_embedded(call.kind, body)
     texts = _complaints(call, body)
     if texts and call.query.get("fieldValidation") == "Strict":
         kind = call.kind
@@ -107,6 +110,56 @@ def check_patched_fields(call: Call, patched: dict[str, Any]) -> None:
         message = f' "" is invalid: patch: {fault.message}'
         raise failure(422, "Invalid", message, {"causes": [cause]})
     call.warnings.extend(texts)
+
+
+def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
+    """Objects in objects have to be decodable as such (objectmeta.Coerce)."""
+    if kind.schema is None or not kind.schema.has_embedded:
+        return
+    for value, place in kind.schema.embedded_values(body, None):
+        where = place_text(place)
+        for name in ("apiVersion", "kind"):
+            given = value.get(name, "")
+            if not isinstance(given, str):
+                why = (
+                    f"{where}.{name}: Invalid value: {go_json(given)}: must be a string"
+                )
+                raise _undecodable(kind, why)
+        metadata = value.get("metadata", {})
+        if metadata is not None and (why := metadata_misfit(metadata)):
+            shown = go_json(metadata)
+            raise _undecodable(
+                kind, f"{where}.metadata: Invalid value: {shown}: json: {why}"
+            )
+
+
+def metadata_misfit(metadata: Any) -> str | None:
+    """Why a value is no metadata, in the words of Go's decoder."""
+    if not isinstance(metadata, dict):
+        return (
+            f"cannot unmarshal {go_name(metadata)} into Go value of type v1.ObjectMeta"
+        )
+    for name, value in metadata.items():
+        fits = METADATA.get(name)
+        if fits is None or value is None or fits(value):
+            continue
+        if name in ("labels", "annotations") and isinstance(value, dict):
+            value = next(item for item in value.values() if not isinstance(item, str))
+        return (
+            f"cannot unmarshal {go_name(value)} into Go struct field ObjectMeta.{name} "
+            f"of type {GO_TYPES.get(name, 'string')}"
+        )
+    return None
+
+
+GO_TYPES = {"finalizers": "[]string", "ownerReferences": "[]v1.OwnerReference"}
+
+
+def _undecodable(kind: Kind, why: str) -> Refusal:
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a '
+        f"{kind.kind}: {why}"
+    )
 
 
 def _complaints(call: Call, body: dict[str, Any]) -> list[str]:

@@ -92,12 +92,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _bound(schema: dict[str, Any], value: Any, name: str) -> Any:
+def _bound(schema: dict[str, Any], value: float, name: str) -> Any:
     """A bound in the type of the value: for integers, Go cuts off its fraction."""
     limit = schema[name]
-    if isinstance(value, int) and schema.get("type") != "integer":
-        return int(limit)
-    return limit
+    is_whole = type(value) is int and schema.get("type") != "integer"
+    return int(limit) if is_whole else limit
 
 
 def _minimum(schema: dict[str, Any]) -> Rule:

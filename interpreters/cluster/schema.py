@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.cluster.cel import Laws, compile_laws
-from fnop.interpreters.cluster.metadata import clean_metadata
+from fnop.interpreters.cluster.metadata import clean_metadata, metadata_faults
 from fnop.interpreters.cluster.rules import (
     Place,
     Rule,
@@ -68,6 +68,8 @@ class Schema:
     unique: bool = False
     # Whether such lists are here or below.
     has_sets: bool = False
+    # Whether objects in objects are here or below.
+    has_embedded: bool = False
     # The rules in CEL, kept at the root only.
     laws: Laws | None = None
 
@@ -125,6 +127,21 @@ class Schema:
                 differs = True
         return result if differs else value
 
+    def pruned(self, value: Any) -> Any:
+        """The value without what is not specified, and with nothing filled in."""
+        if type(value) is dict and not self.opaque:
+            kept = {}
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None:
+                    kept[name] = child.pruned(item)
+                elif self.preserving or (self.embedded and name in TYPE_META):
+                    kept[name] = item
+            return kept
+        if type(value) is list and self.items is not None:
+            return [self.items.pruned(item) for item in value]
+        return value
+
     # ------------------------------------------------------------ checking
 
     def faults(self, value: Any, place: Place, old: Any = NOTHING) -> Iterator[Fault]:
@@ -140,7 +157,6 @@ class Schema:
             return
         if self.classes and type(value) not in self.classes:
             yield from _wrong_type(value, self.types, self.format, place)
-            return
         if self.opaque:
             return
         if self.all_of or self.any_of or self.one_of or self.none_of:
@@ -214,6 +230,24 @@ class Schema:
             if not faults:
                 yield _aside(f'"{field}" must not validate the schema (not)')
 
+    # ------------------------------------------------------------ embedded objects
+
+    def embedded_values(self, value: Any, place: Place) -> Iterator[tuple[Any, Place]]:
+        """The objects in a value, and where they are."""
+        if not self.has_embedded:
+            return
+        if type(value) is dict:
+            if self.embedded:
+                yield value, place
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None:
+                    part = name if name in self.properties else [name]
+                    yield from child.embedded_values(item, (place, part))
+        elif type(value) is list and self.items is not None:
+            for index, item in enumerate(value):
+                yield from self.items.embedded_values(item, (place, index))
+
     # ------------------------------------------------------------ duplicates
 
     def duplicates(self, value: Any, place: Place) -> Iterator[Fault]:
@@ -263,6 +297,11 @@ def object_faults(
         old = root.filled(old)
         if faults:
             faults = list(root.faults(new, None, old))
+    for value, place in root.embedded_values(new, None):
+        metadata = value.get("metadata")
+        for fault in metadata_faults(metadata if type(metadata) is dict else {}):
+            field = f"{place_text(place)}.{fault.field}"
+            faults.append(Fault(field, fault.reason, fault.message))
     repeated = list(root.duplicates(new, None))
     if repeated and (old is None or not any(root.duplicates(old, None))):
         faults += repeated
@@ -468,6 +507,8 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
         keys=tuple(source.get("x-kubernetes-list-map-keys") or ()),
         unique=unique,
         has_sets=unique or any(part.has_sets for part in inner if part is not None),
+        has_embedded=embedded
+        or any(part.has_embedded for part in inner if part is not None),
     )
     if "default" not in source:
         return bare
