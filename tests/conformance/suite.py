@@ -19,10 +19,11 @@ from fnop.interpreters.cluster import (
     answer,
     backlog,
     empty_cluster,
+    impersonated,
     is_watch,
     tick,
 )
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, User
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 from tests.conformance.renaming import Renaming, differences
 
 __all__ = [
@@ -130,6 +131,9 @@ class Simulated:
         self.now += 0.25
         pairs = tuple((query or {}).items())
         given = headers or {}
+        user = impersonated(self.cluster, None, each_header(given))
+        if isinstance(user, ApiResponse):
+            return user.status, user.body
         request = ApiRequest(
             method,
             path,
@@ -138,7 +142,7 @@ class Simulated:
             content_type,
             given.get("Accept", JSON),
             given.get("User-Agent", ""),
-            impersonated(given),
+            user,
         )
         if is_watch(request):
             return self._watch(request)
@@ -162,13 +166,13 @@ class Simulated:
                 return
 
 
-def impersonated(headers: Mapping[str, str]) -> User | None:
-    """The user that a request acts as; like a real server, with the group of all."""
-    name, groups = headers.get("Impersonate-User"), headers.get("Impersonate-Group")
-    if name is None:
-        return None
-    everybody = (*(groups.split(",") if groups else ()), "system:authenticated")
-    return User(name, everybody)
+def each_header(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The headers as they are sent: one for each group to impersonate."""
+    return [
+        (name, each)
+        for name, value in headers.items()
+        for each in (value.split(",") if name == "Impersonate-Group" else [value])
+    ]
 
 
 # ------------------------------------------------------------------- playing
