@@ -38,11 +38,17 @@ class Shape:
     # Fields that Go's encoding never leaves out: structs by value, and lists without
     # omitempty.  They are there even where JSON does not show them.
     present: frozenset[str] = frozenset()
+    # A struct whose fields are not listed: whatever is there is one of them.
+    is_struct: bool = False
     # "atomic", "set" or "map"; "" where no list may be.
     list_type: str = ""
     items: Shape | None = None
     keys: tuple[str, ...] = ()
     key_defaults: dict[str, Any] = field(default_factory=dict)
+
+    def names(self, name: str) -> bool:
+        """Whether a field is one of a struct: an entry of a map is not."""
+        return self.is_struct or name in self.fields
 
     def of(self, name: str) -> Shape | None:
         """The shape of a field; None where the schema does not have it."""
@@ -295,7 +301,95 @@ def shape_of_source(
     return Reading(resolve, structs).shape(source, open_=False)
 
 
+# -------------------------------------------- built-in kinds without a schema
+
+# By which fields the items of lists are told apart, wherever the lists stand.
+KEYS: dict[str, tuple[str, ...]] = {
+    "addresses": ("type",),
+    "conditions": ("type",),
+    "containers": ("name",),
+    "env": ("name",),
+    "ephemeralContainers": ("name",),
+    "hostAliases": ("ip",),
+    "imagePullSecrets": ("name",),
+    "initContainers": ("name",),
+    "podIPs": ("ip",),
+    "secrets": ("name",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "volumeDevices": ("devicePath",),
+    "volumeMounts": ("mountPath",),
+    "volumes": ("name",),
+    "webhooks": ("name",),
+}
+# Selectors and references, which are one thing.
+ATOMS = (
+    "claimRef",
+    "configMapKeyRef",
+    "dataSource",
+    "fieldRef",
+    "involvedObject",
+    "labelSelector",
+    "namespaceSelector",
+    "nodeSelector",
+    "objectSelector",
+    "podSelector",
+    "regarding",
+    "related",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "resourceFieldRef",
+    "roleRef",
+    "scaleTargetRef",
+    "secretKeyRef",
+    "selector",
+    "targetRef",
+)
+
+
+def _struct(**fields: Shape) -> Shape:
+    """A struct of which only these fields, and those everywhere alike, are known."""
+    shape = Shape("untyped", is_map=True, list_type="atomic", items=WHOLE)
+    shape.is_struct = True
+    shape.present = STRUCTS | {"containers", "template"}
+    shape.fields = fields
+    return shape
+
+
+def _keyed(items: Shape, *keys: str) -> Shape:
+    shape = Shape(list_type="map", items=items, keys=keys)
+    if "protocol" in keys:
+        shape.key_defaults["protocol"] = "TCP"
+    return shape
+
+
+def _loose() -> Shape:
+    """What objects of built-in kinds have in common."""
+    shape = _struct()
+    shape.additional = shape
+    shape.fields = {name: _keyed(shape, *keys) for name, keys in KEYS.items()}
+    shape.fields |= dict.fromkeys(ATOMS, WHOLE)
+    container = _struct(**shape.fields)
+    container.additional = shape
+    container.fields["ports"] = _keyed(shape, "containerPort", "protocol")
+    for name in ("containers", "initContainers", "ephemeralContainers"):
+        shape.fields[name] = _keyed(container, "name")
+    shape.fields["metadata"] = OBJECT_META_SHAPE
+    return shape
+
+
+def _loose_kind(kind: Kind) -> Shape:
+    if kind.kind != "Service":
+        return LOOSE
+    spec = _struct(**LOOSE.fields)
+    spec.additional = LOOSE
+    spec.fields["ports"] = _keyed(LOOSE, "port", "protocol")
+    service = _struct(**LOOSE.fields)
+    service.additional = LOOSE
+    service.fields["spec"] = spec
+    return service
+
+
 OBJECT_META_SHAPE = shape_of_source(OBJECT_META)
+LOOSE = _loose()
 
 
 def _with_metadata(shape: Shape) -> Shape:
@@ -321,8 +415,10 @@ def _read(kind: Kind) -> Shape:
         try:
             types = import_module("fnop.interpreters.cluster.types")
         except ImportError:
-            return _with_metadata(DEDUCED)
+            return _with_metadata(_loose_kind(kind))
         source = types.source_of(kind.group, kind.version, kind.kind)
+        if source is None:
+            return _with_metadata(_loose_kind(kind))
         return _with_metadata(shape_of_source(source, types.definition, structs=True))
     if kind.source is None:
         # Where nothing at all is known, metadata is no exception.
