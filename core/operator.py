@@ -57,6 +57,8 @@ __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 STOP_SECONDS = 10.0
 # How long cleanup handlers may take.
 CLEANUP_SECONDS = 60.0
+# Timers with longer periods are not waited for.
+PATIENCE_SECONDS = 3600.0
 # So many objects are served in one step, where the author's code is not called.
 UNITS_MAX = 4
 
@@ -91,11 +93,12 @@ def is_settled(state: State) -> bool:
     )
 
 
-def background_horizon(state: State) -> float | None:
+def background_horizon(state: State, now: Now) -> float | None:
     """When all daemons and timers have had a turn, where nothing else is under way.
 
-    The latest of their next moments (R36), or None where a change is being handled,
-    a request is pending, or nothing at all is to come.
+    The latest of their next moments (R36), within the hour from `now`: nobody waits for
+    the new year.  None where a change is being handled, a request is pending, or
+    nothing at all is to come.
     """
     if state.pending or state.phase is not Phase.SERVING:
         return None
@@ -108,7 +111,8 @@ def background_horizon(state: State) -> float | None:
         moments.append(due)
         moments += (each.wake for each in work.tending if each.wake) if work else ()
         moments += (each.start for each in known.background.values() if each.start)
-    return max(moments, default=None)
+    latest = max(moments, default=None)
+    return None if latest is None else min(latest, now.mono + PATIENCE_SECONDS)
 
 
 def _only_tends(work: Work | None) -> bool:

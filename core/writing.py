@@ -6,6 +6,8 @@ the freshest body; the handlers behind it are not run again (R22).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fnop.core.backoff import backoff_seconds
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
@@ -97,9 +99,17 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
 def _in_order(turn: Turn, key: Key, writing: Writing) -> Writing:
     """Patches in the order of their handlers' registration, not of their ends."""
     kind = turn.kinds[key.resource]
-    order = {each.id: at for at, each in enumerate((*kind.spies, *kind.changes))}
-    patches = sorted(writing.patches, key=lambda patch: order[patch[0]])
+    handlers = (*kind.spies, *kind.background, *kind.changes)
+    order = {each.id: at for at, each in enumerate(handlers)}
+    patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
     return replace(writing, patches=tuple(patches))
+
+
+def _place(order: Mapping[str, int], name: str) -> int:
+    """Where a handler stands; a sub-handler where its parent does."""
+    while name and name not in order:
+        name = name.rpartition("/")[0]
+    return order.get(name, len(order))
 
 
 def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:

@@ -76,7 +76,7 @@ class Calm:
         """Whether all have had a turn since the last look, and nothing was written."""
         if self.until is not None and run.clock.elapsed < self.until:
             return False
-        horizon = background_horizon(run.machine.state)
+        horizon = background_horizon(run.machine.state, run.clock.now())
         if horizon is None:
             return False
         calm = self.until is not None and self.version == run.cluster.version

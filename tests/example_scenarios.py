@@ -385,4 +385,142 @@ SPIES = Story(
     ),
 )
 
-STORIES = (MINIMAL, CHILDREN, EXCEPTIONS, EVENTS, HANDLERS, SPIES)
+PARTS = Story(
+    "07-subhandlers",
+    (
+        Step(
+            create("07-subhandlers"),
+            (
+                status(
+                    {
+                        "build/first": {"attempts": 1},
+                        "build/second": {"attempts": 3},
+                        "checked": {"good": "success", "bad": "failure"},
+                    }
+                ),
+                said("build/second failed, again in 1 s", times=2),
+            ),
+        ),
+        Step(
+            edit({"spec": {"items": [{"name": "third"}]}}),
+            (said("update handler build/third succeeded", times=1),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+    failing=True,
+)
+
+
+def shows(name: str, value: Any) -> Expectation:
+    """A field of the example's status."""
+
+    def holds(seen: Picture) -> bool:
+        return (own_status(seen.get("fnopexamples", "example-1")) or {}).get(
+            name
+        ) == value
+
+    return Expectation(f"status.{name} is {value!r}", holds)
+
+
+FILTERING = Story(
+    "11-filtering",
+    (
+        Step(
+            create("11-filtering"),
+            (
+                shows("by_label", True),
+                shows("by_absence", None),
+                shows("by_annotation", True),
+                shows("by_function", True),
+                shows("by_change", None),
+                Expectation(
+                    "the child is known by its owner",
+                    lambda seen: str(
+                        (own_status(seen.get("fnopexamples", "example-1")) or {}).get(
+                            "child"
+                        )
+                    ).startswith("example-1-"),
+                ),
+            ),
+        ),
+        Step(edit({"spec": {"field": "changed"}}), (shows("by_change", True),)),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+DAEMONS = Story(
+    "14-daemons",
+    (
+        Step(
+            create("14-daemons"),
+            (
+                finalizers(MARKER),
+                shows("followed", "value"),
+                shows("once", {"said": "goodbye, example-1"}),
+                said("listening", times=1),
+            ),
+        ),
+        Step(edit({"spec": {"field": "changed"}}), (shows("followed", "changed"),)),
+        Step(
+            edit({"metadata": {"labels": {"somelabel": None}}}),
+            (said("done listening: filters_mismatch", times=1),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+TIMERS = Story(
+    "15-timers",
+    (
+        Step(
+            create("15-timers"),
+            (
+                finalizers(),
+                shows("ticks", 3),
+                shows("called", None),
+                shows("quiet", "value"),
+                said("until_it_is_done failed for good", times=1),
+            ),
+        ),
+        Step(edit({"spec": {"field": "changed"}}), (shows("quiet", "changed"),)),
+        Step(
+            edit({"metadata": {"labels": {"somelabel": None}}}),
+            (shows("called", True),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+    failing=True,
+)
+
+INDEXING = Story(
+    "16-indexing",
+    (
+        Step(
+            create("16-indexing"),
+            (shows("maps", {"blue": ["sea", "sky"]}),),
+        ),
+        Step(
+            delete("configmaps", "sea"),
+            (gone("configmaps", "sea"),),
+        ),
+        Step(
+            edit({"spec": {"field": "changed"}}),
+            (shows("maps", {"blue": ["sky"]}),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+STORIES = (
+    MINIMAL,
+    CHILDREN,
+    EXCEPTIONS,
+    EVENTS,
+    HANDLERS,
+    PARTS,
+    SPIES,
+    FILTERING,
+    DAEMONS,
+    TIMERS,
+    INDEXING,
+)

@@ -241,6 +241,21 @@ def test_settle_ends_when_a_whole_period_has_changed_nothing(
     assert elapsed(run) < 400
 
 
+def test_patches_of_several_timers_are_written_together(registry: Registry) -> None:
+    for name in ("a", "b"):
+
+        @fnop.timer(KIND, id=name, registry=registry)
+        def tick(patch: Any, key: str = name) -> None:
+            patch.status[key] = 1
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"] == {"a": 1, "b": 1}
+    assert not any("given up" in line for line in run.lines)
+
+
 # ------------------------------------------------------------------- daemons
 
 

@@ -171,6 +171,22 @@ def test_parts_have_parts(registry: Registry) -> None:
     assert status_of(run)["update/outer/inner"] == "deep"
 
 
+def test_the_patches_of_parts_are_written_together(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(patch: Any) -> None:
+        patch.status["parent"] = 1
+        for name in ("a", "b"):
+
+            @fnop.subhandler(id=name)
+            def part(patch: Any, key: str = name) -> None:
+                patch.status[key] = 1
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert status_of(run) == {"parent": 1, "a": 1, "b": 1}
+    assert len(run.writes) == 1
+
+
 def test_a_new_change_begins_with_the_parent_again(registry: Registry) -> None:
     calls: list[str] = []
 
