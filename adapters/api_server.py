@@ -22,7 +22,7 @@ import orjson
 from fnop.adapters.api_bodies import LIMIT_BYTES, PROTOBUF, body_of, too_large
 from fnop.adapters.cluster_host import Following, Host, frame
 from fnop.interpreters.cluster import StoredEvent, is_watch
-from fnop.interpreters.cluster.negotiation import wants_yaml
+from fnop.interpreters.cluster.discovery import content_type as media_of
 from fnop.interpreters.cluster.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
 
@@ -55,7 +55,6 @@ class Login(Protocol):
 
 # ----------------------------------------------------------------- answers
 
-_JSON_TYPE, _TEXT_TYPE = JSON, "text/plain; charset=utf-8"
 _WATCH_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
     b"Cache-Control: no-cache, private\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -83,7 +82,7 @@ def _head(status: int, content_type: str) -> bytes:
 
 
 def encoded(
-    response: ApiResponse, *, accept: str = JSON, closing: bool = False
+    response: ApiResponse, content_type: str = JSON, *, closing: bool = False
 ) -> tuple[bytes, bytes]:
     """An answer as the bytes of its head and of its body.
 
@@ -92,11 +91,11 @@ def encoded(
     """
     body = response.body
     if isinstance(body, str):
-        content, content_type = body.encode(), _TEXT_TYPE
-    elif "yaml" in accept and wants_yaml(accept):
-        content, content_type = _yaml(body), "application/yaml"
+        content = body.encode()
+    elif content_type.startswith("application/yaml"):
+        content = _yaml(body)
     else:
-        content, content_type = orjson.dumps(body), _JSON_TYPE
+        content = orjson.dumps(body)
     head = b"%s%d\r\n" % (_head(response.status, content_type), len(content))
     if response.warnings:
         for text in response.warnings:
@@ -298,10 +297,12 @@ class Connection(asyncio.Protocol):
             response = refused
         else:
             response = self._server.host.answer(request)
-        accept = JSON if isinstance(request, ApiResponse) else request.accept
-        head, content = encoded(response, accept=accept, closing=incoming.closing)
+        media = (
+            JSON if isinstance(request, ApiResponse) else media_of(request, response)
+        )
+        head, content = encoded(response, media, closing=incoming.closing)
         self._transport.write(head if incoming.head_only else head + content)
-        if incoming.closing:
+        if closing:
             self._transport.close()
 
     def _give_up(self, code: int, message: str) -> None:
