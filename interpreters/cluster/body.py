@@ -20,15 +20,18 @@ from fnop.interpreters.cluster.store import Object
 __all__ = ["decoded"]
 
 
-def decoded(kind: Kind, body: Any) -> Object:
-    """A body as an object of the kind, or the refusal of the real decoder."""
+def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:
+    """A body as an object of the kind, or the refusal of the real decoder.
+
+    The result of a patch is refused later, and in other words, for its type.
+    """
     if not isinstance(body, dict):
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind.kind}): "
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
             f"{go_name(body)} into Go value of type struct"
         )
-    _check_type(kind, body)
+    _check_type(kind, body, of_patch=of_patch)
     if kind.resource == CRDS:
         check_crd_shape(body)
     elif not kind.custom:
@@ -41,7 +44,7 @@ def decoded(kind: Kind, body: Any) -> Object:
     }
 
 
-def _check_type(kind: Kind, body: dict[str, Any]) -> None:
+def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
     api_version, name = body.get("apiVersion"), body.get("kind")
     if name == kind.kind and api_version == kind.api_version:
         return
@@ -50,6 +53,11 @@ def _check_type(kind: Kind, body: dict[str, Any]) -> None:
         name, api_version = name or kind.kind, api_version or kind.api_version
         if name == kind.kind and api_version == kind.api_version:
             return
+    if kind.custom and name and not of_patch and api_version != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({api_version or ''}) does not match the "
+            f"expected API version ({kind.api_version})"
+        )
     if not isinstance(name, str) or not isinstance(api_version, str):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a '
@@ -94,7 +102,8 @@ def _foreign_type(
     ]
     metadata = body.get("metadata")
     called = metadata.get("name") if isinstance(metadata, dict) else ""
-    return invalid(kind.group, name, called if isinstance(called, str) else "", faults)
+    group = api_version.rpartition("/")[0]
+    return invalid(group, name, called if isinstance(called, str) else "", faults)
 
 
 def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:

@@ -33,11 +33,11 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
     """The function that applies a request's patch to an object of the kind."""
     match request.content_type.partition(";")[0].strip():
         case "application/merge-patch+json":
-            return _merging(request.body)
+            return _lazily(_merging, request.body)
         case "application/json-patch+json":
-            return _operating(request.body)
+            return _lazily(_operating, request.body)
         case "application/strategic-merge-patch+json" if not kind.custom:
-            return _strategic(request.body)
+            return _lazily(_strategic, request.body)
         case "application/apply-patch+yaml":
             raise failure(
                 415,
@@ -52,6 +52,11 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
                 if kind.custom
                 else (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
             )
+
+
+def _lazily(how: Callable[[Any], Patcher], body: Any) -> Patcher:
+    """Nobody looks at a patch before there is something to be patched."""
+    return lambda obj: how(body)(obj)
 
 
 def _undecodable(body: Any, wanted: str) -> Refusal:

@@ -127,7 +127,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
 def _decoded_result(kind: Kind, body: Any) -> Object:
     """What a patch has made: where it is no object, the patch is to blame."""
     try:
-        return decoded(kind, body)
+        return decoded(kind, body, of_patch=True)
     except Refusal as refusal:
         if refusal.response.status != 400:
             raise
