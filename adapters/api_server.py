@@ -20,7 +20,7 @@ import httptools
 import orjson
 
 from fnop.adapters.api_bodies import LIMIT_BYTES, PROTOBUF, body_of, too_large
-from fnop.adapters.cluster_host import Following, Host, frame
+from fnop.adapters.cluster_host import Following, Host, frame, log
 from fnop.interpreters.cluster import StoredEvent, is_watch
 from fnop.interpreters.cluster.discovery import content_type as media_of
 from fnop.interpreters.cluster.status import failure
@@ -170,6 +170,10 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self.close()  # what follows is another protocol's
+        except httptools.HttpParserCallbackError as problem:
+            # Not the client's fault: ours, in what was called back.
+            log.error("a request failed", exc_info=problem.__context__)
+            self._give_up(500, "Internal error occurred: see the log of fnop cluster")
         except httptools.HttpParserError as problem:
             self._give_up(400, f"the request is no HTTP: {problem}")
 
@@ -297,17 +301,18 @@ class Connection(asyncio.Protocol):
             response = refused
         else:
             response = self._server.host.answer(request)
-        media = (
-            JSON if isinstance(request, ApiResponse) else media_of(request, response)
-        )
-        head, content = encoded(response, media, closing=incoming.closing)
+        closing, media = incoming.closing, JSON
+        if isinstance(request, ApiRequest):
+            media = media_of(request, response)
+        head, content = encoded(response, media, closing=closing)
         self._transport.write(head if incoming.head_only else head + content)
         if closing:
             self._transport.close()
 
     def _give_up(self, code: int, message: str) -> None:
         if not self._transport.is_closing():
-            refusal = failure(code, "BadRequest", message).response
+            reason = "BadRequest" if code < 500 else "InternalError"
+            refusal = failure(code, reason, message).response
             self._transport.write(b"".join(encoded(refusal, closing=True)))
             self._transport.close()
 
