@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.protocol import APPLY_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op
@@ -70,7 +71,7 @@ def perform(op: Op, server: Raw, memory: Memory, *, old: bool) -> list[Answer]:
     if op.onto:
         seen = memory.seen.get(f"{op.plural}/{op.name}", {})
         body = merged(seen, body)
-    query = {name: memory.filled(value) for name, value in op.query}
+    query = memory.query(op.query)
     answers: list[Answer] = []
     while len(answers) < MOST_PAGES:
         status, found = server.raw(VERBS[op.verb], path, body, op.type, query)
@@ -94,13 +95,17 @@ def without_novelties(op: Op, body: Any) -> Any:
     if KINDS[op.plural].status is not None and not op.sub:
         # It took status in the wrong place for a change of managed fields.
         body = {name: part for name, part in body.items() if name != "status"}
-    # It had other words for texts that are too long, and for lists of keyed items.
-    found: Json = json.loads(json.dumps(body).replace('"too long"', '"ab"'))
-    spec = found.get("spec")
-    if isinstance(spec, dict) and isinstance(spec.get("items"), list):
-        keyed = [one for one in spec["items"] if isinstance(one, dict) and "k" in one]
-        spec["items"] = list({one["k"]: one for one in keyed}.values())
-    return found
+    return body
+
+
+def one_generated(ops: list[Op]) -> list[Op]:
+    """Only one made-up name of each kind: nobody knows the order of two in a list."""
+    found: dict[str, Op] = {}
+    return [
+        op
+        for op in ops
+        if not generated_prefix(op) or found.setdefault(op.plural, op) is op
+    ]
 
 
 def merged(below: Any, above: Any) -> Any:
@@ -226,7 +231,9 @@ class Sequence:
 
     def _play(self, ops: tuple[Op, ...]) -> None:
         plurals = sorted({op.plural for op in ops})
-        requests = [op for op in ops if op.verb != "watch"]
+        requests = one_generated([op for op in ops if op.verb != "watch"])
+        if self.arena.old:  # its server-side apply was a beta version
+            requests = [op for op in requests if op.type != APPLY_PATCH]
         requests += [*last_objects(plurals), *final_reads(plurals)]
         for op in requests:
             self._request(op)
@@ -351,7 +358,6 @@ DECODER = re.compile(
 # What 1.20 put into other words than a current server.
 OLD_WORDS = (
     (re.compile(r"\b(kind|name|uid) must not be empty"), "must not be empty"),
-    (re.compile(r"FieldValueTypeInvalid"), "FieldValueInvalid"),
     (re.compile(r"unable to parse requirement: .*?\""), 'unable to parse: ..."'),
     (re.compile(r"Invalid value: 0x0: "), "Invalid value: 0: "),
 )
@@ -368,7 +374,9 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
         return {"code": status, "answer": body}
     if old and op.verb == "update" and is_nowhere(status, body):
         return {"code": 404}
-    if status in (400, 422) and DECODER.search(str(body.get("message"))):
+    wordless = status in (400, 422) and DECODER.search(str(body.get("message")))
+    if wordless or (old and op.plural == "things" and status == 422):
+        # 1.20 had other words for what does not fit a schema, and found less.
         return {"code": status, "reason": body["reason"]}
     text = PREFIX.sub("/registry/", json.dumps(with_each_cause_once(body)))
     if prefix := generated_prefix(op):  # a name that nobody got

@@ -40,7 +40,7 @@ NAMES = ("a", "b", "c")
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kind:
     """A kind to play with: where it lives, and what its objects are made of."""
 
@@ -55,6 +55,9 @@ class Kind:
     paths: tuple[str, ...] = ()  # for JSON patches
     custom: bool = False
     cluster: bool = False
+
+    def __repr__(self) -> str:
+        return self.kind
 
     @property
     def collection(self) -> str:
@@ -102,6 +105,15 @@ class Memory:
         key = f"{plural}/{metadata['name'].removeprefix(self.namespace + '-')}"
         self.seen[key] = body
         self.versions.setdefault(key, []).append(metadata["resourceVersion"])
+
+    def query(self, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+        """The parameters filled in, without versions of what has not been seen."""
+        found = dict(pairs)
+        what, _, key = found.get("resourceVersion", "").partition(":")
+        if what in ("@version", "@stale") and key not in self.versions:
+            del found["resourceVersion"]
+            found.pop("resourceVersionMatch", None)
+        return {name: self.filled(value) for name, value in found.items()}
 
     def filled(self, value: Any) -> Any:
         """The value with what stands for something replaced by it."""
@@ -151,6 +163,7 @@ FINALIZERS = st.lists(
 BAD_FINALIZERS = st.sampled_from(
     [["a b/c"], ["foregroundDeletion"], ["orphan"], ["a.dev/one", "a.dev/one"], "x"]
 )
+VERSIONS = ("@version:", "@stale:")
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -680,11 +693,47 @@ def reads(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     if kind.cluster:
         return get
     limits = st.sampled_from([(), (("limit", "1"),), (("limit", "2"),)])
-    return get | st.builds(
-        lambda selector, limit: Op("list", kind.plural, query=selector + limit),
-        rarely(SELECTORS, BAD_SELECTORS),
-        limits,
+    versions = st.builds(
+        lambda which, name, match: (
+            ("resourceVersion", f"{which}{kind.plural}/{name}"),
+            ("resourceVersionMatch", match),
+        ),
+        st.sampled_from(VERSIONS),
+        st.sampled_from(NAMES),
+        st.sampled_from(["Exact", "Exact", "NotOlderThan", "Nonsense"]),
     )
+    return get | st.builds(
+        lambda selector, more: Op("list", kind.plural, query=selector + more),
+        rarely(SELECTORS, BAD_SELECTORS),
+        rarely(limits, versions, 4),
+    )
+
+
+def misdirections(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
+    """Requests that are no good whatever is there."""
+    body = body_of(kind, "a", {}, kind.sample)
+    wrong = [
+        Op("create", kind.plural, "a", body=body),
+        Op("update", kind.plural, body=body),
+        Op("patch", kind.plural, body={}, type=MERGE_PATCH),
+        Op("get", kind.plural, "a", "nothing"),
+        Op("update", kind.plural, "b", body=body),
+        Op("create", kind.plural, body={**body, "kind": "Other"}),
+        Op("create", kind.plural, body={**body, "apiVersion": "other/v1"}),
+        Op("create", kind.plural, body={"metadata": {"name": "a"}}),
+        Op("create", kind.plural, body=[1]),
+        Op("create", kind.plural, body={**body, "metadata": "x"}),
+        Op("patch", kind.plural, "a", body=[1], type=MERGE_PATCH),
+        Op("patch", kind.plural, "a", body={"a": 1}, type=JSON_PATCH),
+        Op("patch", kind.plural, "a", body={}, type="text/plain"),
+        Op("patch", kind.plural, "a", body=[{"op": "jump"}], type=JSON_PATCH),
+        Op("patch", kind.plural, "a", body={"metadata": None}, type=MERGE_PATCH),
+        Op("patch", kind.plural, "a", body={"kind": "Other"}, type=MERGE_PATCH),
+        Op("patch", kind.plural, "a", body=body, type=APPLY_PATCH),
+    ]
+    if kind.custom:
+        wrong.append(Op("patch", kind.plural, "a", body={}, type=STRATEGIC_PATCH))
+    return st.sampled_from(wrong)
 
 
 @cache
@@ -711,6 +760,7 @@ WEIGHTS: tuple[tuple[int, Maker], ...] = (
     (4, applies),
     (3, deletions),
     (3, reads),
+    (1, misdirections),
 )
 
 

@@ -1362,7 +1362,7 @@ def lists() -> Iterator[Case]:
         )
 
     yield Case(
-        "label selectors",
+        "objects selected by their labels",
         (
             labelled("a", env="prod", tier="1"),
             labelled("b", env="test"),

@@ -169,9 +169,7 @@ CREATION = (
     ),
     Case(
         "differential: null in the metadata of a built-in kind",
-        (
-            post(MAPS, config_map("a", labels={"app": None})),
-        ),
+        (post(MAPS, config_map("a", labels={"app": None})),),
     ),
     Case(
         "differential: owner references without their parts, in today's words",
@@ -271,6 +269,32 @@ PATCHES = (
             operate(
                 f"{PLAINS}/a", [{"op": "test", "path": "/spec/x", "value": 1}], 422
             ),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a patch of nothing is not read",
+        (
+            merge(f"{PLAINS}/a", [1], 404, has=GONE),
+            operate(f"{PLAINS}/a", {"a": 1}, 404, has=GONE),
+            operate(f"{PLAINS}/a", [{"op": "jump"}], 404, has=GONE),
+            Step("PATCH", f"{PLAINS}/a", {}, type="text/plain", code=415),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: an apiVersion that is not the path's",
+        (
+            post(PLAINS, {**plain(), "apiVersion": "other/v1"}, 400),
+            post(PLAINS, {**plain(), "apiVersion": "v1", "kind": "Other"}, 400),
+            post(PLAINS, plain()),
+            merge(
+                f"{PLAINS}/a",
+                {"apiVersion": "other/v1"},
+                422,
+                has={**INVALID, "details.group": "other"},
+            ),
+            merge(f"{PLAINS}/a", {"kind": "Other"}, 422, has=INVALID),
         ),
         BOTH,
     ),
