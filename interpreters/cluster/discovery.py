@@ -14,7 +14,7 @@ from typing import Any
 from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.cluster.negotiation import (
     discovery_form,
-    negotiated,
+    is_plain,
     not_acceptable,
     router_refusal,
     wants_yaml,
@@ -80,7 +80,7 @@ def discover(registry: Registry, request: ApiRequest) -> ApiResponse:
 
 
 def _version(accept: str) -> ApiResponse:
-    if accept != JSON and negotiated(accept) is None:
+    if accept != JSON and not is_plain(accept):
         raise router_refusal((JSON,))
     return ApiResponse(200, VERSION)
 
@@ -235,7 +235,7 @@ def _root(registry: Registry, root: str, accept: str) -> ApiResponse:
 
 def _check_plain(accept: str) -> None:
     """Only the two roots know another form than their own."""
-    if accept != JSON and discovery_form(accept) != "":
+    if accept != JSON and not is_plain(accept):
         raise not_acceptable(OFFERED)
 
 

@@ -24,7 +24,11 @@ __all__ = [
     "Form",
     "discovery_form",
     "form_of",
+    "is_plain",
+    "negotiated",
+    "not_acceptable",
     "presented_event",
+    "router_refusal",
     "shaped",
     "wants_yaml",
 ]
@@ -133,6 +137,16 @@ def discovery_form(accept: str) -> str | None:
         if is_known and group == "apidiscovery.k8s.io":
             return version
     return None
+
+
+@lru_cache(maxsize=1024)
+def is_plain(accept: str) -> bool:
+    """Whether an answer as it is will do.
+
+    >>> is_plain("application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+    True
+    """
+    return any(clause.target == ("", "", "") for clause, _ in _offers(accept))
 
 
 @lru_cache(maxsize=1024)
