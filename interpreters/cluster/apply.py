@@ -66,6 +66,7 @@ from fnop.interpreters.protocol import Malformed
 
 __all__ = [
     "Applying",
+    "Conflicts",
     "applied",
     "check_type",
     "configuration",

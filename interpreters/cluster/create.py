@@ -35,6 +35,7 @@ from fnop.interpreters.cluster.status import (
 from fnop.interpreters.cluster.store import (
     Cluster,
     Object,
+    Resource,
     StoredEvent,
     fresh_uid,
     lookup,
@@ -165,10 +166,46 @@ def _born(
     }
     if kind.schema is not None:
         obj = kind.schema.filled(obj)
+    sent = obj
     if not kind.custom:
         obj = defaulted(kind, to_storage(kind, obj))
-    entries = track(served(kind.api_version, obj))["metadata"].get("managedFields")
+    seen = served(kind.api_version, _unadmitted(kind, obj, sent))
+    entries = track(seen)["metadata"].get("managedFields")
     return _with_fresh_status(kind, with_entries(obj, entries or ()))
+
+
+# What of spec comes from admission and strategies.  They have their turn when the
+# fields are already the creator's: nobody manages these.
+ADMITTED: dict[Resource, frozenset[str]] = {
+    ("", "namespaces"): frozenset(("finalizers",)),
+    ("", "pods"): frozenset(
+        (
+            "preemptionPolicy",
+            "priority",
+            "serviceAccount",
+            "serviceAccountName",
+            "tolerations",
+            "volumes",
+        )
+    ),
+    ("", "services"): frozenset(
+        ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+    ),
+    ("batch", "jobs"): frozenset(("selector",)),
+}
+
+
+def _unadmitted(kind: Kind, obj: Object, sent: Object) -> Object:
+    names = ADMITTED.get(kind.resource)
+    if names is None or "spec" not in obj:
+        return obj
+    given = sent.get("spec") or {}
+    spec = {
+        name: value
+        for name, value in obj["spec"].items()
+        if name not in names or name in given
+    }
+    return {**obj, "spec": spec}
 
 
 def _uid(cluster: Cluster, call: Call) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fnop.interpreters.cluster.apply import check_type, configuration, conflicting
+from fnop.interpreters.cluster.apply import (
+    Conflicts,
+    check_type,
+    configuration,
+    conflicting,
+)
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer, recorded
 from fnop.interpreters.cluster.fieldsets import (
@@ -16,6 +21,7 @@ from fnop.interpreters.cluster.fieldsets import (
 )
 from fnop.interpreters.cluster.kinds import Kind, Scale
 from fnop.interpreters.cluster.managed import (
+    Entry,
     entry_of,
     entry_with,
     identity,
@@ -91,7 +97,8 @@ def _applied(cluster: Cluster, call: Call, old: Object) -> Answer:
     writer = writer_of(call)
     who = (writer.manager, "Apply", "", "scale")
     fields: Tree = _tree(rule)
-    entries, conflicts = [], []
+    entries: list[Entry] = []
+    conflicts: Conflicts = []
     for entry in live["metadata"].get("managedFields", ()):
         if identity(entry) == who:
             continue
@@ -100,9 +107,11 @@ def _applied(cluster: Cluster, call: Call, old: Object) -> Answer:
             version = version and SCALE_VERSION
             other = (manager, operation, version, subresource)
             conflicts.append((other, ("f:spec", "f:replicas")))
-            entry = entry_with(entry, difference(entry["fieldsV1"], fields))
-        if entry is not None:
-            entries.append(entry)
+            left = entry_with(entry, difference(entry["fieldsV1"], fields))
+        else:
+            left = entry
+        if left is not None:
+            entries.append(left)
     if conflicts and not is_forced(call):
         raise conflicting(conflicts)
     if kind.custom:

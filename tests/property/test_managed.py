@@ -86,7 +86,9 @@ def test_what_changes_nothing_returns_its_argument(
     tree = tree_of(one)
     assert union(tree, tree_of(one & other)) is tree
     assert difference(tree, tree_of(other - one)) is tree
-    strangers = frozenset(p for p in other if not any(is_under(q, {p}) for q in one))
+    strangers = frozenset(
+        p for p in other if not any(is_under(q, frozenset({p})) for q in one)
+    )
     assert pruned(tree, tree_of(strangers)) is tree
 
 
@@ -179,9 +181,7 @@ CRD: Json = {
 }
 LAWS = "/apis/law.dev/v1/namespaces/default/laws"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-START, _, _ = answer(
-    empty_cluster(), ApiRequest("POST", CRDS, body=CRD), 1_700_000_000.0
-)
+START = answer(empty_cluster(), ApiRequest("POST", CRDS, body=CRD), 1_700_000_000.0)[0]
 
 WORDS = st.sampled_from(("x", "y", "z"))
 
@@ -246,10 +246,10 @@ def content(obj: Json) -> frozenset[Path]:
 @given(SPECS, SPECS)
 def test_apply_is_idempotent(first: Json, second: Json) -> None:
     cluster, _, _ = apply(START, "a", first)
-    once, status, body = apply(cluster, "b", second, force=True)
+    once, status, found = apply(cluster, "b", second, force=True)
     assert status in (200, 201)
     twice, status, again = apply(once, "b", second, force=True, now=60.0)
-    assert (status, again) == (200, body)
+    assert (status, again) == (200, found)
     assert twice.version == once.version
 
 
