@@ -144,6 +144,7 @@ def _kept(kinds: Mapping[K, Kind], group: str, plural: str) -> dict[K, Kind]:
 #   r is only created, never stored
 BUILTINS: dict[tuple[str, str], str] = {
     ("", "v1"): """
+        Binding bindings - - r
         ConfigMap configmaps cm - -
         Endpoints endpoints ep - p
         Event events ev - p

@@ -23,7 +23,7 @@ from fnop.interpreters.cluster.status import (
     unknown_resource,
 )
 from fnop.interpreters.cluster.store import Cluster, StoredEvent, bare
-from fnop.interpreters.cluster.subresources import SUBRESOURCES
+from fnop.interpreters.cluster.subresources import SUBRESOURCES, bind_named
 from fnop.interpreters.cluster.write import Answer, create, patch, update
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
@@ -123,9 +123,16 @@ def _answered(cluster: Cluster, call: Call) -> Answer:
     return _watched_over(cluster, call)
 
 
+def _answer_to_post(cluster: Cluster, call: Call) -> Answer:
+    """Of the kinds that are only created, one is an order, the others questions."""
+    if call.kind.plural == "bindings":
+        return bind_named(cluster, call)
+    return cluster, answer_review(cluster, call), ()
+
+
 def _dispatch(cluster: Cluster, call: Call) -> Answer:
     if call.kind.create_only:
-        return cluster, answer_review(cluster, call), ()
+        return _answer_to_post(cluster, call)
     if call.route.subresource:
         special = SUBRESOURCES.get((call.kind.resource, call.route.subresource))
         if special is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.body import decoded
@@ -22,6 +23,7 @@ from fnop.interpreters.cluster.status import (
     method_not_allowed,
     not_found,
     quoted,
+    unknown_resource,
 )
 from fnop.interpreters.cluster.store import (
     Cluster,
@@ -35,7 +37,7 @@ from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.cluster.tokens import answer_token
 from fnop.interpreters.protocol import ApiResponse
 
-__all__ = ["SUBRESOURCES", "Subresource"]
+__all__ = ["SUBRESOURCES", "Subresource", "bind_named"]
 
 PODS: Resource = ("", "pods")
 # Where a pod says what its containers have printed, for there are none.
@@ -103,6 +105,19 @@ def _bind(cluster: Cluster, call: Call) -> Answer:
     bound = _assigned(pod, metadata.get("annotations", {}), target["name"], call.now)
     cluster, events = stored(cluster, call.kind, call.key, bound, pod, call.now)
     return cluster, done, events
+
+
+def bind_named(cluster: Cluster, call: Call) -> Answer:
+    """POST of a Binding that names its pod only in its body."""
+    if call.route.name or call.route.subresource:
+        raise unknown_resource()
+    _check_method(call, "POST")
+    name = checked("Binding", "v1", call.request.body).get("metadata", {}).get("name")
+    if not name:
+        raise bad_request("name is required")
+    route = call.route._replace(plural="pods", name=name, subresource="binding")
+    pods = cluster.registry.by_kind["", "Pod"]
+    return _bind(cluster, replace(call, kind=pods, route=route))
 
 
 def _success(code: int) -> dict[str, Any]:

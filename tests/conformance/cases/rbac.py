@@ -1435,6 +1435,20 @@ SUBRESOURCES: tuple[Case, ...] = (
                 named("p", target={"kind": "Node", "name": "m"}),
                 code=409,
             ),
+            Step(
+                "POST",
+                "/api/v1/namespaces/{ns}/bindings",
+                named("none", target={"name": "n"}),
+                code=404,
+            ),
+            Step("POST", PODS, pod("q"), code=201, compare="code"),
+            Step(
+                "POST",
+                "/api/v1/namespaces/{ns}/bindings",
+                named("q", target={"name": "n"}),
+                code=201,
+            ),
+            Step("GET", "/api/v1/namespaces/{ns}/bindings", code=405),
         ),
     ),
     Case(
