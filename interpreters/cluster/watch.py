@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.conversion import served
-from fnop.interpreters.cluster.kinds import storage_of
+from fnop.interpreters.cluster.kinds import Kind, storage_of
 from fnop.interpreters.cluster.negotiation import form_of, presented_event, shaped
 from fnop.interpreters.cluster.rbac import authorize
 from fnop.interpreters.cluster.read import (
@@ -251,16 +251,26 @@ def _bookmark(cluster: Cluster, call: Call, annotations: dict[str, str]) -> Stor
     return StoredEvent("BOOKMARK", kind.resource, None, obj, cluster.version)
 
 
-def is_served(cluster: Cluster, request: ApiRequest) -> bool:
-    """Whether an open watch still has a kind to watch.
+def is_served(
+    cluster: Cluster, request: ApiRequest, opened: Cluster | None = None
+) -> bool:
+    """Whether an open watch still has the kind that it has been `opened` for.
 
-    When a definition or one of its versions goes, the real server ends the streams.
+    The real server ends the streams of a definition when its spec is written, or a
+    version of it goes; that it is being deleted is not enough.
     """
-    try:
-        _call(cluster, request, 0.0)
-    except Refusal:
+    kind = _kind(cluster, request)
+    before = kind if opened is None else _kind(opened, request)
+    if kind is None or before is None:
         return False
-    return True
+    return kind is before or kind == replace(before, terminating=kind.terminating)
+
+
+def _kind(cluster: Cluster, request: ApiRequest) -> Kind | None:
+    try:
+        return _call(cluster, request, 0.0).kind
+    except Refusal:
+        return None
 
 
 # ------------------------------------------------------------------ following
