@@ -21,7 +21,8 @@ tests/cluster/conformance_cases.py, except that
 
 from __future__ import annotations
 
-from fnop.interpreters.cluster.collector import tick
+from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
+from fnop.interpreters.cluster.controllers.rounds import due, paced, tick
 from fnop.interpreters.cluster.discovery import content_type
 from fnop.interpreters.cluster.impersonation import impersonated
 from fnop.interpreters.cluster.negotiation import wants_yaml
@@ -40,15 +41,22 @@ from fnop.interpreters.cluster.watch import (
 
 __all__ = [
     "Cluster",
+    "Off",
+    "On",
+    "Pace",
+    "Slow",
     "StoredEvent",
+    "Stuck",
     "answer",
     "backlog",
     "bookmark",
     "content_type",
+    "due",
     "empty_cluster",
     "impersonated",
     "is_served",
     "is_watch",
+    "paced",
     "presented",
     "seen_by",
     "selects",

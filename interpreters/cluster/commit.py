@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fnop.interpreters.cluster.controllers.waking import WAKES
 from fnop.interpreters.cluster.crds import CRDS, establishing, registry_with
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import (
@@ -20,6 +21,7 @@ from fnop.interpreters.cluster.store import (
     put,
     remove,
     same,
+    shelf,
     timestamp,
 )
 
@@ -39,6 +41,9 @@ def stored(
     if kind.resource == CRDS:
         cluster, events = _crd_written(cluster, key, event, now)
     tasks = _tasks_after_write(kind.resource, key, event.object, old)
+    wake = WAKES.get(kind.resource)
+    if wake is not None:
+        tasks += wake(cluster, key, event.object, old)
     return (scheduled(cluster, tasks) if tasks else cluster), events
 
 
@@ -49,12 +54,76 @@ def _crd_written(
     crd, old = event.object, event.previous
     if old is not None and same(_registered(crd), _registered(old)):
         return cluster, (event,)
-    events = [event]
-    for state in establishing(crd, timestamp(now)):
-        cluster, event = put(cluster, CRDS, key, state, event.object)
-        events.append(event)
+    cluster, crd, more = _established(cluster, key, crd, timestamp(now))
     registry = registry_with(cluster.registry, crd, old)
-    return replace(cluster, registry=registry), tuple(events)
+    cluster = replace(cluster, registry=registry)
+    return _refilled(cluster, crd, old), (event, *more)
+
+
+def _established(
+    cluster: Cluster, key: Key, crd: Object, moment: str
+) -> tuple[Cluster, Object, list[StoredEvent]]:
+    """The controllers' word on a CRD beside the others of its group."""
+    group = crd["spec"]["group"]
+    others = [
+        other
+        for name, other in shelf(cluster, CRDS).items()
+        if name != key and other["spec"]["group"] == group
+    ]
+    events = []
+    for state in establishing(crd, moment, others):
+        cluster, event = put(cluster, CRDS, key, state, crd)
+        events.append(event)
+        crd = event.object
+    return cluster, crd, events
+
+
+def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
+    """Stored objects are read through the schema of today: pruned and with defaults.
+
+    They keep their versions, and nobody is told.
+    """
+    if old is None or same(crd["spec"]["versions"], old["spec"]["versions"]):
+        return cluster
+    resource = (crd["spec"]["group"], crd["spec"]["names"]["plural"])
+    kind = next(
+        (
+            kind
+            for kind in cluster.registry.by_path.values()
+            if kind.resource == resource and kind.storage
+        ),
+        None,
+    )
+    objects = shelf(cluster, resource)
+    if kind is None or kind.schema is None or not objects:
+        return cluster
+    changed = objects.evolver()
+    for key, obj in objects.items():
+        filled = kind.schema.filled(obj)
+        if filled is not obj:
+            changed[key] = filled
+    return replace(cluster, shelves={**cluster.shelves, resource: changed.persistent()})
+
+
+def _names_freed(
+    cluster: Cluster, gone: Object
+) -> tuple[Cluster, tuple[StoredEvent, ...]]:
+    """A CRD is gone: its names may be what others of its group wait for."""
+    metadata, group = gone["metadata"], gone["spec"]["group"]
+    moment = metadata.get("deletionTimestamp", metadata["creationTimestamp"])
+    events: list[StoredEvent] = []
+    for key, crd in sorted(shelf(cluster, CRDS).items()):
+        conditions = (crd.get("status") or {}).get("conditions") or ()
+        waits = any(
+            one["type"] == "NamesAccepted" and one["status"] == "False"
+            for one in conditions
+        )
+        if crd["spec"]["group"] == group and waits:
+            cluster, new, more = _established(cluster, key, crd, moment)
+            registry = registry_with(cluster.registry, new, crd)
+            cluster = replace(cluster, registry=registry)
+            events += more
+    return cluster, tuple(events)
 
 
 def is_released(obj: Object) -> bool:
@@ -86,12 +155,17 @@ def removed(
     in place), at a resourceVersion of the deletion's own.
     """
     cluster, event = remove(cluster, kind.resource, key)
+    more: tuple[StoredEvent, ...] = ()
     if kind.resource == CRDS:
         spec = event.object["spec"]
         registry = cluster.registry.without(spec["group"], spec["names"]["plural"])
         cluster = replace(cluster, registry=registry)
+        cluster, more = _names_freed(cluster, event.object)
     tasks = _tasks_after_removal(cluster, kind, key, event.object)
-    return (scheduled(cluster, tasks) if tasks else cluster), (event,)
+    wake = WAKES.get(kind.resource)
+    if wake is not None:
+        tasks += wake(cluster, key, event.object, event.object)
+    return (scheduled(cluster, tasks) if tasks else cluster), (event, *more)
 
 
 def scheduled(cluster: Cluster, tasks: list[Task]) -> Cluster:

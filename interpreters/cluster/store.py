@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
+from math import inf
 from typing import Any, NamedTuple
 
 from pyrsistent import PMap, PVector, pmap, pvector
@@ -22,6 +23,7 @@ from fnop.interpreters.cluster.rules import same
 
 __all__ = [
     "Cluster",
+    "Control",
     "Key",
     "Object",
     "Resource",
@@ -71,6 +73,23 @@ class Task(NamedTuple):
     key: Key
 
 
+class Control(NamedTuple):
+    """What the built-in controllers are to do, and how willing they are.
+
+    `paces` says which of them do not work as they should.  `later` are reminders
+    with their time, of which `next` is the earliest; `parked` are those of
+    controllers that are stuck.
+    """
+
+    paces: PMap[str, Any] = pmap()
+    later: PMap[Task, float] = pmap()
+    parked: PVector[Task] = pvector()
+    next: float = inf
+
+
+IDLE = Control()
+
+
 class History(NamedTuple):
     """The last events in two halves; when `recent` is full it becomes `earlier`."""
 
@@ -95,6 +114,8 @@ class Cluster:
     agenda: PVector[Task] = field(default_factory=pvector)
     # Whether requests with a user are asked for permission.
     rbac: bool = False
+    # Paces and timed reminders of the built-in controllers.
+    control: Control = IDLE
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -147,6 +168,7 @@ def put(
             _reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
             cluster.rbac,
+            cluster.control,
         ),
         event,
     )

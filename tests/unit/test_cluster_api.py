@@ -115,7 +115,7 @@ from fnop.interpreters.cluster import answer, empty_cluster, tick
 from fnop.interpreters.protocol import ApiRequest
 
 path = "/api/v1/namespaces/default/configmaps"
-cluster, seen = empty_cluster(), []
+cluster, seen = tick(empty_cluster(), 0.0)[0], []
 
 def send(method, path, body=None):
     global cluster
@@ -469,7 +469,7 @@ def child(owner: dict[str, Any], name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_nothing_to_do_is_the_same_cluster(cluster: Cluster) -> None:
-    state = after(cluster, ("POST", MAPS, configmap("a")))
+    state = after(tick(cluster, 0.0)[0], ("POST", MAPS, configmap("a")))
     assert tick(state, 0.0) == (state, ())
 
 

@@ -1,28 +1,21 @@
-"""The built-in controllers: garbage collection, namespaces, CRD clean-up.
-
-Each works off its reminders on the cluster's agenda, which the writes have put
-there: a round costs nothing when nothing is to be done.
-"""
+"""The garbage collector: what is left of owners that are gone, or are going."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
-
-from pyrsistent import pvector
 
 from fnop.interpreters.cluster.commit import (
     FOREGROUND,
-    NAMESPACES,
     ORPHAN,
     is_released,
     removed,
     stored,
 )
-from fnop.interpreters.cluster.crds import CLEANUP, terminating
+from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
 from fnop.interpreters.cluster.delete import Options, deleted
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.managed import Writer, tracked
 from fnop.interpreters.cluster.store import (
     Cluster,
     Key,
@@ -31,50 +24,29 @@ from fnop.interpreters.cluster.store import (
     StoredEvent,
     Task,
     lookup,
-    shelf,
-    timestamp,
 )
 
-__all__ = ["tick"]
+__all__ = ["Round", "acted", "kind_of", "rewritten", "without"]
 
 Round = tuple[Cluster, tuple[StoredEvent, ...]]
 Reference = dict[str, Any]
 
 
-def tick(cluster: Cluster, now: float) -> Round:
-    """One round of the built-in controllers over what changed since the last.
-
-    What a round itself causes is left to the next: call until it answers no
-    events, and dependents of dependents are gone too.
-    """
-    if not cluster.agenda:
-        return cluster, ()
-    tasks = dict.fromkeys(cluster.agenda)
-    cluster = replace(cluster, agenda=pvector())
-    events: tuple[StoredEvent, ...] = ()
-    for task in tasks:
-        cluster, more = _performed(cluster, task, now)
-        events += more
-    if not events and cluster.agenda:
-        # A round without a visible result is no round.
-        return tick(cluster, now)
-    return cluster, events
-
-
-def _performed(cluster: Cluster, task: Task, now: float) -> Round:
+def acted(cluster: Cluster, task: Task, now: float) -> Turn:
+    """One turn of the garbage collector."""
     obj = lookup(cluster, task.resource, task.key)
     if obj is None:
-        return cluster, ()
-    return CONTROLLERS[task.controller](cluster, task, obj, now)
+        return Turn(cluster)
+    return Turn(*PARTS[task.controller](cluster, task, obj, now))
 
 
-def _kind(cluster: Cluster, resource: Resource, obj: Object) -> Kind:
+def kind_of(cluster: Cluster, resource: Resource, obj: Object) -> Kind:
     found = cluster.registry.by_kind.get((resource[0], obj["kind"]))
     assert found is not None, f"{resource} is stored but not known"
     return found
 
 
-def _rewritten(
+def rewritten(
     cluster: Cluster,
     resource: Resource,
     key: Key,
@@ -83,16 +55,17 @@ def _rewritten(
     now: float,
 ) -> Round:
     """Store an object with changed metadata (None removes); release it at the end."""
-    kind = _kind(cluster, resource, obj)
+    kind = kind_of(cluster, resource, obj)
     metadata = {**obj["metadata"], **changes}
     metadata = {name: value for name, value in metadata.items() if value or value == 0}
     new = {**obj, "metadata": metadata}
     if is_released(new):
         return removed(cluster, kind, key)
+    new = tracked(cluster.registry, kind, obj, new, Writer(CONTROLLER, now))
     return stored(cluster, kind, key, new, obj, now)
 
 
-def _without(names: list[str], name: str) -> list[str]:
+def without(names: list[str], name: str) -> list[str]:
     return [other for other in names if other != name]
 
 
@@ -111,8 +84,8 @@ def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
             return cluster, ()
         # One owner remains: only the references to the others go.
         changes = {"ownerReferences": solid}
-        return _rewritten(cluster, task.resource, task.key, obj, changes, now)
-    kind = _kind(cluster, task.resource, obj)
+        return rewritten(cluster, task.resource, task.key, obj, changes, now)
+    kind = kind_of(cluster, task.resource, obj)
     options = Options(policy=_policy(cluster, obj, waiting))
     cluster, _, events = deleted(cluster, kind, task.key, options, now)
     return cluster, events
@@ -183,15 +156,18 @@ def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
         return cluster, ()
     events: tuple[StoredEvent, ...] = ()
     for resource, key in _dependents(cluster, obj):
-        cluster, more = _performed(cluster, Task("garbage", resource, key), now)
-        events += more
+        dependent = lookup(cluster, resource, key)
+        if dependent is not None:
+            mine = Task("garbage", resource, key)
+            cluster, more = _collect(cluster, mine, dependent, now)
+            events += more
     uid = obj["metadata"]["uid"]
     left = _dependents(cluster, obj)
     if any(_blocks(lookup(cluster, *dependent), uid) for dependent in left):
         return cluster, events
-    finalizers = _without(obj["metadata"]["finalizers"], FOREGROUND)
+    finalizers = without(obj["metadata"]["finalizers"], FOREGROUND)
     changes = {"finalizers": finalizers}
-    cluster, more = _rewritten(cluster, task.resource, task.key, obj, changes, now)
+    cluster, more = rewritten(cluster, task.resource, task.key, obj, changes, now)
     return cluster, events + more
 
 
@@ -213,81 +189,15 @@ def _orphan(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
         references = dependent["metadata"]["ownerReferences"]
         kept = [other for other in references if other["uid"] != uid]
         changes = {"ownerReferences": kept}
-        cluster, more = _rewritten(cluster, resource, key, dependent, changes, now)
+        cluster, more = rewritten(cluster, resource, key, dependent, changes, now)
         events += more
-    changes = {"finalizers": _without(obj["metadata"]["finalizers"], ORPHAN)}
-    cluster, more = _rewritten(cluster, task.resource, task.key, obj, changes, now)
+    changes = {"finalizers": without(obj["metadata"]["finalizers"], ORPHAN)}
+    cluster, more = rewritten(cluster, task.resource, task.key, obj, changes, now)
     return cluster, events + more
 
 
-# -------------------------------------------------------- namespaces and CRDs
-
-
-def _emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
-    """Delete objects, as far as their finalizers let go of them."""
-    events: tuple[StoredEvent, ...] = ()
-    for key in keys:
-        obj = lookup(cluster, kind.resource, key)
-        if obj is not None and "deletionTimestamp" not in obj["metadata"]:
-            options = Options(policy="Background")
-            cluster, _, more = deleted(cluster, kind, key, options, now)
-            events += more
-    return cluster, events
-
-
-def _end_namespace(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
-    """Everything in it is deleted; once it is empty, it goes itself."""
-    if "deletionTimestamp" not in obj["metadata"]:
-        return cluster, ()
-    name = task.key[1]
-    events: tuple[StoredEvent, ...] = ()
-    left = False
-    for resource in sorted(cluster.shelves):
-        keys = sorted(key for key in shelf(cluster, resource) if key[0] == name)
-        if keys:
-            kind = _kind(cluster, resource, shelf(cluster, resource)[keys[0]])
-            cluster, more = _emptied(cluster, kind, keys, now)
-            events += more
-            left = left or any(key in shelf(cluster, resource) for key in keys)
-    if left:
-        return cluster, events
-    kind = _kind(cluster, NAMESPACES, obj)
-    spec = {k: v for k, v in (obj.get("spec") or {}).items() if k != "finalizers"}
-    if obj["metadata"].get("finalizers"):
-        if spec == obj.get("spec"):
-            return cluster, events
-        cluster, more = stored(cluster, kind, task.key, {**obj, "spec": spec}, obj, now)
-        return cluster, events + more
-    cluster, more = removed(cluster, kind, task.key)
-    return cluster, events + more
-
-
-def _end_crd(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
-    """The instances go with their definition; then its finalizer."""
-    if CLEANUP not in obj["metadata"].get("finalizers", ()):
-        return cluster, ()
-    events: tuple[StoredEvent, ...] = ()
-    if (ending := terminating(obj, timestamp(now))) is not obj:
-        kind = _kind(cluster, task.resource, obj)
-        cluster, events = stored(cluster, kind, task.key, ending, obj, now)
-        obj = events[0].object
-    resource = (obj["spec"]["group"], obj["spec"]["names"]["plural"])
-    keys = sorted(shelf(cluster, resource))
-    if keys:
-        kind = _kind(cluster, resource, shelf(cluster, resource)[keys[0]])
-        cluster, more = _emptied(cluster, kind, keys, now)
-        events += more
-        if shelf(cluster, resource):
-            return cluster, events
-    changes = {"finalizers": _without(obj["metadata"]["finalizers"], CLEANUP)}
-    cluster, more = _rewritten(cluster, task.resource, task.key, obj, changes, now)
-    return cluster, events + more
-
-
-CONTROLLERS: dict[str, Callable[[Cluster, Task, Object, float], Round]] = {
+PARTS: dict[str, Callable[[Cluster, Task, Object, float], Round]] = {
     "garbage": _collect,
     "foreground": _foreground,
     "orphan": _orphan,
-    "namespace": _end_namespace,
-    "crd": _end_crd,
 }

@@ -1,0 +1,66 @@
+"""What every namespace gets: a service account, and the certificate of the server."""
+
+from __future__ import annotations
+
+from fnop.interpreters.cluster.controllers.turns import Desk, Turn, is_going
+from fnop.interpreters.cluster.rbac import aggregated
+from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup
+
+__all__ = ["aggregating", "publishing", "serving"]
+
+# Nobody speaks TLS to a value; over HTTP the kubeconfig says whom to trust.
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nc2ltdWxhdGVk\n-----END CERTIFICATE-----\n"
+
+
+def serving(cluster: Cluster, task: Task, now: float) -> Turn:
+    """serviceaccounts_controller.go: `default` is in every namespace."""
+    body = {"metadata": {"name": "default"}}
+    return _given(cluster, task, now, "ServiceAccount", "serviceaccounts", body)
+
+
+def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
+    """rootcacertpublisher: `kube-root-ca.crt` is in every namespace, and stays it."""
+    about = "Contains a CA bundle that can be used to verify the kube-apiserver when "
+    about += "using internal endpoints such as the internal service IP or "
+    about += "kubernetes.default.svc. No other usage is guaranteed across "
+    about += "distributions of Kubernetes clusters."
+    body = {
+        "metadata": {
+            "name": "kube-root-ca.crt",
+            "annotations": {"kubernetes.io/description": about},
+        },
+        "data": {"ca.crt": CERTIFICATE},
+    }
+    return _given(cluster, task, now, "ConfigMap", "configmaps", body)
+
+
+def _given(
+    cluster: Cluster, task: Task, now: float, kind: str, plural: str, body: Object
+) -> Turn:
+    """Let the namespace have this object."""
+    namespace = lookup(cluster, task.resource, task.key)
+    if namespace is None or is_going(namespace):
+        return Turn(cluster)
+    name = task.key[1]
+    present = lookup(cluster, ("", plural), (name, body["metadata"]["name"]))
+    desk = Desk(cluster, now)
+    if present is None:
+        metadata = {**body["metadata"], "namespace": name}
+        desk.create({"apiVersion": "v1", "kind": kind, **body, "metadata": metadata})
+    elif "data" in body and present.get("data") != body["data"]:
+        desk.patch(
+            present,
+            {"data": {**dict.fromkeys(present.get("data") or {}), **body["data"]}},
+        )
+    return desk.turn()
+
+
+def aggregating(cluster: Cluster, task: Task, now: float) -> Turn:
+    """clusterroleaggregation_controller.go: roles that are made of other roles."""
+    role = lookup(cluster, task.resource, task.key)
+    rules = None if role is None else aggregated(cluster, role)
+    if role is None or rules is None:
+        return Turn(cluster)
+    desk = Desk(cluster, now, "clusterrole-aggregation-controller")
+    desk.store({**role, "rules": rules}, role)
+    return desk.turn()

@@ -1,0 +1,163 @@
+"""The end of a namespace: everything in it goes, then it goes itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.interpreters.cluster.commit import NAMESPACES, is_released, removed, stored
+from fnop.interpreters.cluster.controllers.garbage import Round, kind_of
+from fnop.interpreters.cluster.controllers.turns import (
+    Turn,
+    with_condition,
+)
+from fnop.interpreters.cluster.delete import Options, deleted
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.store import (
+    Cluster,
+    Key,
+    Object,
+    StoredEvent,
+    Task,
+    lookup,
+    same,
+    shelf,
+    timestamp,
+)
+
+__all__ = ["acted", "emptied"]
+
+
+def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
+    """Delete objects, as far as their finalizers let go of them."""
+    events: tuple[StoredEvent, ...] = ()
+    for key in keys:
+        obj = lookup(cluster, kind.resource, key)
+        if obj is not None and "deletionTimestamp" not in obj["metadata"]:
+            options = Options(policy="Background")
+            cluster, _, more = deleted(cluster, kind, key, options, now)
+            events += more
+    return cluster, events
+
+
+def acted(cluster: Cluster, task: Task, now: float) -> Turn:
+    """Everything in it is deleted; once it is empty, it lets go of itself."""
+    obj = lookup(cluster, task.resource, task.key)
+    if obj is None or "deletionTimestamp" not in obj["metadata"]:
+        return Turn(cluster)
+    if "kubernetes" not in (obj.get("spec") or {}).get("finalizers", ()):
+        return Turn(cluster)
+    cluster, events = _swept(cluster, task.key[1], now)
+    left = _left(cluster, task.key[1])
+    kind = kind_of(cluster, NAMESPACES, obj)
+    ending = {**obj, "status": _status(obj, left, timestamp(now))}
+    if left:
+        if not same(obj, ending):
+            cluster, more = stored(cluster, kind, task.key, ending, obj, now)
+            events += more
+        return Turn(cluster, events)
+    # Others who hold the namespace through /finalize go on holding it.
+    others = [name for name in obj["spec"]["finalizers"] if name != "kubernetes"]
+    spec = {k: v for k, v in obj["spec"].items() if k != "finalizers"}
+    free = {**ending, "spec": {**spec, "finalizers": others} if others else spec}
+    cluster, more = stored(cluster, kind, task.key, free, obj, now)
+    events += more
+    if is_released(free):
+        cluster, more = removed(cluster, kind, task.key)
+        events += more
+    return Turn(cluster, events)
+
+
+def _swept(cluster: Cluster, name: str, now: float) -> Round:
+    """Delete what is in a namespace."""
+    events: tuple[StoredEvent, ...] = ()
+    for resource in sorted(cluster.shelves):
+        keys = sorted(key for key in shelf(cluster, resource) if key[0] == name)
+        if keys:
+            kind = kind_of(cluster, resource, shelf(cluster, resource)[keys[0]])
+            cluster, more = emptied(cluster, kind, keys, now)
+            events += more
+    return cluster, events
+
+
+def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
+    """What is still there, with the name of its resource as messages have it."""
+    return [
+        (f"{resource[1]}.{resource[0]}", obj)
+        for resource in sorted(cluster.shelves)
+        for key, obj in sorted(shelf(cluster, resource).items())
+        if key[0] == name
+    ]
+
+
+def _status(
+    namespace: Object, left: list[tuple[str, Object]], now: str
+) -> dict[str, Any]:
+    """The conditions by which a namespace says what holds it.
+
+    `pkg/controller/namespace/deletion/status_condition_utils.go` in Kubernetes.
+    """
+    status = namespace.get("status") or {}
+    conditions = status.get("conditions") or []
+    for type, reason, message in _findings(left):
+        bad = reason in ("SomeResourcesRemain", "SomeFinalizersRemain")
+        new = {
+            "type": type,
+            "status": "True" if bad else "False",
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }
+        for old in conditions:
+            if old["type"] == type and old["status"] == new["status"]:
+                new["lastTransitionTime"] = old["lastTransitionTime"]
+                # updateConditions: what stays true may change its words.
+        conditions = with_condition(conditions, new)
+    return {**status, "phase": "Terminating", "conditions": conditions}
+
+
+def _findings(left: list[tuple[str, Object]]) -> list[tuple[str, str, str]]:
+    remaining = ("ContentRemoved", "All content successfully removed")
+    finalizing = (
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    )
+    counts: dict[str, int] = {}
+    holders: dict[str, int] = {}
+    for resource, obj in left:
+        counts[resource] = counts.get(resource, 0) + 1
+        for name in obj["metadata"].get("finalizers", ()):
+            holders[name] = holders.get(name, 0) + 1
+    if counts:
+        found = [
+            f"{name} has {n} resource instances" for name, n in sorted(counts.items())
+        ]
+        remaining = (
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(found)}",
+        )
+    if holders:
+        found = [
+            f"{name} in {n} resource instances" for name, n in sorted(holders.items())
+        ]
+        finalizing = (
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: "
+            + ", ".join(found),
+        )
+    prefix = "NamespaceDeletion"
+    parsed = "All legacy kube types successfully parsed"
+    return [
+        (
+            f"{prefix}DiscoveryFailure",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (f"{prefix}GroupVersionParsingFailure", "ParsedGroupVersions", parsed),
+        (
+            f"{prefix}ContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        ("NamespaceContentRemaining", *remaining),
+        ("NamespaceFinalizersRemaining", *finalizing),
+    ]

@@ -1,0 +1,175 @@
+"""Giving every controller its turn, at its own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import inf
+
+from pyrsistent import pvector
+
+from fnop.interpreters.cluster.controllers import (
+    accounts,
+    definitions,
+    garbage,
+    namespaces,
+)
+from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
+from fnop.interpreters.cluster.controllers.turns import Turn
+from fnop.interpreters.cluster.controllers.waking import PRIMARY
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, shelf
+
+__all__ = ["due", "paced", "tick"]
+
+Actor = Callable[[Cluster, Task, float], Turn]
+
+ACTORS: dict[str, Actor] = {
+    "garbage": garbage.acted,
+    "foreground": garbage.acted,
+    "orphan": garbage.acted,
+    "namespace": namespaces.acted,
+    "crd": definitions.acted,
+    "serviceaccount": accounts.serving,
+    "root-ca": accounts.publishing,
+    "clusterrole-aggregation": accounts.aggregating,
+}
+# The controllers whose reminders have other names than their own.
+PART_OF = {"foreground": "garbage", "orphan": "garbage", "crd": "definition"}
+NAMES = tuple(sorted({PART_OF.get(name, name) for name in ACTORS}))
+# What happens again and again for ever: nobody waits for it to end.
+RECURRING = ("cronjob",)
+
+
+def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]]:
+    """One round of the built-in controllers over what changed since the last.
+
+    What a round itself causes is left to the next: call until it answers no
+    events, and dependents of dependents are gone too.
+    """
+    if not cluster.agenda and cluster.control.next > now:
+        return cluster, ()
+    cluster, tasks = _taken(cluster, now)
+    events: tuple[StoredEvent, ...] = ()
+    for task in tasks:
+        actor = ACTORS.get(task.controller)
+        if actor is None:
+            continue
+        cluster, more, again = actor(cluster, task, now)
+        events += more
+        if again is not None:
+            cluster = _reminded(cluster, task, again)
+    if not events and cluster.agenda:
+        # A round without a visible result is no round.
+        return tick(cluster, now)
+    return cluster, events
+
+
+def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
+    """When the controllers next have something to do; None if nothing is planned.
+
+    Without `recurring` what will come again for ever, as cron jobs do, is left out.
+    """
+    if cluster.agenda:
+        return -inf
+    if recurring:
+        return None if cluster.control.next == inf else cluster.control.next
+    times = [
+        at
+        for task, at in cluster.control.later.items()
+        if task.controller not in RECURRING
+    ]
+    return min(times, default=None)
+
+
+def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
+    """The same cluster with controllers that are on, off, stuck or slow.
+
+    Whom `paces` does not name stays as willing as before.
+
+    >>> from fnop.interpreters.cluster.server import empty_cluster
+    >>> cluster = paced(empty_cluster(), {"deployment": Stuck(), "kubelet": Slow(5)})
+    """
+    unknown = sorted(set(paces) - set(NAMES))
+    if unknown:
+        raise ValueError(
+            f"{', '.join(unknown)}: no such controller; there are {', '.join(NAMES)}"
+        )
+    control = cluster.control
+    woken: list[Task] = []
+    for name, pace in paces.items():
+        before = control.paces.get(name, On())
+        if isinstance(before, Off) and not isinstance(pace, Off):
+            woken += _everything(cluster, name)
+        if isinstance(before, Stuck) and not isinstance(pace, Stuck):
+            woken += [task for task in control.parked if _name(task) == name]
+            rest = [task for task in control.parked if _name(task) != name]
+            control = control._replace(parked=pvector(rest))
+        control = control._replace(paces=control.paces.set(name, pace))
+    agenda = cluster.agenda.extend(woken)
+    return replace(cluster, control=control, agenda=agenda)
+
+
+def _name(task: Task) -> str:
+    return PART_OF.get(task.controller, task.controller)
+
+
+def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
+    """What a controller looks at after its start."""
+    if name == "garbage":
+        for resource, objects in sorted(cluster.shelves.items()):
+            for key, obj in sorted(objects.items()):
+                metadata = obj["metadata"]
+                if "ownerReferences" in metadata or "deletionTimestamp" in metadata:
+                    for part in ("garbage", "foreground", "orphan"):
+                        yield Task(part, resource, key)
+    elif name in ("namespace", "definition"):
+        task = "namespace" if name == "namespace" else "crd"
+        resource = (
+            ("", "namespaces")
+            if name == "namespace"
+            else ("apiextensions.k8s.io", "customresourcedefinitions")
+        )
+        yield from (
+            Task(task, resource, key) for key in sorted(shelf(cluster, resource))
+        )
+    else:
+        resource = PRIMARY[name]
+        yield from (
+            Task(name, resource, key) for key in sorted(shelf(cluster, resource))
+        )
+
+
+def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
+    """The reminders of this round; others are parked, put off or forgotten."""
+    control = cluster.control
+    later, parked = control.later, control.parked
+    timed = [task for task, at in later.items() if at <= now]
+    timed.sort(key=lambda task: (later[task], task))
+    fresh = dict.fromkeys(cluster.agenda)
+    tasks: dict[Task, None] = {}
+    for task in (*timed, *fresh):
+        match control.paces.get(_name(task)):
+            case Off():
+                later = later.discard(task)
+            case Stuck():
+                later = later.discard(task)
+                if task not in parked:
+                    parked = parked.append(task)
+            case Slow(seconds) if task in fresh and task not in tasks:
+                later = later.set(task, min(later.get(task, inf), now + seconds))
+            case _:
+                tasks[task] = None
+                later = later.discard(task)
+    control = control._replace(
+        later=later, parked=parked, next=min(later.values(), default=inf)
+    )
+    return replace(cluster, agenda=pvector(), control=control), list(tasks)
+
+
+def _reminded(cluster: Cluster, task: Task, at: float) -> Cluster:
+    control = cluster.control
+    at = min(at, control.later.get(task, inf))
+    control = control._replace(
+        later=control.later.set(task, at), next=min(at, control.next)
+    )
+    return replace(cluster, control=control)
