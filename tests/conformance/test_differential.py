@@ -1,7 +1,8 @@
 """Random sequences of requests: the simulated and the real servers cannot be told
 apart by their answers, by the objects that are left, or by what watches show.
 
-FNOP_SEQUENCES says how many are tried with each real server, FNOP_SEED which.
+FNOP_SEQUENCES says how many are tried with each real server, FNOP_SEED which:
+`make differential` tries 2,000.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.conformance.differential import FAMILY, Arena, Family, arena
 from tests.conformance.sequences import (
     DEFINITIONS_OF_KINDS,
-    KINDS,
     Op,
     families,
     sequences,
@@ -31,11 +31,11 @@ from tests.conformance.servers import (
 )
 from tests.conformance.suite import Simulated
 
-COUNT = int(os.environ.get("FNOP_SEQUENCES") or 0)
+COUNT = int(os.environ.get("FNOP_SEQUENCES") or 60)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 PLURALS = {
-    "1.20": tuple(KINDS),
-    "1.36": tuple(plural for plural, kind in KINDS.items() if kind.custom),
+    "1.20": ("things", "plains", "globes"),
+    "1.36": ("things", "plains", "globes"),
 }
 
 
@@ -47,8 +47,6 @@ def servers(
     server: str, folder: Path, plurals: tuple[str, ...], *, controllers: bool
 ) -> Iterator[Arena]:
     """A real server and the simulated one with the kinds of the sequences."""
-    if not COUNT:
-        pytest.skip("FNOP_SEQUENCES is not set")
     if (reason := missing(server)) is not None:
         pytest.skip(reason)
     simulated = Simulated()
