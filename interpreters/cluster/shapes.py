@@ -376,7 +376,25 @@ def _loose() -> Shape:
     return shape
 
 
+def _object(**properties: Source) -> Source:
+    return {"type": "object", "properties": properties}
+
+
+# The few kinds that are small enough to be known in full.
+SMALL: dict[tuple[str, str], Source] = {
+    ("", "ConfigMap"): _object(
+        data=TEXTS, binaryData=TEXTS, immutable={"type": "boolean"}
+    ),
+    ("", "Secret"): _object(
+        data=TEXTS, stringData=TEXTS, type=TEXT, immutable={"type": "boolean"}
+    ),
+}
+
+
 def _loose_kind(kind: Kind) -> Shape:
+    known = SMALL.get((kind.group, kind.kind))
+    if known is not None:
+        return shape_of_source(known, structs=True)
     if kind.kind != "Service":
         return LOOSE
     spec = _struct(**LOOSE.fields)

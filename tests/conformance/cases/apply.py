@@ -1107,6 +1107,26 @@ BUILTINS = (
         applied(MAPS, config_map({"a": "2"}, name="o"), query={"force": "true"}),
     ),
     old(
+        "apply: a config map with fields and values that it cannot have",
+        *(
+            applied(
+                MAPS,
+                sent,
+                code=500,
+                # 1.20 does not say of which object it speaks.
+                old=(500, {}),
+            )
+            for sent in (
+                {**config_map({}, name="u"), "spec": {}},
+                config_map({"a": 1}, name="u"),
+                config_map({"a": {"b": "c"}}, name="u"),
+            )
+        ),
+        applied(MAPS, config_map({"a": "1"}, name="u"), code=201),
+        applied(MAPS, config_map({"a": None}, name="u")),
+        applied(MAPS, config_map(None, name="u")),
+    ),
+    old(
         "managed fields: of a secret whose data came as text",
         builtin(
             SECRETS,
