@@ -96,7 +96,7 @@ def written(cluster: Cluster, writes: list[tuple[str, str]]) -> Cluster:
     return cluster
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(WRITES, st.lists(WRITES, max_size=4), st.integers(1, 3))
 def test_all_pages_together_are_the_state_of_the_first(
     before: list[tuple[str, str]], between: list[list[tuple[str, str]]], limit: int
@@ -316,7 +316,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(JSON_VALUES, st.sampled_from(sorted(builtin_registry().by_path)))
 def test_no_object_breaks_a_table(body: Any, path: tuple[str, str, str]) -> None:
     kind = builtin_registry().by_path[path]
@@ -327,13 +327,13 @@ def test_no_object_breaks_a_table(body: Any, path: tuple[str, str, str]) -> None
         assert isinstance(cells_of(kind, obj, NOW), list)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(alphabet=".[]*'\"\\?@()=<>ab01:-", max_size=14), JSON_VALUES)
 def test_no_path_breaks_a_column(path: str, value: Any) -> None:
     assert len(first(path, value)) <= 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["labelSelector", "fieldSelector", "continue", "limit"]),
     st.text(alphabet=".[]*'\"\\!()=<>ab01:-, innotAZ/\u00e9\n", max_size=16),

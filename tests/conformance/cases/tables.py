@@ -713,6 +713,7 @@ def builtins() -> Iterator[Case]:
                     "{ns}",
                     provisioner="x.dev/y",
                     allowVolumeExpansion=True,
+                    volumeBindingMode="Immediate",
                 ),
                 compare="code",
             ),
