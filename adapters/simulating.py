@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -278,15 +279,17 @@ def _handlers(operator: Operator) -> tuple[Handler, ...]:
     if isinstance(operator, Registry):
         return operator.handlers
     if isinstance(operator, (str, Path)):
-        return _of_module(_loaded(str(operator)))
+        return _of_file(str(Path(operator).resolve()))
     if isinstance(operator, ModuleType):
         return _of_module(operator)
     return tuple(operator)
 
 
-def _loaded(path: str) -> ModuleType:
+@cache
+def _of_file(path: str) -> tuple[Handler, ...]:
+    """The handlers of a file: it is run once in a process, however many simulations."""
     (module,) = load([path])
-    return module
+    return _of_module(module)
 
 
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:
