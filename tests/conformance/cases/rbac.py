@@ -1606,4 +1606,11 @@ CONTROLLED: tuple[Case, ...] = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*NOBODY, *GRANTED, *ESCALATION, *REVIEWS, *SUBRESOURCES)
+CASES: tuple[Case, ...] = (
+    *NOBODY,
+    *GRANTED,
+    *ESCALATION,
+    *REVIEWS,
+    *SUBRESOURCES,
+    *CONTROLLED,
+)
