@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
-from tests.example_scenarios import Expectation, unmet
+from tests.example_scenarios import Expectation, Story, unmet
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
-__all__ = ["Operator", "User", "eventually", "operating"]
+__all__ = ["Operator", "User", "eventually", "operating", "tell"]
 
 # Patience, not speed: other work may share the machine.
 DEADLINE_SECONDS = 90.0
@@ -183,3 +183,27 @@ class RealWorld(User):
             return "\n".join(["not so:", *unmet(expectations, self), *self.lines])
 
         eventually(lambda: not unmet(expectations, self), otherwise=otherwise)
+
+
+def tell(story: Story, api: ApiServer, namespace: str, folder: Path) -> None:
+    """Play an example's story on an API server; its recordings replay identically."""
+    file = ROOT / "examples" / story.example / "example.py"
+    with operating(file, api, namespace, folder) as operator:
+        world = RealWorld(api, namespace, operator)
+        world.define()
+        operator.start(record=True)
+        for step in story.steps:
+            step.does(world)
+            world.expect(step.expected)
+        assert operator.stop() == 0, operator.lines
+    for recording in operator.recordings:
+        assert_replays(recording, file)
+
+
+def assert_replays(recording: Path, file: Path) -> None:
+    command = [sys.executable, "-m", "fnop", "replay", str(recording), str(file)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.startswith("identical")
