@@ -275,7 +275,7 @@ def discovery() -> Iterator[Case]:
         ),
     )
     yield Case(
-        "health",
+        "the health of a server",
         (get("/healthz"), get("/readyz"), get("/version", compare="code")),
         servers=BOTH,
     )
