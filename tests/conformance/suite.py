@@ -16,11 +16,13 @@ from typing import Any, Protocol
 
 from fnop.interpreters.cluster import (
     Cluster,
+    Off,
     answer,
     backlog,
     empty_cluster,
     impersonated,
     is_watch,
+    paced,
     tick,
 )
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
@@ -116,7 +118,8 @@ class Simulated:
     """The simulated cluster, spoken to as a real one."""
 
     def __init__(self) -> None:
-        self.cluster: Cluster = empty_cluster(rbac=True)
+        # The real servers to compare with have no kubelet.
+        self.cluster: Cluster = paced(empty_cluster(rbac=True), {"kubelet": Off()})
         self.now = 1_700_000_000.0
 
     def raw(

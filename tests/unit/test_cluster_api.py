@@ -469,7 +469,8 @@ def child(owner: dict[str, Any], name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_nothing_to_do_is_the_same_cluster(cluster: Cluster) -> None:
-    state = after(tick(cluster, 0.0)[0], ("POST", MAPS, configmap("a")))
+    settled = tick(tick(cluster, 0.0)[0], 0.0)[0]
+    state = after(settled, ("POST", MAPS, configmap("a")))
     assert tick(state, 0.0) == (state, ())
 
 

@@ -11,8 +11,11 @@ from pyrsistent import pvector
 from fnop.interpreters.cluster.controllers import (
     accounts,
     definitions,
+    deployments,
     garbage,
+    kubelet,
     namespaces,
+    replicasets,
 )
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.turns import Turn
@@ -32,6 +35,9 @@ ACTORS: dict[str, Actor] = {
     "serviceaccount": accounts.serving,
     "root-ca": accounts.publishing,
     "clusterrole-aggregation": accounts.aggregating,
+    "replicaset": replicasets.acted,
+    "deployment": deployments.acted,
+    "kubelet": kubelet.acted,
 }
 # The controllers whose reminders have other names than their own.
 PART_OF = {"foreground": "garbage", "orphan": "garbage", "crd": "definition"}
@@ -56,7 +62,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
             continue
         cluster, more, again = actor(cluster, task, now)
         events += more
-        if again is not None:
+        if again is not None or task in cluster.control.later:
             cluster = _reminded(cluster, task, again)
     if not events and cluster.agenda:
         # A round without a visible result is no round.
@@ -166,10 +172,13 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
     return replace(cluster, agenda=pvector(), control=control), list(tasks)
 
 
-def _reminded(cluster: Cluster, task: Task, at: float) -> Cluster:
+def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
+    """Whoever had its turn knows best when to look again."""
     control = cluster.control
-    at = min(at, control.later.get(task, inf))
-    control = control._replace(
-        later=control.later.set(task, at), next=min(at, control.next)
-    )
-    return replace(cluster, control=control)
+    if at is None:
+        later = control.later.discard(task)
+        soonest = min(later.values(), default=inf)
+    else:
+        later = control.later.set(task, at)
+        soonest = min(at, control.next)
+    return replace(cluster, control=control._replace(later=later, next=soonest))

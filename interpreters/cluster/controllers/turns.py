@@ -169,7 +169,7 @@ def owner_reference(owner: Object) -> dict[str, Any]:
     }
 
 
-def owned(desk: Desk, resource: Resource, owner: Object, api: str) -> list[Object]:
+def owned(desk: Desk, resource: Resource, owner: Object) -> list[Object]:
     """The objects of a resource that an owner controls, after it has claimed them.
 
     ControllerRefManager: what it owns but does not select is let go; what it selects

@@ -1,0 +1,292 @@
+"""A stub of scheduler and kubelet: pods get a node, run and end, as they ask for.
+
+Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
+
+    annotation                        meaning                              default
+    --------------------------------  -----------------------------------  ---------
+    simulated.fnop.dev/start-after    Pending until then                   0s
+    simulated.fnop.dev/ready-after    not ready until so long after the    0s
+                                      start; `never`: not at all
+    simulated.fnop.dev/run-for        its containers end so long after     for ever;
+                                      the start                            1s where
+                                                                           restartPolicy
+                                                                           is not Always
+    simulated.fnop.dev/exit-code      with this code                       0
+    simulated.fnop.dev/stop-after     how long it takes to end when it is  0s
+                                      deleted, the grace at most
+
+What ends and is to be restarted begins anew after 10 s, 20 s, 40 s, ... and stays in
+CrashLoopBackOff after five times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from fnop.interpreters.cluster.commit import removed
+from fnop.interpreters.cluster.controllers.turns import (
+    Desk,
+    Turn,
+    condition,
+    is_going,
+    moment,
+    phase,
+    with_condition,
+)
+from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, timestamp
+
+__all__ = ["NODE", "acted", "seconds_of"]
+
+NODE = "stub-node"
+PREFIX = "simulated.fnop.dev/"
+UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+RESTARTS_MAX = 5
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration, or None for what is none.
+
+    >>> seconds_of("500ms"), seconds_of("2m"), seconds_of("3"), seconds_of("soon")
+    (0.5, 120.0, 3.0, None)
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)", text)
+    return float(found[1]) * UNITS[found[2]] if found else None
+
+
+def _wish(pod: Object, name: str, default: float) -> float:
+    text = pod["metadata"].get("annotations", {}).get(PREFIX + name)
+    if text == "never":
+        return inf
+    found = None if text is None else seconds_of(text)
+    return default if found is None else found
+
+
+def acted(cluster: Cluster, task: Task, now: float) -> Turn:
+    """Bring one pod, or the node itself, a step further."""
+    desk = Desk(cluster, now, "kubelet")
+    if task.resource == ("", "nodes"):
+        _registered(desk)
+        return desk.turn()
+    pod = lookup(cluster, task.resource, task.key)
+    if pod is None:
+        return desk.turn()
+    if is_going(pod):
+        _stop(desk, pod, task)
+    elif phase(pod) in ("Succeeded", "Failed"):
+        pass
+    elif not pod["spec"].get("nodeName"):
+        _bind(desk, pod)
+    elif phase(pod) == "Pending":
+        _start(desk, pod)
+    else:
+        _run(desk, pod)
+    return desk.turn()
+
+
+def _registered(desk: Desk) -> None:
+    """The node is there from the first pod on."""
+    if desk.get(("", "nodes"), ("", NODE)) is not None:
+        return
+    metadata = {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}
+    node = desk.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+    if node is not None:
+        heartbeat = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "the stub is ready",
+            "lastHeartbeatTime": timestamp(desk.now),
+            "lastTransitionTime": timestamp(desk.now),
+        }
+        desk.status(node, {"conditions": [heartbeat]})
+
+
+def _stop(desk: Desk, pod: Object, task: Task) -> None:
+    """A pod with a node is gone when its containers have ended."""
+    metadata = pod["metadata"]
+    grace = metadata.get("deletionGracePeriodSeconds", 0)
+    asked = moment(metadata["deletionTimestamp"]) - grace
+    end = asked + min(grace, _wish(pod, "stop-after", 0.0))
+    if end > desk.now:
+        desk.remind(end)
+    elif not metadata.get("finalizers"):
+        kind = desk.kind(pod)
+        desk.cluster, events = removed(desk.cluster, kind, task.key)
+        desk.events += events
+    elif grace:
+        # The last request of a kubelet is a deletion without grace.
+        free = {**metadata, "deletionGracePeriodSeconds": 0}
+        desk.store({**pod, "metadata": free}, pod)
+
+
+def _condition(type: str, good: bool, now: float, reason: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": type,
+        "status": "True" if good else "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
+    return {**found, "reason": reason} if reason else found
+
+
+def _bind(desk: Desk, pod: Object) -> None:
+    _registered(desk)
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": NODE}}
+    status = pod.get("status") or {}
+    conditions = with_condition(
+        status.get("conditions") or [], _condition("PodScheduled", True, desk.now)
+    )
+    desk.store({**bound, "status": {**status, "conditions": conditions}}, pod)
+
+
+def _containers(pod: Object) -> Iterator[dict[str, Any]]:
+    for container in pod["spec"].get("containers") or ():
+        if isinstance(container, dict):
+            yield container
+
+
+def _address(pod: Object) -> str:
+    """An address in the pods' network, from the uid: the same in every run."""
+    number = int(pod["metadata"]["uid"].replace("-", "")[:8], 16)
+    return f"10.244.{number >> 8 & 255}.{number % 254 + 1}"
+
+
+def _statuses(
+    pod: Object, state: dict[str, Any], *, ready: bool, restarts: int
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": container.get("name", ""),
+            "image": container.get("image", ""),
+            "imageID": "",
+            "lastState": {},
+            "ready": ready,
+            "restartCount": restarts,
+            "started": "running" in state,
+            "state": state,
+        }
+        for container in _containers(pod)
+    ]
+
+
+def _restarts(pod: Object) -> int:
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        found: int = each.get("restartCount", 0)
+        return found
+    return 0
+
+
+def _start(desk: Desk, pod: Object) -> None:
+    bound = condition(pod, "PodScheduled") or {}
+    at = moment(bound.get("lastTransitionTime")) + _wish(pod, "start-after", 0.0)
+    if at > desk.now:
+        if at < inf:
+            desk.remind(at)
+        return
+    status = dict(pod.get("status") or {})
+    address = _address(pod)
+    status |= {
+        "phase": "Running",
+        "startTime": timestamp(desk.now),
+        "hostIP": "10.0.0.2",
+        "hostIPs": [{"ip": "10.0.0.2"}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+    }
+    ready = _wish(pod, "ready-after", 0.0) <= 0
+    _running(desk, pod, status, timestamp(desk.now), ready=ready, restarts=0)
+
+
+def _running(
+    desk: Desk,
+    pod: Object,
+    status: dict[str, Any],
+    since: str,
+    *,
+    ready: bool,
+    restarts: int,
+) -> None:
+    conditions = status.get("conditions") or []
+    for type in ("Initialized", "Ready", "ContainersReady"):
+        good = ready or type == "Initialized"
+        reason = "" if good else "ContainersNotReady"
+        conditions = with_condition(
+            conditions, _condition(type, good, desk.now, reason)
+        )
+    state = {"running": {"startedAt": since}}
+    containers = _statuses(pod, state, ready=ready, restarts=restarts)
+    desk.status(
+        pod, {**status, "conditions": conditions, "containerStatuses": containers}
+    )
+
+
+def _run(desk: Desk, pod: Object) -> None:
+    """A running pod becomes ready, ends, begins anew."""
+    status = pod.get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    state = containers[0].get("state", {}) if containers else {}
+    if "running" not in state:
+        _restart(desk, pod, state)
+        return
+    since = state["running"].get("startedAt")
+    policy = pod["spec"].get("restartPolicy", "Always")
+    end = moment(since) + _wish(pod, "run-for", inf if policy == "Always" else 1.0)
+    if end <= desk.now:
+        _end(desk, pod, policy, since)
+        return
+    ready_at = moment(since) + _wish(pod, "ready-after", 0.0)
+    is_ready = containers[0].get("ready", False)
+    if ready_at <= desk.now and not is_ready:
+        restarts = _restarts(pod)
+        _running(desk, pod, status, since, ready=True, restarts=restarts)
+    waits = [at for at in (end, ready_at) if desk.now < at < inf]
+    if waits:
+        desk.remind(min(waits))
+
+
+def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
+    code = int(_wish(pod, "exit-code", 0.0))
+    ended = {
+        "exitCode": code,
+        "reason": "Error" if code else "Completed",
+        "startedAt": since,
+        "finishedAt": timestamp(desk.now),
+    }
+    status = dict(pod.get("status") or {})
+    final = policy == "Never" or (policy == "OnFailure" and not code)
+    if final:
+        status["phase"] = "Failed" if code else "Succeeded"
+    conditions = status.get("conditions") or []
+    reason = "PodFailed" if code else "PodCompleted"
+    for type in ("Ready", "ContainersReady"):
+        conditions = with_condition(
+            conditions, _condition(type, False, desk.now, reason)
+        )
+    status["conditions"] = conditions
+    status["containerStatuses"] = _statuses(
+        pod, {"terminated": ended}, ready=False, restarts=_restarts(pod)
+    )
+    desk.status(pod, status)
+
+
+def _restart(desk: Desk, pod: Object, state: dict[str, Any]) -> None:
+    """The kubelet's back-off: twice as long each time, five minutes at most."""
+    restarts = _restarts(pod)
+    if "terminated" not in state:
+        return
+    status = pod.get("status") or {}
+    if restarts >= RESTARTS_MAX:
+        waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+        containers = _statuses(pod, waiting, ready=False, restarts=restarts)
+        desk.status(pod, {**status, "containerStatuses": containers})
+        return
+    at = moment(state["terminated"].get("finishedAt")) + min(10 * 2**restarts, 300)
+    if at > desk.now:
+        desk.remind(at)
+        return
+    ready = _wish(pod, "ready-after", 0.0) <= 0
+    now = timestamp(desk.now)
+    _running(desk, pod, status, now, ready=ready, restarts=restarts + 1)
