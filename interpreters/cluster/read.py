@@ -90,13 +90,18 @@ def _selected(
         items = [item for item in items if item[0][0] == namespace]
     if selection.labels or selection.fields:
         items = [item for item in items if selection.holds(item[1])]
-    return sorted(items, key=_place)
+    return sorted(items, key=_place if namespace is None else _name)
 
 
 def _place(item: tuple[Key, Object]) -> str:
     """Where an object stands in a list: as its key in etcd, "namespace/name"."""
     namespace, name = item[0]
     return f"{namespace}/{name}" if namespace else name
+
+
+def _name(item: tuple[Key, Object]) -> str:
+    """The same where all are of one namespace."""
+    return item[0][1]
 
 
 def _at(cluster: Cluster, resource: Resource, version: int) -> PMap[Key, Object] | None:
@@ -206,18 +211,25 @@ OLD_TOKEN = (
 )
 
 
+def _untyped(obj: Object) -> Object:
+    """An item of a built-in list, which does not repeat apiVersion and kind."""
+    item = obj.copy()
+    item.pop("apiVersion", None)
+    item.pop("kind", None)
+    return item
+
+
 def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, Any]:
     """A list of objects as a kind's list type."""
     metadata: dict[str, Any] = {"resourceVersion": str(cluster.version)}
+    version = kind.api_version
+    items = [
+        obj if obj["apiVersion"] == version else served(version, obj) for obj in objects
+    ]
     if kind.custom:
         metadata["continue"] = ""
-        items = [served(kind.api_version, obj) for obj in objects]
     else:
-        # Items of built-in lists do not repeat apiVersion and kind.
-        items = [
-            {k: v for k, v in item.items() if k != "kind" and k != "apiVersion"}
-            for item in (served(kind.api_version, obj) for obj in objects)
-        ]
+        items = [_untyped(item) for item in items]
     return {
         "apiVersion": kind.api_version,
         "kind": kind.list_kind,

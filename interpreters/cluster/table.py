@@ -6,7 +6,7 @@ those of their definition (`apiextensions-apiserver/pkg/registry/.../tableconver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -304,7 +304,7 @@ def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
 def _at(value: Any, *path: str) -> Any:
     """The part at a path, or None."""
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
@@ -329,14 +329,14 @@ def _name(obj: Object) -> str:
 
 def _labels(labels: Any) -> str:
     """labels.FormatLabels."""
-    if not isinstance(labels, Mapping) or not labels:
+    if not isinstance(labels, dict) or not labels:
         return NONE
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 def _selector(selector: Any) -> str:
     """metav1.FormatLabelSelector."""
-    if not isinstance(selector, Mapping):
+    if not isinstance(selector, dict):
         return NONE
     labels = selector.get("matchLabels") or {}
     parts = [(key, f"{key}={value}") for key, value in labels.items()]

@@ -445,7 +445,12 @@ TEMPLATE = {"metadata": {"labels": LABELS}, "spec": POD}
 
 
 def shown(
-    title: str, path: str, body: Json, has: Json, *more: Step, **options: Any
+    title: str,
+    path: str,
+    body: Json,
+    has: dict[int, Any],
+    *more: Step,
+    **options: Any,
 ) -> Case:
     """One object and its row."""
     old = options.pop("old", None)
