@@ -288,8 +288,10 @@ def _handlers(operator: Operator) -> tuple[Handler, ...]:
 @cache
 def _of_file(path: str) -> tuple[Handler, ...]:
     """The handlers of a file: it is run once in a process, however many simulations."""
-    (module,) = load([path])
-    return _of_module(module)
+    with default_registry.set_aside():
+        (module,) = load([path])
+        found = default_registry.handlers
+    return found or _of_module(module)
 
 
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -249,6 +250,15 @@ class Registry:
                     "progress and results would be mixed up; give one of them id=..."
                 )
         self._handlers.append(handler)
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Collect anew for a while; what was there before comes back afterwards."""
+        kept, self._handlers = self._handlers, []
+        try:
+            yield
+        finally:
+            self._handlers = kept
 
     def clear(self) -> None:
         """Forget all handlers: for a fresh load of the same files."""
