@@ -23,6 +23,7 @@ import click
 if TYPE_CHECKING:
     from fnop.adapters.certificates import Authority, Pair
     from fnop.interpreters.cluster import Cluster
+    from fnop.interpreters.cluster.controllers.paces import Pace
 
 __all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
 
@@ -79,6 +80,13 @@ MARK = "# A simulated cluster's; written by fnop cluster."
     "--tls/--no-tls",
     default=None,
     help="Serve HTTPS, with a certificate authority made at the start.",
+)
+@click.option(
+    "--controllers",
+    multiple=True,
+    metavar="NAME=PACE",
+    help="Let a built-in controller be on, off, stuck, or so many seconds late, "
+    "such as deployment=stuck or kubelet=5; repeat it for several.",
 )
 @click.option("--seed", metavar="TEXT", help="What uids and names are derived from.")
 def cluster(manifests: Sequence[str], **options: Any) -> None:
@@ -201,10 +209,14 @@ def _beginning(
     manifests: Sequence[str], options: dict[str, Any], now: float
 ) -> Cluster:
     """The cluster with the objects of the manifests."""
-    from fnop.interpreters.cluster import answer, empty_cluster
+    from fnop.interpreters.cluster import answer, empty_cluster, paced
 
     seed = options["seed"] or secrets.token_hex(4)
     state = empty_cluster(seed, now, rbac=options["rbac"])
+    try:
+        state = paced(state, dict(map(_pace, options["controllers"])))
+    except ValueError as problem:
+        raise ServingProblem(f"--controllers {problem}") from problem
     if not manifests:
         return state
     from fnop.adapters.cluster_client import ObjectProblem, create_all
@@ -221,6 +233,21 @@ def _beginning(
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
     return state
+
+
+def _pace(text: str) -> tuple[str, Pace]:
+    from fnop.interpreters.cluster import Off, On, Slow, Stuck
+
+    name, _, said = text.partition("=")
+    known: dict[str, Pace] = {"on": On(), "off": Off(), "stuck": Stuck()}
+    if said in known:
+        return name, known[said]
+    try:
+        return name, Slow(float(said))
+    except ValueError:
+        raise ServingProblem(
+            f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck or NAME=SECONDS"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from fnop.adapters.cluster_client import ObjectProblem, kind_called, kind_named, path_of
 from fnop.interpreters.clock import SystemClock, VirtualClock
-from fnop.interpreters.cluster import Cluster, answer, empty_cluster, tick
+from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
+from fnop.interpreters.cluster.controllers.paces import Pace
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import message_of
@@ -166,12 +168,22 @@ class SimulatedCluster:
         end = self._clock.elapsed + seconds
         for _ in range(ROUNDS_MAX):
             self._state, events = tick(self._state, self.now)
-            if events or self._state.agenda:
+            if events:
                 continue
-            if self._clock.elapsed >= end:
+            planned = due(self._state)
+            wait = inf if planned is None else planned - self.now
+            if self._clock.elapsed + wait > end:
+                self._clock.advance_to(end)
                 return
-            self._clock.advance_to(end)
+            self._clock.advance_to(self._clock.elapsed + wait)
         raise AssertionError(f"the cluster does not settle in {ROUNDS_MAX} rounds")
+
+    def pace(self, controller: str, pace: Pace) -> None:
+        """Let a built-in controller be `On()`, `Off()`, `Stuck()` or `Slow(seconds)`.
+
+        They are in `fnop.interpreters.cluster`.
+        """
+        self.cluster = paced(self.cluster, {controller: pace})
 
     # ------------------------------------------------------------------ serving
 

@@ -26,6 +26,9 @@ __all__ = ["Follower", "Following", "Host", "frame", "internal_error"]
 
 log = getLogger("fnop.cluster")
 
+# How long to leave controllers alone that have done nothing; and at most.
+IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
+
 Place = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
 
 
@@ -244,31 +247,32 @@ class Host:
             self._registry = self.cluster.registry
             self._end_unserved()
 
-    def _schedule(self) -> None:
+    def _schedule(self, at_least: float = 0.0) -> None:
         """See to it that the controllers get their turn, requests in between."""
-        delay = self._due()
-        if delay is None:
-            return
+        due = simulated.due(self.cluster)
         if self._wake is not None:
             self._wake.cancel()
+            self._wake = None
+        if due is None:
+            return
+        delay = max(due - self.now, at_least)
         loop = asyncio.get_running_loop()
-        self._wake = (
-            loop.call_later(delay, self._tick) if delay else loop.call_soon(self._tick)
-        )
-
-    def _due(self) -> float | None:
-        return 0.0 if self.cluster.agenda else None
+        if delay > 0:
+            self._wake = loop.call_later(min(delay, FAR_SECONDS), self._tick)
+        else:
+            self._wake = loop.call_soon(self._tick)
 
     def _tick(self) -> None:
         self._wake = None
         try:
-            self.cluster, events = simulated.tick(self.cluster, self._clock.now().wall)
+            self.cluster, events = simulated.tick(self.cluster, self.now)
         except Exception:
             log.exception("the controllers failed")
             return
         if events:
             self._published(events)
-        self._schedule()
+        # Whoever has something to do but does nothing shall not do it all the time.
+        self._schedule(0.0 if events else IDLE_SECONDS)
 
 
 # What of a watch's query says where it begins and ends, not what it shows.

@@ -14,6 +14,7 @@ import pytest
 
 from fnop.adapters import api_server
 from fnop.adapters.cluster_fixture import SimulatedCluster
+from fnop.interpreters.cluster import Off
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -69,6 +70,7 @@ class Client:
 @contextmanager
 def serving() -> Iterator[Client]:
     cluster = SimulatedCluster()
+    cluster.pace("root-ca", Off())  # nobody else makes config maps
     with cluster.serve() as served:
         where = urlsplit(served.url)
         assert where.hostname is not None
