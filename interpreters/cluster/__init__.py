@@ -5,20 +5,8 @@
 
 Nothing here reads a clock, a random source or a file; a `Cluster` is a value.
 
-What it does is what a real API server does, case by case in
-tests/cluster/conformance_cases.py, except that
-
-- field managers are not tracked, and server-side apply is refused (415);
-- admission webhooks, CEL rules, ratcheting and quotas are not there yet;
-- built-in objects are checked by their metadata and the outline of their body;
-  unknown fields stay, and only common defaults are filled in;
-- a definition is served the moment it is made, and no controller takes time:
-  what is deleted in the background goes at the next `tick`;
-- a terminating namespace gets no conditions, claims no protection finalizer, and
-  services no address;
-- there are no containers: exec, attach, port-forward and proxies are refused, and
-  logs are what an annotation says;
-- tokens of service accounts are derived, not signed.
+What it does is what a real API server does, case by case in tests/conformance;
+docs/divergences.md says where it does not.
 """
 
 from __future__ import annotations
