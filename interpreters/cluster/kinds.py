@@ -199,7 +199,7 @@ BUILTINS: dict[tuple[str, str], str] = {
         ValidatingWebhookConfiguration validatingwebhookconfigurations - - cg
     """,
     ("apiextensions.k8s.io", "v1"): """
-        CustomResourceDefinition customresourcedefinitions crd,crds - csgu
+        CustomResourceDefinition customresourcedefinitions crd,crds api-extensions csgu
     """,
     ("discovery.k8s.io", "v1"): """
         EndpointSlice endpointslices - - g

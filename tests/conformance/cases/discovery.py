@@ -155,6 +155,18 @@ def groups() -> Iterator[Case]:
         ),
     )
 
+    yield Case(
+        "the resources of definitions",
+        (
+            get(
+                "/apis/apiextensions.k8s.io/v1",
+                has={"resources.0.categories": ["api-extensions"]},
+            ),
+            get("/apis/apiextensions.k8s.io"),
+        ),
+        servers=("1.36",),
+    )
+
 
 def aggregated() -> Iterator[Case]:
     # 1.20 does not know it, and the other real server has no root of groups.
