@@ -205,7 +205,8 @@ def named(tree: Tree, shape: Shape | None) -> Tree:
         below = _below(shape, key)
         if node and key != ".":
             node = named(node, below)
-            if shape is not None and key[:2] == "f:" and shape.names(key[2:]):
+            is_field = shape is not None and key[:2] == "f:" and key[2:] in shape.fields
+            if is_field:
                 node = _with_self(node)
         result[key] = node
     return result

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import cache
 from typing import Any
 
+from fnop.interpreters.cluster import types
 from fnop.interpreters.cluster.kinds import Kind
 
 __all__ = ["DEDUCED", "Shape", "shape_of", "shape_of_source"]
@@ -38,17 +39,11 @@ class Shape:
     # Fields that Go's encoding never leaves out: structs by value, and lists without
     # omitempty.  They are there even where JSON does not show them.
     present: frozenset[str] = frozenset()
-    # A struct whose fields are not listed: whatever is there is one of them.
-    is_struct: bool = False
     # "atomic", "set" or "map"; "" where no list may be.
     list_type: str = ""
     items: Shape | None = None
     keys: tuple[str, ...] = ()
     key_defaults: dict[str, Any] = field(default_factory=dict)
-
-    def names(self, name: str) -> bool:
-        """Whether a field is one of a struct: an entry of a map is not."""
-        return self.is_struct or name in self.fields
 
     def of(self, name: str) -> Shape | None:
         """The shape of a field; None where the schema does not have it."""
@@ -286,9 +281,7 @@ def unresolved(name: str) -> None:
     """What structural schemas, which refer to nothing, are read with."""
 
 
-def shape_of_source(
-    source: Source | None, resolve: Resolve = unresolved, *, structs: bool = False
-) -> Shape:
+def shape_of_source(source: Source | None, resolve: Resolve = unresolved) -> Shape:
     """The shape of a schema; without one everything is deduced.
 
     >>> shape = shape_of_source(
@@ -298,116 +291,10 @@ def shape_of_source(
     """
     if source is None:
         return DEDUCED
-    return Reading(resolve, structs).shape(source, open_=False)
-
-
-# -------------------------------------------- built-in kinds without a schema
-
-# By which fields the items of lists are told apart, wherever the lists stand.
-KEYS: dict[str, tuple[str, ...]] = {
-    "addresses": ("type",),
-    "conditions": ("type",),
-    "containers": ("name",),
-    "env": ("name",),
-    "ephemeralContainers": ("name",),
-    "hostAliases": ("ip",),
-    "imagePullSecrets": ("name",),
-    "initContainers": ("name",),
-    "podIPs": ("ip",),
-    "secrets": ("name",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "volumeDevices": ("devicePath",),
-    "volumeMounts": ("mountPath",),
-    "volumes": ("name",),
-    "webhooks": ("name",),
-}
-# Selectors and references, which are one thing.
-ATOMS = (
-    "claimRef",
-    "configMapKeyRef",
-    "dataSource",
-    "fieldRef",
-    "involvedObject",
-    "labelSelector",
-    "namespaceSelector",
-    "nodeSelector",
-    "objectSelector",
-    "podSelector",
-    "regarding",
-    "related",
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "resourceFieldRef",
-    "roleRef",
-    "scaleTargetRef",
-    "secretKeyRef",
-    "selector",
-    "targetRef",
-)
-
-
-def _struct(**fields: Shape) -> Shape:
-    """A struct of which only these fields, and those everywhere alike, are known."""
-    shape = Shape("untyped", is_map=True, list_type="atomic", items=WHOLE)
-    shape.is_struct = True
-    shape.present = STRUCTS | {"containers", "template"}
-    shape.fields = fields
-    return shape
-
-
-def _keyed(items: Shape, *keys: str) -> Shape:
-    shape = Shape(list_type="map", items=items, keys=keys)
-    if "protocol" in keys:
-        shape.key_defaults["protocol"] = "TCP"
-    return shape
-
-
-def _loose() -> Shape:
-    """What objects of built-in kinds have in common."""
-    shape = _struct()
-    shape.additional = shape
-    shape.fields = {name: _keyed(shape, *keys) for name, keys in KEYS.items()}
-    shape.fields |= dict.fromkeys(ATOMS, WHOLE)
-    container = _struct(**shape.fields)
-    container.additional = shape
-    container.fields["ports"] = _keyed(shape, "containerPort", "protocol")
-    for name in ("containers", "initContainers", "ephemeralContainers"):
-        shape.fields[name] = _keyed(container, "name")
-    shape.fields["metadata"] = OBJECT_META_SHAPE
-    return shape
-
-
-def _object(**properties: Source) -> Source:
-    return {"type": "object", "properties": properties}
-
-
-# The few kinds that are small enough to be known in full.
-SMALL: dict[tuple[str, str], Source] = {
-    ("", "ConfigMap"): _object(
-        data=TEXTS, binaryData=TEXTS, immutable={"type": "boolean"}
-    ),
-    ("", "Secret"): _object(
-        data=TEXTS, stringData=TEXTS, type=TEXT, immutable={"type": "boolean"}
-    ),
-}
-
-
-def _loose_kind(kind: Kind) -> Shape:
-    known = SMALL.get((kind.group, kind.kind))
-    if known is not None:
-        return shape_of_source(known, structs=True)
-    if kind.kind != "Service":
-        return LOOSE
-    spec = _struct(**LOOSE.fields)
-    spec.additional = LOOSE
-    spec.fields["ports"] = _keyed(LOOSE, "port", "protocol")
-    service = _struct(**LOOSE.fields)
-    service.additional = LOOSE
-    service.fields["spec"] = spec
-    return service
+    return Reading(resolve, structs=False).shape(source, open_=False)
 
 
 OBJECT_META_SHAPE = shape_of_source(OBJECT_META)
-LOOSE = _loose()
 
 
 def _with_metadata(shape: Shape) -> Shape:
@@ -428,16 +315,17 @@ def shape_of(kind: Kind) -> Shape:
     return found
 
 
+@cache
+def _builtin_reading() -> Reading:
+    """One for all built-in kinds: they share most of their types."""
+    return Reading(types.definitions().get, structs=True)
+
+
 def _read(kind: Kind) -> Shape:
     if not kind.custom:
-        try:
-            types = import_module("fnop.interpreters.cluster.types")
-        except ImportError:
-            return _with_metadata(_loose_kind(kind))
         source = types.source_of(kind.group, kind.version, kind.kind)
-        if source is None:
-            return _with_metadata(_loose_kind(kind))
-        return _with_metadata(shape_of_source(source, types.definition, structs=True))
+        assert source is not None, f"{kind.kind} has no type"
+        return _with_metadata(_builtin_reading().shape(source, open_=False))
     if kind.source is None:
         # Where nothing at all is known, metadata is no exception.
         return DEDUCED

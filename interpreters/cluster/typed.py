@@ -144,7 +144,7 @@ def _fields(value: Any, shape: Shape) -> tuple[Tree, bool]:
         for name, item in _map(value).items():
             below, is_field = _fields(item, _below(shape, name))
             is_field = is_field or item is None or item == {}
-            if is_field or not shape.names(name):
+            if is_field or name not in shape.fields:
                 result[field_key(name)] = {".": MEMBER, **below} if below else MEMBER
             elif below:
                 result[field_key(name)] = below
