@@ -24,6 +24,8 @@ __all__ = ["LoadProblem", "load", "resolve"]
 
 _PREFIX = "fnop_script_"
 _INSTALLED = ("site-packages", "dist-packages")
+# What was made importable because a file was loaded from there.
+_FOLDERS: set[Path] = set()
 
 
 class LoadProblem(Exception):
@@ -151,14 +153,20 @@ def _import_installed(name: str, file: Path) -> None:
     # One that cannot be imported is nobody's loss.
     with suppress(Exception):
         spec = find_spec(name)
-        if spec is not None and spec.origin != str(file):
+        if spec is not None and not _is_script(spec.origin or "", file):
             importlib.import_module(name)
+
+
+def _is_script(origin: str, file: Path) -> bool:
+    """Whether a module is the file itself, or stands next to one loaded before it."""
+    return origin == str(file) or Path(origin).parent in _FOLDERS
 
 
 def _make_importable(folder: Path) -> None:
     """Let modules in the folder be imported: after the standard library's."""
     if str(folder) in sys.path:
         return
+    _FOLDERS.add(folder)
     places = [Path(entry).name for entry in sys.path]
     installed = (places.index(each) for each in _INSTALLED if each in places)
     sys.path.insert(min(installed, default=len(places)), str(folder))
