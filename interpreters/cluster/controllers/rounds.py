@@ -10,12 +10,16 @@ from pyrsistent import pvector
 
 from fnop.interpreters.cluster.controllers import (
     accounts,
+    daemonsets,
     definitions,
     deployments,
     garbage,
+    jobs,
     kubelet,
     namespaces,
     replicasets,
+    services,
+    statefulsets,
 )
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.turns import Turn
@@ -37,6 +41,12 @@ ACTORS: dict[str, Actor] = {
     "clusterrole-aggregation": accounts.aggregating,
     "replicaset": replicasets.acted,
     "deployment": deployments.acted,
+    "statefulset": statefulsets.acted,
+    "daemonset": daemonsets.acted,
+    "job": jobs.acted,
+    "endpoints": services.listing,
+    "endpointslice": services.slicing,
+    "disruption": services.budgeting,
     "kubelet": kubelet.acted,
 }
 # The controllers whose reminders have other names than their own.
