@@ -252,7 +252,7 @@ def test_protobuf_is_what_json_would_be() -> None:
         (1, message((2, message((1, "/"), (2, message((1, 1), (3, "http"))))))), (2, 5)
     )
     container = message((1, "c"), (2, "i"), (6, port), (10, probe), (8, b""))
-    mount = message(
+    mount = message((1, message((1, "cfg"))))
         (
             1,
             message(
