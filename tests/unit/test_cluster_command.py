@@ -253,13 +253,6 @@ def test_protobuf_is_what_json_would_be() -> None:
     )
     container = message((1, "c"), (2, "i"), (6, port), (10, probe), (8, b""))
     mount = message((1, message((1, "cfg"))))
-        (
-            1,
-            message(
-                (1, message((1, "cfg"))),
-            ),
-        )
-    )
     volume = message((1, "v"), (2, message((19, mount))))
     pod = message((1, volume), (2, container), (4, 0), (21, 0))
     template = message((1, message((11, label), (8, b""))), (2, pod))
