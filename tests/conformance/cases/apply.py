@@ -1075,7 +1075,22 @@ CONTAINER: Json = {
     "resources": {"limits": {"cpu": "1"}},
 }
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DRY: Json = {"dryRun": "All"}
+PINNED = crd("Pinned", version("v1", THING, subresources=SCALE))
+
 BUILTINS = (
+    case(
+        "managed fields: of a definition",
+        builtin(DEFINITIONS, PINNED, query=DRY),
+        applied(DEFINITIONS, PINNED, query=DRY, code=201),
+        applied(
+            DEFINITIONS,
+            {**PINNED, "spec": {**PINNED["spec"], "what": 1}},
+            query=DRY,
+            code=500,
+        ),
+    ),
     old(
         "managed fields: of a config map",
         builtin(MAPS, config_map({"a": "1", "b": "2"}, name="m", labels={"l": "1"})),
