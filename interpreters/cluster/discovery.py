@@ -19,6 +19,7 @@ from fnop.interpreters.cluster.negotiation import (
     router_refusal,
     wants_yaml,
 )
+from fnop.interpreters.cluster.openapi import openapi
 from fnop.interpreters.cluster.status import (
     method_not_allowed,
     no_such_path,
@@ -56,7 +57,11 @@ def discover(registry: Registry, request: ApiRequest) -> ApiResponse:
     """Answer a request outside the resource paths."""
     parts = request.path.strip("/").split("/")
     if parts[0] in CHECKS:
-        return _health(registry, parts, dict(request.query))
+        return _health(registry, parts, dict(reversed(request.query)))
+    if parts[0] == "openapi" and request.method == "GET":
+        document = openapi(registry, request.path, request.query, request.accept)
+        if document is not None:
+            return document
     if parts[0] not in ("api", "apis", "version", ""):
         raise _no_path(registry)
     if request.method != "GET":
