@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.interpreters.cluster.config_maps import Undecodable, config_parts
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED, is_text_map
+from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -35,7 +36,7 @@ def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:
     if kind.resource == CRDS:
         check_crd_shape(body)
     elif not kind.custom:
-        _check_parts(kind, body)
+        body = _known_parts(kind, body)
     return {
         **body,
         "apiVersion": kind.api_version,
@@ -71,20 +72,17 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
     )
 
 
-def _check_parts(kind: Kind, body: dict[str, Any]) -> None:
-    """The parts of built-in types that are structs and maps of text."""
+def _known_parts(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a built-in type, as far as they are known to be of some type."""
     for name in ("spec", "status"):
         part = body.get(name)
         if part is not None and not isinstance(part, dict):
             raise _undecodable(kind, f"cannot unmarshal {go_name(part)} into {name}")
-    if kind.resource in TEXT_KINDS:
-        for name in ("data", "stringData"):
-            part = body.get(name)
-            if part is not None and not is_text_map(part):
-                raise _undecodable(kind, f"cannot unmarshal into map of string {name}")
-
-
-TEXT_KINDS = frozenset((("", "configmaps"), ("", "secrets")))
+    try:
+        parts = config_parts(kind.resource, body)
+    except Undecodable as problem:
+        raise _undecodable(kind, str(problem)) from None
+    return parts if parts is body else {**parts, "metadata": body.get("metadata")}
 
 
 def _foreign_type(

@@ -9,6 +9,7 @@ from typing import Any
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, stored
+from fnop.interpreters.cluster.config_maps import config_faults
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
@@ -149,8 +150,7 @@ def _born(
     # BeforeCreate: an object is not born deleted.
     metadata.pop("deletionTimestamp", None)
     metadata.pop("deletionGracePeriodSeconds", None)
-    metadata.pop("generation", None)
-    if kind.generation:
+    if kind.generation:  # elsewhere it is what its creator says
         metadata["generation"] = 1
     if namespace:
         metadata["namespace"] = namespace
@@ -285,3 +285,5 @@ def object_faults(
         yield from schema_faults(kind.schema, obj, old, warnings)
     elif kind.resource == CRDS:
         yield from crd_faults(obj)
+    else:
+        yield from config_faults(kind.resource, obj, old)

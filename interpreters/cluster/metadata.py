@@ -190,6 +190,9 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
             yield _invalid("metadata.labels", key, why)
         for why in value_faults(value):
             yield _invalid("metadata.labels", value, why)
+    if (generation := metadata.get("generation", 0)) < 0:
+        why = f"Invalid value: {generation}: must be greater than or equal to 0"
+        yield Fault("metadata.generation", "FieldValueInvalid", why)
     # Annotation keys are checked in lower case, for the sake of old objects.
     for key in metadata.get("annotations", ()):
         for why in key_faults(key.lower()):

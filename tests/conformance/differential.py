@@ -80,16 +80,22 @@ def perform(op: Op, server: Raw, memory: Memory, *, old: bool) -> list[Answer]:
         if op.verb != "list" or not metadata or not metadata.get("continue"):
             break
         query["continue"] = metadata["continue"]
-    if status in (200, 201) and "dryRun" not in query:
+    if status in (200, 201) and not is_dry(op):
         memory.learn(op.plural, found)
     return answers
+
+
+def is_dry(op: Op) -> bool:
+    """A deletion's body hides its query."""
+    is_hidden = op.verb == "delete" and op.body is not None
+    return ("dryRun", "All") in op.query and not is_hidden
 
 
 def without_novelties(op: Op, body: Any) -> Any:
     """The body without what 1.20 is known to answer otherwise."""
     if isinstance(body, list):
         # It added what JSON patches were to replace.
-        return [{**one, "op": "add"} if one["op"] == "replace" else one for one in body]
+        return [{**one, "op": "add"} if is_replacement(one) else one for one in body]
     if not isinstance(body, dict):
         return body
     if KINDS[op.plural].status is not None and not op.sub:
@@ -106,6 +112,10 @@ def one_generated(ops: list[Op]) -> list[Op]:
         for op in ops
         if not generated_prefix(op) or found.setdefault(op.plural, op) is op
     ]
+
+
+def is_replacement(operation: Any) -> bool:
+    return isinstance(operation, dict) and operation.get("op") == "replace"
 
 
 def merged(below: Any, above: Any) -> Any:
@@ -261,7 +271,7 @@ class Sequence:
             [comparable(op, answer, old=old) for answer in ours],
             [comparable(op, answer, old=old) for answer in theirs],
             # What a dry run would have made is made up, and gone.
-            kept=("dryRun", "All") not in op.query,
+            kept=not is_dry(op),
         )
 
     def _followed(self, plural: str) -> None:

@@ -205,7 +205,7 @@ CONFIG_MAP = Kind(
             TEXTS, st.sampled_from([{"k": 1}, ["k"], {"k": None}, {"a b": ""}])
         ),
         binaryData=rarely(
-            some(b=st.just("AQ=="), k=st.just("")), st.just({"b": "no base64!"})
+            some(b=st.just("AQ=="), k=st.just("Ag==")), st.just({"b": "no base64!"})
         ),
         immutable=rarely(st.just(False), st.just(True), 12),
     ),
@@ -218,12 +218,12 @@ SECRET = Kind(
     "secrets",
     some(
         data=rarely(
-            some(k=st.just("AQ=="), l=st.just("")), st.just({"b": "no base64!"})
+            some(k=st.just("AQ=="), l=st.just("Ag==")), st.just({"b": "no base64!"})
         ),
         stringData=TEXTS,
         type=rarely(st.just("Opaque"), st.just("my/type")),
     ),
-    fitting=some(data=some(k=st.just("AQ=="), l=st.just(""))),
+    fitting=some(data=some(k=st.just("AQ=="), l=st.just("Ag=="))),
     paths=("/data/k", "/stringData/k", "/type"),
 )
 TEMPLATE: Json = {

@@ -1,0 +1,148 @@
+"""Config maps and secrets: maps of texts and of bytes, and what may stand in them."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fnop.interpreters.cluster.status import Fault, quoted
+from fnop.interpreters.cluster.store import Object, Resource
+
+__all__ = ["Undecodable", "config_faults", "config_parts"]
+
+CONFIG_MAPS: Resource = ("", "configmaps")
+SECRETS: Resource = ("", "secrets")
+
+
+class Undecodable(ValueError):
+    """A field that does not fit its type in Go; the text says why."""
+
+
+# ------------------------------------------------------------------- decoding
+
+
+def _texts(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise Undecodable("cannot unmarshal into map of string")
+    for one in value.values():
+        if one is not None and not isinstance(one, str):
+            raise Undecodable("cannot unmarshal into Go value of type string")
+    return {key: one or "" for key, one in value.items()}
+
+
+def _bytes(value: Any) -> Any:
+    """Bytes are base64 in JSON.
+
+    >>> _bytes({"a": "AQ=="})
+    {'a': 'AQ=='}
+    """
+    texts = _texts(value)
+    try:
+        for text in texts.values():
+            b64decode(re.sub(r"[\r\n]", "", text), validate=True)
+    except (Error, ValueError):
+        raise Undecodable("illegal base64 data") from None
+    # The zero value of a list of bytes is null, in and out.
+    return {key: None if value[key] is None else text for key, text in texts.items()}
+
+
+def _flag(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Undecodable("cannot unmarshal into Go value of type bool")
+    return value
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise Undecodable("cannot unmarshal into Go value of type string")
+    return value
+
+
+Reader = Callable[[Any], Any]
+FIELDS: dict[Resource, dict[str, Reader]] = {
+    CONFIG_MAPS: {"data": _texts, "binaryData": _bytes, "immutable": _flag},
+    SECRETS: {"data": _bytes, "stringData": _texts, "immutable": _flag, "type": _text},
+}
+
+
+def config_parts(resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+    """The body without what Go does not know or leaves out (omitempty).
+
+    Raises `Undecodable`.
+
+    >>> config_parts(("", "configmaps"), {"data": {}, "immutable": False, "x": 1})
+    {'immutable': False}
+    """
+    readers = FIELDS.get(resource)
+    if readers is None:
+        return body
+    read = {
+        name: reader(body[name])
+        for name, reader in readers.items()
+        if body.get(name) is not None
+    }
+    return {name: value for name, value in read.items() if value or value is False}
+
+
+# ----------------------------------------------------------------- validation
+
+KEY = re.compile(r"[-._a-zA-Z0-9]+")
+NOT_A_KEY = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+    "'[-._a-zA-Z0-9]+')"
+)
+LOCKED = "Forbidden: field is immutable when `immutable` is set"
+# What secrets of a type must have.
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def config_faults(
+    resource: Resource, obj: Object, old: Object | None
+) -> Iterator[Fault]:
+    """What is wrong with the content of a config map or a secret."""
+    if resource not in FIELDS:
+        return
+    yield from _key_faults(obj, "data")
+    if resource == CONFIG_MAPS:
+        yield from _key_faults(obj, "binaryData")
+        for key in obj.get("data", {}).keys() & obj.get("binaryData", {}).keys():
+            yield _invalid(
+                f"data[{key}]", key, "duplicate of key present in binaryData"
+            )
+    else:
+        for key in REQUIRED.get(obj.get("type", ""), ()):
+            if key not in obj.get("data", {}):
+                yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+    if old is not None:
+        yield from _change_faults(obj, old)
+
+
+def _key_faults(obj: Object, part: str) -> Iterator[Fault]:
+    for key in obj.get(part, ()):
+        if not KEY.fullmatch(key):
+            yield _invalid(f"{part}[{key}]", key, NOT_A_KEY)
+
+
+def _change_faults(obj: Object, old: Object) -> Iterator[Fault]:
+    if obj.get("type") != old.get("type"):
+        yield _invalid("type", obj.get("type", ""), "field is immutable")
+    if not old.get("immutable"):
+        return
+    if not obj.get("immutable"):
+        yield Fault("immutable", "FieldValueForbidden", LOCKED)
+    for part in ("data", "binaryData"):
+        if obj.get(part) != old.get(part):
+            yield Fault(part, "FieldValueForbidden", LOCKED)
+
+
+def _invalid(field: str, value: str, why: str) -> Fault:
+    return Fault(field, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {why}")
