@@ -98,11 +98,16 @@ def is_watch(request: ApiRequest) -> bool:
     path, always = _address(request.path)
     if always:
         return True
-    asked = dict(request.query).get("watch")
+    asked = _options(request).get("watch")
     if asked is None or is_false(asked):
         return False
     route = route_of(path)
     return route is not None and route.name is None
+
+
+def _options(request: ApiRequest) -> dict[str, str]:
+    """The query parameters; of one that is repeated the first counts."""
+    return dict(reversed(request.query))
 
 
 # --------------------------------------------------------------------- opening
@@ -230,7 +235,7 @@ def bookmark(
     Real servers send one every minute or so, and one before a stream's time is over.
     It is `presented` already.
     """
-    if not _allows_bookmarks(dict(request.query)):
+    if not _allows_bookmarks(_options(request)):
         return None
     try:
         call = _call(cluster, request, now)
@@ -292,7 +297,7 @@ def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
     """What a request watches; None: nothing, it is refused."""
     found, always = _address(path)
     route = route_of(found)
-    named = dict(query)
+    named = dict(reversed(query))
     labels = label_clauses(named.get("labelSelector", ""))
     fields = field_clauses(named.get("fieldSelector", ""))
     if route is None or isinstance(labels, str) or isinstance(fields, str):
