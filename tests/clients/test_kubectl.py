@@ -168,7 +168,8 @@ def test_yaml_and_selectors(kubectl: Kubectl) -> None:
     found = yaml.safe_load(kubectl("get", "cm", "settings", "-o", "yaml"))
     assert found["metadata"]["labels"] == {"tier": "one"}
     assert "settings" in kubectl("get", "cm", "-l", "tier in (one)", "-o", "name")
-    assert kubectl("get", "cm", "-l", "tier!=one", "-o", "name") == ""
+    others = kubectl("get", "cm", "-l", "tier!=one", "-o", "name")
+    assert "settings" not in others
     field = "metadata.name=settings"
     assert kubectl("get", "cm", "--field-selector", field, "-o", "name")
     assert "settings" in kubectl("get", "cm", "-A")
@@ -219,8 +220,8 @@ def test_delete_and_wait_for_it(kubectl: Kubectl) -> None:
 
 
 def test_watch(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", given=CONFIG)
-    command = [str(KUBECTL), "get", "cm", "-w", "--no-headers", "-o", "name"]
+    kubectl("create", "secret", "generic", "settings")
+    command = [str(KUBECTL), "get", "secrets", "-w", "-o", "name"]
     with subprocess.Popen(
         command,
         cwd=kubectl.folder,
@@ -229,9 +230,9 @@ def test_watch(kubectl: Kubectl) -> None:
         text=True,
     ) as watching:
         assert watching.stdout is not None
-        assert watching.stdout.readline() == "configmap/settings\n"
-        kubectl("create", "configmap", "second")
-        assert watching.stdout.readline() == "configmap/second\n"
+        assert watching.stdout.readline() == "secret/settings\n"
+        kubectl("create", "secret", "generic", "second")
+        assert watching.stdout.readline() == "secret/second\n"
         watching.terminate()
 
 
