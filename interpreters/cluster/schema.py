@@ -85,24 +85,33 @@ class Schema:
 
     # ------------------------------------------------------------ filling
 
-    def filled(self, value: Any) -> Any:
-        """The value pruned and with defaults."""
+    def filled(self, value: Any, old: Any = None) -> Any:
+        """The value pruned and with defaults.
+
+        What it shares with an `old` value, which is filled, is not looked at.
+        """
         kind = type(value)
         if self.opaque:
             return plain(value)
         if kind is dict:
-            return self._filled_object(value)
+            return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
         if kind is list and self.items is not None:
             fill = self.items.filled
             result = [fill(item) for item in value]
             return result if _differs(result, value) else value
         return plain(value)
 
-    def _filled_object(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _filled_object(
+        self, value: dict[str, Any], old: dict[str, Any]
+    ) -> dict[str, Any]:
         result: dict[str, Any] = {}
         differs = False
         properties, additional = self.properties, self.additional
         for name, item in value.items():
+            before = old.get(name)
+            if before is item and item is not None:
+                result[name] = item
+                continue
             child = properties.get(name, additional)
             if child is None:
                 if self.embedded and name == "metadata":
@@ -118,7 +127,7 @@ class Schema:
                 differs = True  # a null where none may be is as good as nothing
                 continue
             else:
-                new = child.filled(item)
+                new = child.filled(item, before)
             differs = differs or new is not item
             result[name] = new
         for name, default in self.defaults:

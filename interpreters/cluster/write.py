@@ -266,7 +266,8 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     if kind.schema is not None:
-        new = kind.schema.filled(new)
+        # What is stored is filled already, by the schema of its own version.
+        new = kind.schema.filled(new, old if kind.storage else None)
     # Who changed what is found out before the strategy takes some of it back.
     new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
