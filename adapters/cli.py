@@ -301,12 +301,13 @@ def _simulate(
         models_of,
     )
     from fnop.interpreters.clock import EPOCH
-    from fnop.interpreters.cluster import empty_cluster
+    from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
 
     sim = SimulatedRun(
         program,
-        empty_cluster(now=EPOCH),
+        # Pods stay what the operator and its manifests make of them.
+        paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
         observers=() if recorder is None else (recorder,),
         calls=_models(options, models_of),
         on_say=lambda say, wall: console.say(say, at=wall),

@@ -17,8 +17,17 @@ __all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]
 
 _CRD = "CustomResourceDefinition"
 # What a cluster has from its beginning is nobody's result.
-_OWN_NAMESPACES = frozenset(
-    ("default", "kube-system", "kube-public", "kube-node-lease")
+# What a cluster has, or makes in every namespace, by itself.
+_OWN = frozenset(
+    (
+        ("Namespace", "default"),
+        ("Namespace", "kube-system"),
+        ("Namespace", "kube-public"),
+        ("Namespace", "kube-node-lease"),
+        ("ServiceAccount", "default"),
+        ("ConfigMap", "kube-root-ca.crt"),
+        ("Node", "stub-node"),
+    )
 )
 
 
@@ -91,7 +100,7 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
             continue
         for each in objects_of(sim, resource):
             meta = each["metadata"]
-            known = resource.kind == "Namespace" and meta["name"] in _OWN_NAMESPACES
+            known = (resource.kind, meta["name"]) in _OWN
             if meta["uid"] not in seen and not known:
                 seen.add(meta["uid"])
                 found.append(each)

@@ -170,19 +170,36 @@ class SimulatedRun:
         if self.exit is not None:
             return False
         if not self._inbox and not self._control():
-            if self._alarm is None or (
-                is_settled(self.machine.state) and self._alarm > self.clock.elapsed
-            ):
+            at = self._next()
+            if at is None:
                 return False
-            if self._alarm > end:
+            if at > end:
                 self.clock.advance_to(end)
                 return False
-            self.clock.advance_to(self._alarm)
-            self._alarm = None
-            self._inbox.append(AlarmRang())
+            self.clock.advance_to(at)
+            if at == self._alarm:
+                self._alarm = None
+                self._inbox.append(AlarmRang())
         if self._inbox:
             self.take()
         return True
+
+    def _next(self) -> float | None:
+        """When something happens next: here, or in the cluster by itself.
+
+        Whoever has settled waits for nothing but what the cluster has yet to do, and
+        not for what it does again and again.
+        """
+        settled = is_settled(self.machine.state)
+        alarm, planned = self._alarm, simulated.due(self.cluster, recurring=not settled)
+        if alarm is not None and settled and alarm > self.clock.elapsed:
+            alarm = None
+        if planned is None:
+            return alarm
+        # The clock of the cluster is the wall's, which is not as exact: a bit later.
+        now = self.clock.now()
+        planned = now.mono + max(0.0, planned - now.wall) + 1e-6
+        return planned if alarm is None else min(alarm, planned)
 
     def take(self) -> tuple[Command, ...]:
         """Feed the oldest input and perform what comes of it."""

@@ -15,7 +15,7 @@ from fnop.core.program import Program
 from fnop.core.registry import Handler, Registry, default_registry
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH
-from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.requests import path_of
@@ -75,7 +75,8 @@ class Scenario(SimulatedRun):
         program = Program(tuple(handlers), settings or Settings())
         super().__init__(
             program,
-            empty_cluster(now=EPOCH),
+            # As the real servers that the stories are told to, without a kubelet.
+            paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
             observers=observers,
             on_say=lambda say, wall: self.said.append(say),
             **options,

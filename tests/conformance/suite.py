@@ -19,6 +19,7 @@ from fnop.interpreters.cluster import (
     Off,
     answer,
     backlog,
+    due,
     empty_cluster,
     impersonated,
     is_watch,
@@ -165,8 +166,13 @@ class Simulated:
         while True:
             self.now += 1
             self.cluster, events = tick(self.cluster, self.now)
-            if not events:
+            if events:
+                continue
+            # A real server would be waited for as long.
+            planned = due(self.cluster)
+            if planned is None or planned > self.now + PATIENCE_SECONDS / 2:
                 return
+            self.now = max(self.now, planned)
 
 
 def each_header(headers: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -439,6 +439,8 @@ class Rollout:
         counts = self.counts()
         conditions = list(old.get("conditions") or [])
         if not is_going(self.deployment):
+            # What was found out on the way was written before the numbers.
+            conditions = self.noted(conditions)
             conditions = self.availability(conditions, counts)
             conditions = self.progress(conditions, counts, old)
         status: dict[str, Any] = {
@@ -450,6 +452,13 @@ class Rollout:
         if conditions:
             status["conditions"] = conditions
         self.desk.status(present, status)
+
+    def noted(self, conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """With what this turn has done, in the condition Progressing."""
+        if self.note is None or self.spec.get("progressDeadlineSeconds") is None:
+            return conditions
+        status = "Unknown" if self.note[0].startswith("Deployment") else "True"
+        return self.said(conditions, "Progressing", status, *self.note)
 
     def availability(
         self, conditions: list[dict[str, Any]], counts: dict[str, int]
@@ -497,9 +506,6 @@ class Rollout:
         deadline = self.spec.get("progressDeadlineSeconds")
         if deadline is None:
             return [each for each in conditions if each["type"] != "Progressing"]
-        if self.note is not None:
-            status = "Unknown" if "Deployment is" in self.note[1] else "True"
-            conditions = self.said(conditions, "Progressing", status, *self.note)
         if self.spec.get("paused"):
             return conditions
         now = next((c for c in conditions if c["type"] == "Progressing"), None)
