@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from fnop.interpreters.cluster.config_maps import Undecodable, config_parts
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
+from fnop.interpreters.cluster.decoding import Misfit, go_name, read_as, unknown_in
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
@@ -17,8 +20,9 @@ from fnop.interpreters.cluster.status import (
     quoted,
 )
 from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.protocol import Malformed
 
-__all__ = ["decoded"]
+__all__ = ["decoded", "go_name", "unknown_fields"]
 
 
 def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:
@@ -27,11 +31,7 @@ def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:
     The result of a patch is refused later, and in other words, for its type.
     """
     if not isinstance(body, dict):
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {kind.kind}): "
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{go_name(body)} into Go value of type struct"
-        )
+        raise _unrecognized(kind, body)
     _check_type(kind, body, of_patch=of_patch)
     if kind.resource == CRDS:
         check_crd_shape(body)
@@ -73,16 +73,47 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
 
 
 def _known_parts(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a built-in type, as far as they are known to be of some type."""
-    for name in ("spec", "status"):
-        part = body.get(name)
-        if part is not None and not isinstance(part, dict):
-            raise _undecodable(kind, f"cannot unmarshal {go_name(part)} into {name}")
+    """The body without what the built-in type does not have, or its refusal."""
     try:
         parts = config_parts(kind.resource, body)
+        if parts is body:
+            parts = read_as(kind, body)
     except Undecodable as problem:
+        try:
+            read_as(kind, body)
+        except Misfit as misfit:
+            raise _undecodable(kind, misfit.text) from None
         raise _undecodable(kind, str(problem)) from None
-    return parts if parts is body else {**parts, "metadata": body.get("metadata")}
+    except Misfit as misfit:
+        raise _undecodable(kind, misfit.text) from None
+    return {**parts, "metadata": body.get("metadata")}
+
+
+def unknown_fields(kind: Kind, body: dict[str, Any]) -> list[str]:
+    """The fields of a body that the type of its built-in kind does not have."""
+    return unknown_in(kind, body)
+
+
+STRUCT = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+def _unrecognized(kind: Kind, body: Any) -> Refusal:
+    """The refusal of what is no JSON, or no object."""
+    if body is None:
+        why, shown = "unexpected end of JSON input", "<empty>"
+    elif isinstance(body, Malformed):
+        why, shown = body.message, "..."
+    else:
+        why = f"json: cannot unmarshal {go_name(body)} into Go value of type {STRUCT}"
+        # What may be a secret is shown in hex.
+        shown = orjson.dumps(body).hex()
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind.kind}): "
+        f"couldn't get version/kind; json parse error: {why} ({shown})"
+    )
 
 
 def _foreign_type(
@@ -104,11 +135,25 @@ def _foreign_type(
     return invalid(group, name, called if isinstance(called, str) else "", faults)
 
 
+GO_TYPES = {
+    "annotations": "map[string]string",
+    "finalizers": "[]string",
+    "generation": "int64",
+    "deletionGracePeriodSeconds": "int64",
+    "labels": "map[string]string",
+    "ownerReferences": "[]v1.OwnerReference",
+}
+
+
 def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
     if raw is None:
         return {}
     if not isinstance(raw, dict):
-        raise _undecodable(kind, f"cannot unmarshal {go_name(raw)} into ObjectMeta")
+        raise _undecodable(
+            kind,
+            f"json: cannot unmarshal {go_name(raw)} into Go struct field "
+            f"{kind.kind}.metadata of type v1.ObjectMeta",
+        )
     metadata: dict[str, Any] = {}
     for name, value in raw.items():
         fits = METADATA.get(name)
@@ -118,7 +163,9 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
         value = _without_nulls(name, value)
         if not fits(value):
             raise _undecodable(
-                kind, f"cannot unmarshal {go_name(value)} into ObjectMeta.{name}"
+                kind,
+                f"json: cannot unmarshal {go_name(value)} into Go struct field "
+                f"ObjectMeta.metadata.{name} of type {GO_TYPES.get(name, 'string')}",
             )
         if value or value == 0:
             metadata[name] = value
@@ -150,17 +197,5 @@ def _without_nulls(name: str, value: Any) -> Any:
 def _undecodable(kind: Kind, why: str) -> Refusal:
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a '
-        f"{kind.kind}: json: {why}"
+        f"{kind.kind}: {why}"
     )
-
-
-def go_name(value: Any) -> str:
-    """How Go's JSON decoder calls a JSON type.
-
-    >>> go_name([])
-    'array'
-    """
-    if isinstance(value, bool):
-        return "bool"
-    names = {dict: "object", list: "array", str: "string", int: "number"}
-    return names.get(type(value), "number" if isinstance(value, float) else "null")
