@@ -9,7 +9,7 @@ import orjson
 from fnop.interpreters.cluster.config_maps import Undecodable, config_parts
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
-from fnop.interpreters.cluster.decoding import Misfit, go_name, read_as, unknown_in
+from fnop.interpreters.cluster.gotypes import Misfit, go_name, read_as, unknown_in
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
