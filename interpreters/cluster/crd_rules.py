@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
+from fnop.interpreters.cluster.cel import field_path
+from fnop.interpreters.cluster.metadata import name_faults
 from fnop.interpreters.cluster.rules import type_name
 from fnop.interpreters.cluster.schema_rules import schema_faults
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
 
-__all__ = ["check_crd_shape", "crd_faults", "crd_update_faults", "unknown_crd_fields"]
+__all__ = [
+    "check_crd_shape",
+    "crd_faults",
+    "crd_update_faults",
+    "is_established",
+    "is_protected",
+    "unknown_crd_fields",
+]
 
 SCOPES = ("Cluster", "Namespaced")
 
@@ -41,6 +52,10 @@ VERSION_SHAPE: dict[str, type] = {
     "storage": bool,
     "schema": dict,
     "subresources": dict,
+    "deprecated": bool,
+    "deprecationWarning": str,
+    "additionalPrinterColumns": list,
+    "selectableFields": list,
 }
 SCHEMA_SHAPE: dict[str, type] = {
     "type": str,
@@ -145,13 +160,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "spec.names": tuple(NAMES_SHAPE),
     "spec.conversion": ("strategy", "webhook"),
 }
-VERSION_FIELDS = (
-    *VERSION_SHAPE,
-    "deprecated",
-    "deprecationWarning",
-    "additionalPrinterColumns",
-    "selectableFields",
-)
+VERSION_FIELDS = (*VERSION_SHAPE,)
 COLUMN_FIELDS = ("name", "type", "format", "description", "priority", "jsonPath")
 SCALE_FIELDS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 SCHEMA_FIELDS = (
@@ -242,20 +251,12 @@ def crd_faults(obj: Object) -> list[Fault]:
     """What is wrong with a CRD whose shape is right."""
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
-    name = obj["metadata"].get("name", "")
-    faults = []
-    if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
-        why = 'must be spec.names.plural+"."+spec.group'
-        faults.append(_invalid("metadata.name", name, why))
-    if not spec.get("group"):
-        faults.append(_required("spec.group"))
+    faults = [*_name_faults(obj["metadata"], spec, names), *_group_faults(spec)]
     scope = spec.get("scope")
     if not scope:
         faults.append(_required("spec.scope"))
     elif scope not in SCOPES:
-        known = ", ".join(map(quoted, SCOPES))
-        message = f"Unsupported value: {quoted(scope)}: supported values: {known}"
-        faults.append(Fault("spec.scope", "FieldValueNotSupported", message))
+        faults.append(_unsupported("spec.scope", scope, SCOPES))
     if spec.get("preserveUnknownFields"):
         why = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
@@ -266,36 +267,329 @@ def crd_faults(obj: Object) -> list[Fault]:
     for field in ("plural", "singular", "kind", "listKind"):
         if not names.get(field) or (names.get(field) == "List" and field == "listKind"):
             faults.append(_required(f"spec.names.{field}"))
+    faults += _names_faults(names)
+    faults += _conversion_faults(spec)
     return faults
 
 
+def _unsupported(field: str, value: str, known: tuple[str, ...]) -> Fault:
+    listed = ", ".join(map(quoted, known))
+    message = f"Unsupported value: {quoted(value)}: supported values: {listed}"
+    return Fault(field, "FieldValueNotSupported", message)
+
+
+def _name_faults(
+    metadata: dict[str, Any], spec: dict[str, Any], names: dict[str, Any]
+) -> Iterator[Fault]:
+    name = metadata.get("name", "")
+    if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
+        why = 'must be spec.names.plural+"."+spec.group'
+        yield _invalid("metadata.name", name, why)
+    if not is_protected(spec.get("group") or ""):
+        return
+    field = f"metadata.annotations[{APPROVAL}]"
+    approval = (metadata.get("annotations") or {}).get(APPROVAL, "")
+    rule = f'protected groups must have approval annotation "{APPROVAL}"'
+    if not approval:
+        yield _required(field, f"{rule}, see {POLICY}")
+    elif not approval.startswith("unapproved") and not _is_url(approval):
+        more = 'with either a URL or a reason starting with "unapproved"'
+        yield _invalid(field, approval, f"{rule} {more}, see {POLICY}")
+
+
+APPROVAL = "api-approved.kubernetes.io"
+POLICY = "https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def is_protected(group: str) -> bool:
+    """Whether a group is one of Kubernetes' own.
+
+    >>> is_protected("metrics.k8s.io"), is_protected("example.com")
+    (True, False)
+    """
+    return group.endswith((".k8s.io", ".kubernetes.io"))
+
+
+def _is_url(text: str) -> bool:
+    parts = urlsplit(text)
+    return bool(parts.scheme and parts.netloc)
+
+
+NOT_LABEL = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character (e.g. "
+    "'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def _label_fault(text: str) -> str:
+    if len(text) > 63:
+        return "must be no more than 63 characters"
+    return "" if LABEL.fullmatch(text) else NOT_LABEL
+
+
+def _group_faults(spec: dict[str, Any]) -> Iterator[Fault]:
+    group = spec.get("group") or ""
+    if not group:
+        yield _required("spec.group")
+    elif whys := name_faults(("", "spec.group"), group):
+        yield _invalid("spec.group", group, ",".join(whys))
+    elif "." not in group:
+        yield _invalid("spec.group", group, "should be a domain with at least one dot")
+
+
+def _names_faults(names: dict[str, Any]) -> Iterator[Fault]:
+    for field in ("plural", "singular", "kind", "listKind"):
+        name = names.get(field) or ""
+        mixed = field in ("kind", "listKind")
+        why = _label_fault(name.lower() if mixed else name) if name else ""
+        if why and mixed:
+            why = f"may have mixed case, but should otherwise match: {why}"
+        if why:
+            yield _invalid(f"spec.names.{field}", name, why)
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or ()):
+            if why := _label_fault(name):
+                yield _invalid(f"spec.names.{field}[{index}]", name, why)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        why = "kind and listKind may not be the same"
+        yield _invalid("spec.names.listKind", names["listKind"], why)
+
+
+def _conversion_faults(spec: dict[str, Any]) -> Iterator[Fault]:
+    conversion = spec.get("conversion") or {}
+    strategy, where = conversion.get("strategy"), "spec.conversion"
+    webhook = conversion.get("webhook") or {}
+    if not strategy:
+        yield _required(f"{where}.strategy")
+    elif strategy not in ("None", "Webhook"):
+        yield _unsupported(f"{where}.strategy", strategy, ("None", "Webhook"))
+    if strategy != "Webhook":
+        for name, field in (
+            ("clientConfig", "webhookClientConfig"),
+            ("conversionReviewVersions", "conversionReviewVersions"),
+        ):
+            if webhook.get(name):
+                why = "Forbidden: should not be set when strategy is not set to Webhook"
+                yield Fault(f"{where}.{field}", "FieldValueForbidden", why)
+        return
+    if not webhook.get("clientConfig"):
+        why = "required when strategy is set to Webhook"
+        yield _required(f"{where}.webhookClientConfig", why)
+    if not webhook.get("conversionReviewVersions"):
+        yield _required(f"{where}.conversionReviewVersions")
+    if len(spec.get("versions") or ()) > 1:
+        why = "Forbidden: the simulated cluster calls no webhooks to convert versions"
+        yield Fault(f"{where}.strategy", "FieldValueForbidden", why)
+
+
+# -------------------------------------------------------------------- versions
+
+
 def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
-    stored = [version for version in versions if version.get("storage")]
+    for index, version in enumerate(versions):
+        where, name = f"spec.versions[{index}]", version.get("name") or ""
+        if not name:
+            yield _required(f"{where}.name")
+        elif why := _label_fault(name):
+            yield _invalid(f"{where}.name", name, why)
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield _required(f"{where}.schema.openAPIV3Schema")
+        yield from _deprecation_faults(version, where)
+    stored = [version["name"] for version in versions if version.get("storage")]
+    if len({version.get("name") for version in versions}) != len(versions):
+        shown = _printed(versions)
+        yield _invalid("spec.versions", shown, "must contain unique version names")
     if len(stored) != 1:
         why = "must have exactly one version marked as storage version"
-        yield _invalid("spec.versions", versions or None, why)
-        field, why = "status.storedVersions", "must have at least one stored version"
+        yield _invalid("spec.versions", _printed(versions), why)
+        field = "status.storedVersions"
         if not stored:
-            yield _invalid(field, None, why)
-    for index, version in enumerate(versions):
-        where = f"spec.versions[{index}]"
-        if not version.get("name"):
-            yield _required(f"{where}.name")
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if schema is None:
-            yield _required(f"{where}.schema.openAPIV3Schema")
-            continue
-        # With one version the server speaks of spec.validation, as of old.
-        one = len(versions) == 1
-        root = f"{'spec.validation' if one else f'{where}.schema'}.openAPIV3Schema"
-        yield from schema_faults(schema, root)
+            yield _invalid(field, None, "must have at least one stored version")
+    yield from _part_faults(versions)
+
+
+def _printed(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Versions as Go prints them, what they have in common set aside."""
+    return [
+        {
+            "Name": version.get("name") or "",
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            "Schema": None,
+            "Subresources": None,
+            "AdditionalPrinterColumns": None,
+            "SelectableFields": None,
+        }
+        for version in versions
+    ]
+
+
+def _deprecation_faults(version: dict[str, Any], where: str) -> Iterator[Fault]:
+    warning, field = version.get("deprecationWarning"), f"{where}.deprecationWarning"
+    if warning is None:
+        return
+    if not version.get("deprecated"):
+        yield _invalid(field, warning, "can only be set for deprecated versions")
+    if not warning:
+        yield _invalid(field, warning, "must not be empty")
+    if len(warning.encode()) > 256:
+        yield _invalid(field, warning, "must be <= 256 characters long")
+    at = next((i for i, char in enumerate(warning) if not char.isprintable()), None)
+    if at is not None:
+        why = (
+            "must only contain printable UTF-8 characters; non-printable character "
+            f"found at index {at}"
+        )
+        yield _invalid(field, warning, why)
+
+
+def _part_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
+    """The parts of versions; what all have in common the server looks at once, and
+    speaks of as if it stood in the spec, as of old."""
+    for name, check in PARTS.items():
+        values = [version.get(name) for version in versions]
+        if all(same(value, values[0]) for value in values[1:]):
+            places = [("spec.validation" if name == "schema" else f"spec.{name}", 0)]
+        else:
+            places = [(f"spec.versions[{i}].{name}", i) for i in range(len(values))]
+        for where, index in places if values else ():
+            if values[index]:
+                yield from check(values[index], where, versions[index])
+
+
+def _schema(
+    schema: dict[str, Any], where: str, version: dict[str, Any]
+) -> Iterator[Fault]:
+    source = schema.get("openAPIV3Schema")
+    if source is not None:
+        yield from schema_faults(source, f"{where}.openAPIV3Schema")
+
+
+def _subresources(
+    parts: dict[str, Any], where: str, version: dict[str, Any]
+) -> Iterator[Fault]:
+    scale = parts.get("scale")
+    if scale is None:
+        return
+    for name, under, words in (
+        ("specReplicasPath", (".spec.",), ".spec"),
+        ("statusReplicasPath", (".status.",), ".status"),
+        ("labelSelectorPath", (".spec.", ".status."), "either .spec or .status"),
+    ):
+        field, path = f"{where}.scale.{name}", scale.get(name) or ""
+        if not path:
+            if name != "labelSelectorPath":
+                yield _required(field)
+        elif not path.startswith("."):
+            yield _invalid(field, path, "must be a simple json path starting with .")
+        elif not path.startswith(under):
+            yield _invalid(field, path, f"should be a json path under {words}")
+
+
+COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+COLUMN_FORMATS = (
+    *("byte", "date", "date-time", "double", "float", "int32", "int64"),
+    "password",
+)
+
+
+def _columns(
+    columns: list[dict[str, Any]], where: str, version: dict[str, Any]
+) -> Iterator[Fault]:
+    for index, column in enumerate(columns):
+        place, kind = f"{where}[{index}]", column.get("type") or ""
+        form, path = column.get("format") or "", column.get("jsonPath") or ""
+        wanted = f"must be one of {','.join(COLUMN_TYPES)}"
+        if not column.get("name"):
+            yield _required(f"{place}.name")
+        if not kind:
+            yield _required(f"{place}.type", wanted)
+        elif kind not in COLUMN_TYPES:
+            yield _invalid(f"{place}.type", kind, wanted)
+        if form and form not in COLUMN_FORMATS:
+            wanted = f"must be one of {','.join(COLUMN_FORMATS)}"
+            yield _invalid(f"{place}.format", form, wanted)
+        if not path:
+            yield _required(f"{place}.JSONPath")
+        elif not path.startswith("."):
+            why = "must be a simple json path starting with ."
+            yield _invalid(f"{place}.JSONPath", path, why)
+
+
+def _selectable(
+    fields: list[dict[str, Any]], where: str, version: dict[str, Any]
+) -> Iterator[Fault]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    seen: set[str] = set()
+    for index, selected in enumerate(fields):
+        field, path = f"{where}[{index}].jsonPath", selected.get("jsonPath") or ""
+        if not path:
+            yield _required(field)
+        elif why := _selectable_fault(path, schema):
+            yield _invalid(field, path, why)
+        if path and path in seen:
+            message = f"Duplicate value: {quoted(path)}"
+            yield Fault(field, "FieldValueDuplicate", message)
+        seen.add(path)
+
+
+def _selectable_fault(path: str, schema: dict[str, Any]) -> str:
+    if not path.startswith((".", "[")):
+        first = re.split(r"[.\[]", path)[0]
+        return f"is an invalid path: expected [ or . but got: {first}"
+    if "[" in path:
+        return "is an invalid path: array notation is not allowed"
+    found = field_path(path, schema)
+    if found is None or path.startswith(".metadata."):
+        return "is an invalid path: does not refer to a valid field"
+    if found.get("type") not in ("string", "boolean", "integer"):
+        return (
+            "must point to a field of type string, boolean or integer. Enum string "
+            "fields and strings with formats are allowed."
+        )
+    return ""
+
+
+PARTS: dict[str, Callable[[Any, str, dict[str, Any]], Iterator[Fault]]] = {
+    "schema": _schema,
+    "subresources": _subresources,
+    "additionalPrinterColumns": _columns,
+    "selectableFields": _selectable,
+}
 
 
 def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
     """What of a CRD cannot be changed once its kind is served."""
-    for path in (("scope",), ("group",), ("names", "plural"), ("names", "kind")):
+    paths: tuple[tuple[str, ...], ...] = (("group",), ("names", "plural"))
+    if is_established(old):
+        paths = (("scope",), ("names", "kind"), *paths)
+    for path in paths:
         after, before = new.get("spec") or {}, old["spec"]
         for part in path:
             after, before = after.get(part) or {}, before[part]
         if not same(after, before):
             yield _invalid(f"spec.{'.'.join(path)}", after, "field is immutable")
+    names = [version.get("name") for version in (new.get("spec") or {})["versions"]]
+    stored = (new.get("status") or {}).get("storedVersions") or ()
+    for index, name in enumerate(stored):
+        if name not in names:
+            why = (
+                f"missing from spec.versions; {name} was previously a storage version, "
+                "and must remain in spec.versions until a storage migration ensures no "
+                f"data remains persisted in {name} and removes {name} from "
+                "status.storedVersions"
+            )
+            yield _invalid(f"status.storedVersions[{index}]", name, why)
+
+
+def is_established(crd: Object) -> bool:
+    """Whether a CRD's kind is, or has been, served."""
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(
+        one["type"] == "Established" and one["status"] == "True" for one in conditions
+    )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fnop.interpreters.cluster.crd_rules import (
+    APPROVAL,
+    is_established,
+    is_protected,
+)
 from fnop.interpreters.cluster.kinds import Registry, kinds_of_crd
 from fnop.interpreters.cluster.store import Object
 
@@ -76,6 +81,9 @@ ESTABLISHED = _condition(
     "InitialNamesAccepted",
     "the initial names have been accepted",
 )
+NOT_ACCEPTED = _condition(
+    "Established", "False", "NotAccepted", "not all names are accepted"
+)
 TERMINATING = _condition(
     "Terminating",
     "True",
@@ -84,24 +92,93 @@ TERMINATING = _condition(
 )
 
 
-def establishing(obj: Object, moment: str) -> Iterator[Object]:
+def _names_of(names: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """What of a CRD's names others cannot have: as resources, and as kinds."""
+    resources = {names.get("plural") or "", names.get("singular") or ""}
+    resources |= set(names.get("shortNames") or ())
+    kinds = {names.get("kind") or "", names.get("listKind") or ""}
+    return resources - {""}, kinds - {""}
+
+
+def _accepted(
+    crd: Object, others: Sequence[Object]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The names that a CRD gets beside the others of its group, and the verdict.
+
+    What is taken stays as it was accepted before (naming controller).
+    """
+    wanted = crd["spec"]["names"]
+    names = {"plural": "", "kind": "", **_accepted_names(crd)}
+    taken: tuple[set[str], set[str]] = (set(), set())
+    for other in others:
+        for used, found in zip(taken, _names_of(_accepted_names(other)), strict=True):
+            used |= found
+    verdict = ACCEPTED
+    for field, used, reason in (
+        ("plural", taken[0], "PluralConflict"),
+        ("singular", taken[0], "SingularConflict"),
+        ("shortNames", taken[0], "ShortNamesConflict"),
+        ("kind", taken[1], "KindConflict"),
+        ("listKind", taken[1], "ListKindConflict"),
+    ):
+        given = wanted.get(field)
+        clash = used & set(given if isinstance(given, list) else [given])
+        if clash:
+            message = f'"{min(clash)}" is already in use'
+            verdict = _condition("NamesAccepted", "False", reason, message)
+        elif given:
+            names[field] = given
+        else:
+            names.pop(field, None)
+    names.pop("categories", None)
+    if wanted.get("categories"):
+        names["categories"] = wanted["categories"]
+    return names, verdict
+
+
+def _accepted_names(crd: Object) -> dict[str, Any]:
+    return (crd.get("status") or {}).get("acceptedNames") or {}
+
+
+def _approval(crd: Object) -> dict[str, str] | None:
+    """Kubernetes' own groups are for what was approved."""
+    if not is_protected(crd["spec"]["group"]):
+        return None
+    text = (crd["metadata"].get("annotations") or {}).get(APPROVAL, "")
+    if text.startswith("unapproved"):
+        status, reason, why = "False", "UnapprovedAnnotation", f'not approved: "{text}"'
+    else:
+        status, reason, why = "True", "ApprovedAnnotation", f"approved in {text}"
+    return _condition("KubernetesAPIApprovalPolicyConformant", status, reason, why)
+
+
+def establishing(
+    obj: Object, moment: str, others: Sequence[Object] = ()
+) -> Iterator[Object]:
     """The states through which the controllers lead a CRD that was written.
 
-    First the naming controller accepts the names, then the establishing
-    controller lets the kind be served.
+    First the naming controller accepts the names, unless others of the group have
+    them, then the establishing controller lets the kind be served.
     """
     status = obj.get("status") or {}
     present = {c["type"]: c for c in status.get("conditions") or ()}
     stored = _stored_versions(obj)
     known = status.get("storedVersions") or ()
-    for wanted in ((ACCEPTED, INSTALLING), (ACCEPTED, ESTABLISHED)):
-        if wanted[1] is INSTALLING and "Established" in present:
-            continue
+    names, verdict = _accepted(obj, others)
+    is_served = present.get("Established", {}).get("status") == "True"
+    steps = [[verdict, INSTALLING if verdict is ACCEPTED else NOT_ACCEPTED]]
+    if is_served:
+        steps = [[verdict]]
+    elif verdict is ACCEPTED:
+        steps.append([verdict, ESTABLISHED])
+    if approval := _approval(obj):
+        steps[-1].append(approval)
+    for wanted in steps:
         for condition in wanted:
             present[condition["type"]] = _moved(present, condition, moment)
         after = {
             "conditions": list(present.values()),
-            "acceptedNames": obj["spec"]["names"],
+            "acceptedNames": names,
             "storedVersions": list(dict.fromkeys([*known, *stored])),
         }
         if after != status:
@@ -130,9 +207,14 @@ def terminating(obj: Object, moment: str) -> Object:
 
 
 def registry_with(registry: Registry, crd: Object, old: Object | None) -> Registry:
-    """The registry after a CRD was written."""
+    """The registry after a CRD was written: what is established is served, under the
+    names that were accepted."""
+    spec = crd["spec"]
     if old is not None:
         registry = registry.without(
             old["spec"]["group"], old["spec"]["names"]["plural"]
         )
-    return registry.with_kinds(kinds_of_crd(crd))
+    if not is_established(crd):
+        return registry
+    accepted = {**crd, "spec": {**spec, "names": _accepted_names(crd)}}
+    return registry.with_kinds(kinds_of_crd(accepted))

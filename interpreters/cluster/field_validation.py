@@ -121,16 +121,12 @@ def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
         for name in ("apiVersion", "kind"):
             given = value.get(name, "")
             if not isinstance(given, str):
-                why = (
-                    f"{where}.{name}: Invalid value: {go_json(given)}: must be a string"
-                )
-                raise _undecodable(kind, why)
-        metadata = value.get("metadata", {})
-        if metadata is not None and (why := metadata_misfit(metadata)):
-            shown = go_json(metadata)
-            raise _undecodable(
-                kind, f"{where}.metadata: Invalid value: {shown}: json: {why}"
-            )
+                shown = f"{where}.{name}: Invalid value: {go_json(given)}"
+                raise _undecodable(kind, f"{shown}: must be a string")
+        metadata = value.get("metadata")
+        if metadata is not None and (misfit := metadata_misfit(metadata)):
+            shown = f"{where}.metadata: Invalid value: {go_json(metadata)}"
+            raise _undecodable(kind, f"{shown}: json: {misfit}")
 
 
 def metadata_misfit(metadata: Any) -> str | None:

@@ -95,7 +95,7 @@ def _is_number(value: Any) -> bool:
 def _bound(schema: dict[str, Any], value: float, name: str) -> Any:
     """A bound in the type of the value: for integers, Go cuts off its fraction."""
     limit = schema[name]
-    is_whole = type(value) is int and schema.get("type") != "integer"
+    is_whole = schema.get("type") != "integer" and isinstance(value, int)
     return int(limit) if is_whole else limit
 
 
