@@ -75,6 +75,7 @@ def delete(cluster: Cluster, call: Call) -> Answer:
     if obj is None:
         raise not_found(kind.group, kind.plural, name)
     _check_preconditions(kind, options, obj)
+    _check_last_finalizer(call, options, obj)
     after, left, events = deleted(cluster, kind, call.key, options, call.now)
     if options.dry_run:
         after, events = cluster, ()
@@ -210,6 +211,30 @@ def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
             f"match the ResourceVersion in record ({metadata['resourceVersion']}). "
             "The object might have been modified",
         )
+
+
+def _check_last_finalizer(call: Call, options: Options, obj: Object) -> None:
+    """A policy that takes away the last finalizers loses a precondition's version.
+
+    The real server blanks the version of what it changes before it deletes it, and
+    then misses it: nothing is deleted.
+    """
+    kind, metadata = call.kind, obj["metadata"]
+    loses = metadata.get("finalizers") and not _finalizers(kind, obj, options.policy)
+    if options.version is None or options.dry_run or not loses:
+        return
+    where = "/".join(part for part in (kind.plural, *call.key) if part)
+    if kind.custom:
+        where = f"{kind.group}/{where}"
+    raise conflict(
+        kind.group,
+        kind.plural,
+        metadata["name"],
+        f"StorageError: invalid object, Code: 4, Key: /registry/{where}, "
+        "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion "
+        "in precondition: , ResourceVersion in object meta: "
+        f"{metadata['resourceVersion']}",
+    )
 
 
 def deleted(

@@ -34,7 +34,7 @@ from tests.conformance.suite import Simulated
 COUNT = int(os.environ.get("FNOP_SEQUENCES") or 60)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 PLURALS = {
-    "1.20": ("things", "plains", "globes"),
+    "1.20": ("configmaps", "secrets", "things", "plains", "globes"),
     "1.36": ("things", "plains", "globes"),
 }
 

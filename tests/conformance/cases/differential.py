@@ -19,6 +19,7 @@ Json = dict[str, Any]
 PLAINS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/plains"
 THINGS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/things"
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
+SECRETS = "/api/v1/namespaces/{ns}/secrets"
 BOTH = ("1.20", "1.36")
 # Words of decoders show types of Go and bytes of the body.
 WORDLESS = ("status", "reason", "code")
@@ -37,6 +38,11 @@ def thing(name: str = "a", **spec: Any) -> Json:
 def config_map(name: str = "a", **metadata: Any) -> Json:
     head = {"apiVersion": "v1", "kind": "ConfigMap"}
     return {**head, "metadata": {"name": name, **metadata}}
+
+
+def secret(name: str = "a", **parts: Any) -> Json:
+    head = {"apiVersion": "v1", "kind": "Secret"}
+    return {**head, "metadata": {"name": name}, **parts}
 
 
 def get(path: str, **more: Any) -> Step:
@@ -94,6 +100,26 @@ DELETION = (
             delete(f"{PLAINS}/a", {"dryRun": ["All"]}, has={"status": "Success"}),
             delete(PLAINS, query=DRY, has={"items.0.metadata.name": "a"}),
             get(f"{PLAINS}/a", has={"metadata.deletionTimestamp": ABSENT}),
+        ),
+        BOTH,
+    ),
+    Case(
+        "differential: a deletion that loses the version of its precondition",
+        (
+            post(PLAINS, plain(finalizers=["foregroundDeletion"])),
+            delete(
+                f"{PLAINS}/a",
+                {
+                    "propagationPolicy": "Background",
+                    "preconditions": {"resourceVersion": "$0.metadata.resourceVersion"},
+                },
+                409,
+                has={"reason": "Conflict"},
+                compare=WORDLESS,  # the two servers have different prefixes
+            ),
+            get(f"{PLAINS}/a", has={"metadata.deletionTimestamp": ABSENT}),
+            delete(f"{PLAINS}/a", {"propagationPolicy": "Background"}),
+            get(f"{PLAINS}/a", code=404),
         ),
         BOTH,
     ),
@@ -166,6 +192,61 @@ CREATION = (
             ),
         ),
         BOTH,
+    ),
+    Case(
+        "differential: bytes and keys of config maps",
+        (
+            post(
+                MAPS,
+                {**config_map(), "binaryData": {"b": "no base64!"}},
+                400,
+                compare=WORDLESS,
+            ),
+            post(
+                MAPS,
+                {**config_map(), "data": {"k": ""}, "binaryData": {"k": "AQ=="}},
+                422,
+                has={"details.causes.0.field": "data[k]"},
+            ),
+            post(MAPS, {**config_map(), "data": {"a b": ""}}, 422, has=INVALID),
+            post(
+                MAPS,
+                {**config_map(), "data": {}, "binaryData": {}, "immutable": False},
+                has={"data": ABSENT, "binaryData": ABSENT, "immutable": False},
+            ),
+        ),
+    ),
+    Case(
+        "differential: locked config maps",
+        (
+            post(MAPS, {**config_map(), "data": {"k": "v"}, "immutable": True}),
+            merge(f"{MAPS}/a", {"data": {"k": "w"}}, 422, has=INVALID),
+            merge(f"{MAPS}/a", {"immutable": False}, 422, has=INVALID),
+            merge(f"{MAPS}/a", {"metadata": {"labels": {"a": "b"}}}),
+        ),
+    ),
+    Case(
+        "differential: secrets and their type",
+        (
+            post(SECRETS, secret(type="my/type", stringData={"k": "v"})),
+            merge(f"{SECRETS}/a", {"type": "Opaque"}, 422, has=INVALID),
+            post(SECRETS, secret("b", data={"k": "no base64!"}), 400, compare=WORDLESS),
+            post(
+                SECRETS,
+                secret("b", type="kubernetes.io/tls"),
+                422,
+                has={"details.causes.1.field": "data[tls.key]"},
+            ),
+        ),
+    ),
+    Case(
+        "differential: generations of kinds that count none",
+        (
+            post(MAPS, config_map(generation=7), has={"metadata.generation": 7}),
+            merge(f"{MAPS}/a", {"metadata": {"generation": 8}}),
+            get(f"{MAPS}/a", has={"metadata.generation": 7}),
+            post(MAPS, config_map("b", generation=-1), 422, has=INVALID),
+        ),
     ),
     Case(
         "differential: null in the metadata of a built-in kind",
