@@ -32,7 +32,7 @@ def body_of(content_type: str, content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        return Malformed(_why_no_json(content))
+        return Malformed(_why_no_json(content), _excerpt(content))
 
 
 def _yaml(content: bytes) -> Any:
@@ -44,9 +44,9 @@ def _yaml(content: bytes) -> Any:
     try:
         return parse_yaml(content.decode())
     except UnicodeDecodeError:
-        return Malformed("yaml: invalid UTF-8")
+        return Malformed("yaml: invalid UTF-8", _excerpt(content))
     except (ManifestProblem, RecursionError) as problem:
-        return Malformed(f"error converting YAML to JSON: yaml: {problem}")
+        return Malformed(f"yaml: {problem}", _excerpt(content))
 
 
 def _protobuf(content: bytes) -> Any:
@@ -55,7 +55,7 @@ def _protobuf(content: bytes) -> Any:
     try:
         return object_of(content)
     except NotProtobuf as problem:
-        return Malformed(str(problem))
+        return Malformed(str(problem), _excerpt(content))
 
 
 # Go's words for what Python's decoder finds.
@@ -90,6 +90,17 @@ def _why_no_json(content: bytes) -> str:
     except RecursionError:
         return "exceeded max depth"
     return "invalid character in the body"  # NaN and the like
+
+
+def _excerpt(content: bytes, length: int = 30) -> str:
+    """summarizeData: JSON as it is, anything else in hexadecimal.
+
+    >>> _excerpt(b"hello"), _excerpt(b"{bad")
+    ('68656c6c6f', '{bad')
+    """
+    begin = content[:length]
+    text = begin.decode(errors="replace") if begin[:1] == b"{" else begin.hex()
+    return f"{text} ..." if len(content) > length else text
 
 
 def too_large() -> ApiResponse:

@@ -43,9 +43,13 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A body that could not be parsed, and why: it is refused with 400."""
+    """A body that could not be parsed, and why: it is refused with 400.
+
+    `excerpt` is how a server shows its beginning.
+    """
 
     message: str
+    excerpt: str = "<empty>"
 
 
 @dataclass(frozen=True, slots=True)

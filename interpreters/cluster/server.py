@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnop.interpreters.cluster.commit import NAMESPACES
+from fnop.interpreters.cluster.decoding import check_readable
 from fnop.interpreters.cluster.delete import delete, delete_collection
 from fnop.interpreters.cluster.discovery import discover
 from fnop.interpreters.cluster.escalation import check_escalation
@@ -108,6 +109,7 @@ def _watched_over(cluster: Cluster, call: Call) -> Answer:
 def _negotiated(cluster: Cluster, call: Call) -> Answer:
     """Answer in the form that the Accept header asks for."""
     form = form_of(call.kind, call.request.accept)
+    check_readable(cluster, call)
     cluster, response, events = _answered(cluster, call)
     try:
         response = shaped(call, form, response)
