@@ -30,6 +30,7 @@ from fnop.core.finalizers import Duty, finalizer_duty
 from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see
+from fnop.core.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.program import Kind
@@ -391,6 +392,7 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
                 return GoOn(each, ends)
     running = {each.handler.id for each in work.running}
     due: float | None = None
+    ready: list[Candidate] = []
     for handler in cycle.selected:
         progress = _progress(known, work, cycle, handler)
         if handler.id in running or progress.is_finished:
@@ -400,11 +402,34 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
         moment = progress.due_at(at.now)
         if moment > at.now.mono:
             due = _earlier(due, moment)
-        elif not at.stopping:
-            return Begin(handler, _fresh_view(known, cycle), progress)
+        else:
+            ready.append(_candidate(at, known, handler, progress))
+    if ready and not at.stopping and _may_begin(at, known, work):
+        for first in at.settings.lifecycle(tuple(ready)):
+            return Begin(first.handler, _fresh_view(known, cycle), first.progress)
     if any(not each.waits for each in work.running):
         return Rest()
     return _record(at, known, work, cycle, due)
+
+
+def _candidate(
+    at: Moment, known: Known, handler: Handler, progress: Progress
+) -> Candidate:
+    if at.settings.lifecycle is all_at_once:
+        return Candidate(handler, progress, 0)
+    about = f"{known.body.uid} {known.body.version}"
+    return Candidate(handler, progress, order_of(at.seed, about, handler.id))
+
+
+def _may_begin(at: Moment, known: Known, work: Work) -> bool:
+    """Whether this pass goes on: others than all at once end it after each handler."""
+    if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
+        return True
+    is_unsaved = any(
+        each.is_finished and name not in known.stored.progress
+        for name, each in work.progress.items()
+    )
+    return not work.running and not is_unsaved
 
 
 def _declared(work: Work, cycle: Cycle, parent: Handler) -> tuple[Handler, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from fnop.core.lifecycles import Lifecycle, all_at_once
+
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 __all__ = ["Settings"]
@@ -20,7 +22,8 @@ class Settings:
 
     `operator` tells several operators that serve one kind apart: the finalizer,
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
-    `namespaces` None serves the whole cluster.
+    `namespaces` None serves the whole cluster.  `lifecycle` chooses which of several
+    handlers that are due are called in one pass (`fnop.core.lifecycles`).
     """
 
     operator: str = "default"
@@ -31,6 +34,7 @@ class Settings:
     list_page_limit: int = 500
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
+    lifecycle: Lifecycle = all_at_once
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
