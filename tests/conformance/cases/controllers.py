@@ -697,7 +697,6 @@ JOB_CASES: tuple[Case, ...] = (
         "job: too long is too long",
         (
             made(JOBS, job("job-b", activeDeadlineSeconds=1)),
-            counted(f"{JOBS}/job-b", active=1),
             Step(
                 "GET",
                 f"{JOBS}/job-b",
