@@ -321,20 +321,33 @@ def after_update(
     """The entries after somebody made `new` of `old` (Updater.Update)."""
     entries = under_schema(registry, kind, entries)
     differs = compared_objects(kind, old, new, writer.subresource)
-    if all(entry["apiVersion"] == kind.api_version for entry in entries):
-        if differs.is_same:
-            return entries
-        rest = [_lost(entry, differs) for entry in entries]
-    else:
+    found = _always(differs)
+    if any(entry["apiVersion"] != kind.api_version for entry in entries):
         found = comparison_in(registry, kind, old, new, writer.subresource)
-        versions = [(entry, found(entry["apiVersion"])) for entry in entries]
-        rest = [_lost(entry, other) for entry, other in versions if other is not None]
-    result = [entry for entry in rest if entry is not None]
+    elif differs.is_same:
+        return entries
+    manager = writer.manager or "unknown"
+    who = (manager, "Update", kind.api_version, writer.subresource)
+    result: list[Entry] = []
+    mine: Entry | None = None
+    for entry in entries:
+        other = found(entry["apiVersion"])
+        is_mine = entry.get("manager") == manager and identity(entry) == who
+        if is_mine and differs.changed:
+            mine = entry
+            continue
+        kept = None if other is None else _lost(entry, other)
+        if kept is not None:
+            result.append(kept)
     if differs.changed:
-        result = _gained(result, kind, differs.changed, writer)
-    elif len(result) == len(entries) and all(map(_is, result, entries)):
+        result.append(_gained(mine, who, differs, writer))
+    if len(result) == len(entries) and all(map(_is, result, entries)):
         return entries
     return ordered(_capped(result))
+
+
+def _always(differs: Comparison) -> Callable[[str], Comparison | None]:
+    return lambda api_version: differs
 
 
 def _is(one: Entry, other: Entry) -> bool:
@@ -384,21 +397,19 @@ def entry_with(entry: Entry, fields: Tree) -> Entry | None:
 
 
 def _gained(
-    entries: list[Entry], kind: Kind, changed: Tree, writer: Writer
-) -> list[Entry]:
-    """The entries with those of the writer, who has just changed something."""
-    manager = writer.manager or "unknown"
-    who = (manager, "Update", kind.api_version, writer.subresource)
-    result = []
-    for entry in entries:
-        if entry.get("manager") == manager and identity(entry) == who:
-            changed = union(entry["fieldsV1"], changed)
-        else:
-            result.append(entry)
+    mine: Entry | None, who: Identity, differs: Comparison, writer: Writer
+) -> Entry:
+    """The entry of the writer, who has just changed something."""
     # The server forgets the time of those who scale.
     time = None if writer.subresource == "scale" else timestamp(writer.now)
-    result.append(entry_of(who, kind.api_version, changed, time))
-    return result
+    if mine is None:
+        return entry_of(who, who[2], differs.changed, time)
+    before = mine["fieldsV1"]
+    fields = union(difference(before, differs.removed), differs.changed)
+    if fields is before and time is not None:
+        # Who changes again what he manages, as most do.
+        return mine if mine.get("time") == time else {**mine, "time": time}
+    return entry_of(who, who[2], fields, time)
 
 
 # More entries of updates than this are not kept apart (DefaultMaxUpdateManagers).
