@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fnop.core.commands import (
@@ -39,6 +40,7 @@ from fnop.core.objects import Body
 from fnop.core.operator import background_horizon, is_settled
 from fnop.core.program import Program
 from fnop.effects import Answer, Call, Outcome, Random, Refused
+from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
@@ -122,6 +124,8 @@ class SimulatedRun:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
+        # What an operator holds is read-only; what a server gets is plain JSON.
+        request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(
             self.cluster, request, self.clock.now().wall
         )

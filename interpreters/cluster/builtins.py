@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from fnop.interpreters.cluster.crds import CRDS, crd_defaults
@@ -38,9 +39,199 @@ def _secret(obj: Object) -> Object:
     return result
 
 
+def _at(obj: Object, *path: str) -> Any:
+    """What is at a place in an object; {} where there is nothing."""
+    value: Any = obj
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return {} if value is None else value
+
+
+def _with(obj: Object, value: Any, *path: str) -> Object:
+    """The object with another value at a place that is there."""
+    if not path:
+        return value  # type: ignore[no-any-return]
+    name, *rest = path
+    return {**obj, name: _with(obj.get(name) or {}, value, *rest)}
+
+
+def _pull_policy(image: str) -> str:
+    """Images without a tag, or called latest, are always pulled."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "IfNotPresent" if digest or tag not in ("", "latest") else "Always"
+
+
+def _pods(*path: str) -> Callable[[Object], Object]:
+    """What the schema cannot say of the PodSpec at a place."""
+
+    def fill(obj: Object) -> Object:
+        spec = _at(obj, *path)
+        if not spec:
+            return obj
+        filled = dict(spec)
+        for name in ("containers", "initContainers"):
+            if name in spec:
+                filled[name] = [_container(one) for one in spec[name]]
+        if "volumes" in spec:
+            filled["volumes"] = [
+                {**one, "emptyDir": {}} if len(one) == 1 and "name" in one else one
+                for one in spec["volumes"]
+            ]
+        return _with(obj, filled, *path)
+
+    return fill
+
+
+def _container(container: dict[str, Any]) -> dict[str, Any]:
+    filled = dict(container)
+    if "imagePullPolicy" not in filled:
+        filled["imagePullPolicy"] = _pull_policy(filled.get("image", ""))
+    return filled
+
+
+def _requesting(container: dict[str, Any]) -> dict[str, Any]:
+    """What a pod (no template of one) limits it requests, if it does not say else."""
+    resources = container.get("resources") or {}
+    limits = resources.get("limits")
+    if not limits:
+        return container
+    requests = {**limits, **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _pod(obj: Object) -> Object:
+    obj = _pods("spec")(obj)
+    if "spec" not in obj:
+        return obj
+    for name in ("containers", "initContainers"):
+        if name in obj["spec"]:
+            asking = [_requesting(one) for one in obj["spec"][name]]
+            obj = _with(obj, asking, "spec", name)
+    given = obj["spec"].get("tolerations", [])
+    keys = {one.get("key") for one in given}
+    added = [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        }
+        for key in NOT_THERE
+        if key not in keys
+    ]
+    return _with(obj, [*given, *added], "spec", "tolerations") if added else obj
+
+
+NOT_THERE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def _number(text: str, limit: int) -> int:
+    """A number below the limit that follows from the text."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
+
+
+def _service(obj: Object) -> Object:
+    spec = {**(obj.get("spec") or {})}
+    metadata = obj["metadata"]
+    text = f"{metadata.get('namespace')}/{metadata.get('name')}"
+    kind = spec.get("type")
+    if "ports" in spec:
+        spec["ports"] = [
+            _port(port, kind, f"{text}:{index}")
+            for index, port in enumerate(spec["ports"])
+        ]
+    if kind in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if kind == "ExternalName":
+        return {**obj, "spec": spec}
+    if not spec.get("clusterIP"):
+        # 10.96.0.0/12, but for the first addresses: those of the cluster's own.
+        place = 256 + _number(text, 2**20 - 512)
+        spec["clusterIP"] = f"10.{96 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    return {**obj, "spec": spec}
+
+
+def _port(port: dict[str, Any], kind: Any, text: str) -> dict[str, Any]:
+    filled = dict(port)
+    if not filled.get("targetPort") and "port" in filled:
+        filled["targetPort"] = filled["port"]
+    if kind in ("NodePort", "LoadBalancer") and not filled.get("nodePort"):
+        filled["nodePort"] = 30000 + _number(text, 2768)
+    return filled
+
+
+def _job(obj: Object) -> Object:
+    """Its pods are found by the uid of the job, unless it says how."""
+    obj = _pods("spec", "template", "spec")(obj)
+    spec, uid = obj.get("spec"), obj["metadata"].get("uid")
+    if not spec:
+        return obj
+    spec = dict(spec)
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    if uid and not spec.get("manualSelector") and "selector" not in spec:
+        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        template = spec.get("template") or {}
+        metadata = template.get("metadata") or {}
+        name = obj["metadata"].get("name", "")
+        labels = {
+            **metadata.get("labels", {}),
+            "batch.kubernetes.io/controller-uid": uid,
+            "batch.kubernetes.io/job-name": name,
+            "controller-uid": uid,
+            "job-name": name,
+        }
+        spec["template"] = {**template, "metadata": {**metadata, "labels": labels}}
+    return {**obj, "spec": spec}
+
+
+def _policy(obj: Object) -> Object:
+    spec = obj.get("spec")
+    if not spec or "policyTypes" in spec:
+        return obj
+    kinds = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    return {**obj, "spec": {**spec, "policyTypes": kinds}}
+
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def _role(obj: Object) -> Object:
+    return obj if "rules" in obj else {**obj, "rules": None}
+
+
+def _binding(obj: Object) -> Object:
+    obj = {**obj, "roleRef": {**(obj.get("roleRef") or {})}}
+    obj["roleRef"].setdefault("apiGroup", RBAC)
+    if obj.get("subjects"):
+        obj["subjects"] = [
+            {"apiGroup": RBAC, **one} if one.get("kind") in ("User", "Group") else one
+            for one in obj["subjects"]
+        ]
+    return obj
+
+
+TEMPLATED = ("spec", "template", "spec")
 DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "namespaces"): _namespace,
     ("", "secrets"): _secret,
+    ("", "pods"): _pod,
+    ("", "services"): _service,
+    ("", "replicationcontrollers"): _pods(*TEMPLATED),
+    ("apps", "deployments"): _pods(*TEMPLATED),
+    ("apps", "replicasets"): _pods(*TEMPLATED),
+    ("apps", "statefulsets"): _pods(*TEMPLATED),
+    ("apps", "daemonsets"): _pods(*TEMPLATED),
+    ("batch", "jobs"): _job,
+    ("batch", "cronjobs"): _pods("spec", "jobTemplate", *TEMPLATED),
+    ("networking.k8s.io", "networkpolicies"): _policy,
+    (RBAC, "roles"): _role,
+    (RBAC, "clusterroles"): _role,
+    (RBAC, "rolebindings"): _binding,
+    (RBAC, "clusterrolebindings"): _binding,
     CRDS: crd_defaults,
 }
 

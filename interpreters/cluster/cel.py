@@ -682,6 +682,8 @@ def _in_go(error: str, rule: str) -> str:
     text = re.sub(r"undefined field '([^']*)' not found in struct '[^']*'",
                   r"undefined field '\1'", text)  # fmt: skip
     text = text.replace("null_type", "null")
+    # What follows from a mistake is none of its own to cel-go.
+    text = re.sub(r"\nERROR: [^\n]*'\*error\*'[^\n]*(\n \|[^\n]*)*", "", text)
     lines = rule.split("\n")
 
     def member(found: re.Match[str]) -> str:

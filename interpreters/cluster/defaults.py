@@ -36,15 +36,48 @@ def _each(items: Source) -> Source:
     return {"type": "array", "items": items}
 
 
+PROBE = _open(
+    timeoutSeconds=1,
+    periodSeconds=10,
+    successThreshold=1,
+    failureThreshold=3,
+    httpGet=_open(path="/", scheme="HTTP"),
+)
+HOOK = _open(httpGet=_open(path="/", scheme="HTTP"))
+FIELD = _open(fieldRef=_open(apiVersion="v1"))
 CONTAINER = _open(
     resources={},
     terminationMessagePath="/dev/termination-log",
     terminationMessagePolicy="File",
     ports=_each(_open(protocol="TCP")),
+    env=_each(_open(valueFrom=FIELD)),
+    livenessProbe=PROBE,
+    readinessProbe=PROBE,
+    startupProbe=PROBE,
+    lifecycle=_open(preStop=HOOK, postStart=HOOK),
+)
+# rw-r--r--
+MODE = 0o644
+DOWNWARD = _each(FIELD)
+VOLUME = _open(
+    configMap=_open(defaultMode=MODE),
+    secret=_open(defaultMode=MODE),
+    hostPath=_open(type=""),
+    downwardAPI=_open(defaultMode=MODE, items=DOWNWARD),
+    projected=_open(
+        defaultMode=MODE,
+        sources=_each(
+            _open(
+                serviceAccountToken=_open(expirationSeconds=3600),
+                downwardAPI=_open(items=DOWNWARD),
+            )
+        ),
+    ),
 )
 POD_DEFAULTS: dict[str, Any] = {
     "containers": _each(CONTAINER),
     "initContainers": _each(CONTAINER),
+    "volumes": _each(VOLUME),
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
@@ -69,6 +102,14 @@ JOB = _open(
     template=TEMPLATE, backoffLimit=6, completionMode="NonIndexed", suspend=False
 )
 
+CLAIM = _open(volumeMode="Filesystem")
+CLAIM_TEMPLATE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "spec": CLAIM,
+    "status": {"phase": "Pending"},
+}
+PORTS = _each(_open(protocol="TCP"))
 SPECS: dict[tuple[str, str], Source] = {
     ("", "pods"): POD,
     ("", "services"): _open(
@@ -76,9 +117,11 @@ SPECS: dict[tuple[str, str], Source] = {
         sessionAffinity="None",
         ports=_each(_open(protocol="TCP")),
     ),
-    ("", "persistentvolumeclaims"): _open(volumeMode="Filesystem"),
+    ("", "persistentvolumeclaims"): CLAIM,
     ("", "persistentvolumes"): _open(
-        volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain"
+        volumeMode="Filesystem",
+        persistentVolumeReclaimPolicy="Retain",
+        hostPath=_open(type=""),
     ),
     ("", "replicationcontrollers"): _open(replicas=1, template=TEMPLATE),
     ("apps", "deployments"): _open(
@@ -95,6 +138,7 @@ SPECS: dict[tuple[str, str], Source] = {
         updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
         revisionHistoryLimit=10,
         template=TEMPLATE,
+        volumeClaimTemplates=_each(_open(**CLAIM_TEMPLATE)),
     ),
     ("apps", "daemonsets"): _open(
         updateStrategy={
@@ -112,7 +156,9 @@ SPECS: dict[tuple[str, str], Source] = {
         failedJobsHistoryLimit=1,
         jobTemplate=_open(spec=_open(template=TEMPLATE)),
     ),
-    ("networking.k8s.io", "networkpolicies"): _open(policyTypes=["Ingress"]),
+    ("networking.k8s.io", "networkpolicies"): _open(
+        ingress=_each(_open(ports=PORTS)), egress=_each(_open(ports=PORTS))
+    ),
 }
 
 
@@ -122,4 +168,50 @@ def _compiled(spec: Source) -> Schema:
     return schema
 
 
-SCHEMAS = {resource: _compiled(spec) for resource, spec in SPECS.items()}
+RULE = _open(scope="*")
+WEBHOOKS = _each(
+    _open(
+        failurePolicy="Fail",
+        matchPolicy="Equivalent",
+        namespaceSelector={},
+        objectSelector={},
+        timeoutSeconds=10,
+        rules=_each(RULE),
+        clientConfig=_open(service=_open(port=443)),
+    )
+)
+# Those whose defaults stand outside of spec.
+WHOLES: dict[tuple[str, str], Source] = {
+    ("storage.k8s.io", "storageclasses"): _open(
+        reclaimPolicy="Delete", volumeBindingMode="Immediate"
+    ),
+    ("scheduling.k8s.io", "priorityclasses"): _open(
+        preemptionPolicy="PreemptLowerPriority"
+    ),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _open(
+        webhooks=WEBHOOKS
+    ),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _open(
+        webhooks=_each(
+            {
+                **WEBHOOKS["items"],
+                "properties": {
+                    **WEBHOOKS["items"]["properties"],
+                    **_open(reinvocationPolicy="Never")["properties"],
+                },
+            }
+        )
+    ),
+}
+
+
+def _whole(source: Source) -> Schema:
+    schema = compile_schema(source)
+    assert schema is not None
+    return schema
+
+
+SCHEMAS = {
+    **{resource: _compiled(spec) for resource, spec in SPECS.items()},
+    **{resource: _whole(source) for resource, source in WHOLES.items()},
+}

@@ -230,10 +230,12 @@ class Schema:
                     f"Found {words}"
                 )
                 yield from () if count else _nearest(found)
-        faults = [f for part in self.all_of for f in part.faults(value, place)]
-        if faults:
-            yield from faults
-            yield _aside(f'"{field}" must validate all the schemas (allOf)')
+        parts = [list(part.faults(value, place)) for part in self.all_of]
+        if any(parts):
+            for faults in parts:
+                yield from faults
+            rest = ". None validated" if all(parts) else ""
+            yield _aside(f'"{field}" must validate all the schemas (allOf){rest}')
         if self.none_of is not None:
             faults, _ = _verdict(self.none_of, value, place)
             if not faults:

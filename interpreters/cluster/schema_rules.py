@@ -206,6 +206,7 @@ def _keys_faults(items: dict[str, Any], keys: list[str], where: str) -> Iterator
     if items.get("type") != "object":
         why = "must be object if parent array's x-kubernetes-list-type is map"
         yield _mistyped(items, f"{where}.items.type", why)
+        return
     if len(set(keys)) != len(keys):
         yield _invalid(field, keys, "must not contain duplicate entries")
     for key in dict.fromkeys(keys):

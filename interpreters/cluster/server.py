@@ -109,7 +109,6 @@ def _watched_over(cluster: Cluster, call: Call) -> Answer:
 def _negotiated(cluster: Cluster, call: Call) -> Answer:
     """Answer in the form that the Accept header asks for."""
     form = form_of(call.kind, call.request.accept)
-    check_readable(cluster, call)
     cluster, response, events = _answered(cluster, call)
     try:
         response = shaped(call, form, response)
@@ -120,6 +119,8 @@ def _negotiated(cluster: Cluster, call: Call) -> Answer:
 
 
 def _answered(cluster: Cluster, call: Call) -> Answer:
+    if call.request.method != "GET":
+        check_readable(cluster, call)
     if call.request.user is None or not cluster.rbac:
         return _dispatch(cluster, call)
     return _watched_over(cluster, call)

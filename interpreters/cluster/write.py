@@ -414,7 +414,7 @@ def _object_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
 
 def _late_finalizers(after: dict[str, Any], before: dict[str, Any]) -> Iterator[Fault]:
     known = before.get("finalizers", ())
-    added = [name for name in after.get("finalizers", ()) if name not in known]
+    added = sorted({*after.get("finalizers", ())} - {*known})
     if added:
         names = ", ".join(map(quoted, added))
         fault = Fault(

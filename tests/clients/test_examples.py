@@ -21,7 +21,7 @@ from tests.example_scenarios import STORIES, Story
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     folder = tmp_path_factory.mktemp("cluster")
     with (
-        running(folder, "--rbac") as served,
+        running(folder, "--rbac", "--controllers", "kubelet=off") as served,
         closing(ApiServer(served.url, folder, tls_of(served.kubeconfig))) as api,
     ):
         yield api

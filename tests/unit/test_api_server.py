@@ -238,6 +238,88 @@ def test_patches_that_are_none(client: Client, content_type: str) -> None:
     assert (status, answer["kind"]) == (400, "Status")
 
 
+UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): "
+NO_JSON = "couldn't get version/kind; json parse error: "
+
+
+# As Kubernetes 1.36 answers.
+@pytest.mark.parametrize(
+    ("method", "content_type", "body", "code", "message"),
+    [
+        (
+            "POST",
+            "application/json",
+            b"{bad",
+            400,
+            f"{UNRECOGNIZED}{NO_JSON}invalid character 'b' looking for beginning of "
+            "object key string ({bad)",
+        ),
+        (
+            "POST",
+            "application/json",
+            b"hello",
+            400,
+            f"{UNRECOGNIZED}{NO_JSON}invalid character 'h' looking for beginning of "
+            "value (68656c6c6f)",
+        ),
+        (
+            "PUT",
+            "application/json",
+            b'{"apiVersion":"v1","kind":"ConfigMap"',
+            400,
+            f"{UNRECOGNIZED}{NO_JSON}unexpected end of JSON input "
+            '({"apiVersion":"v1","kind":"Con ...)',
+        ),
+        (
+            "POST",
+            "application/json",
+            b"",
+            400,
+            f"{UNRECOGNIZED}{NO_JSON}unexpected end of JSON input (<empty>)",
+        ),
+        (
+            "PATCH",
+            MERGE,
+            b"{bad",
+            400,
+            "error decoding patch: invalid character 'b' looking for beginning of "
+            "object key string",
+        ),
+        (
+            "PATCH",
+            MERGE,
+            b"",
+            400,
+            "error decoding patch: unexpected end of JSON input",
+        ),
+        (
+            "DELETE",
+            "application/json",
+            b"{bad",
+            400,
+            f"{NO_JSON}invalid character 'b' looking for beginning of object key "
+            "string",
+        ),
+        (
+            "POST",
+            "text/plain",
+            b"{}",
+            415,
+            "the body of the request was in an unknown format - accepted media types "
+            "include: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf",
+        ),
+    ],
+)
+def test_what_a_broken_body_is_told(
+    client: Client, method: str, content_type: str, body: bytes, code: int, message: str
+) -> None:
+    client.ask("POST", MAPS, config_map("one"))
+    path = MAPS if method == "POST" else f"{MAPS}/one"
+    status, answer = client.ask(method, path, body, content_type)
+    assert (status, answer["message"]) == (code, message)
+
+
 def test_a_body_that_is_too_large(client: Client) -> None:
     status, answer = client.ask("POST", MAPS, config_map("one", LIMIT))
     assert (status, answer["reason"]) == (413, "RequestEntityTooLarge")
