@@ -415,9 +415,8 @@ def shows(name: str, value: Any) -> Expectation:
     """A field of the example's status."""
 
     def holds(seen: Picture) -> bool:
-        return (own_status(seen.get("fnopexamples", "example-1")) or {}).get(
-            name
-        ) == value
+        shown = own_status(seen.get("fnopexamples", "example-1")) or {}
+        return bool(shown.get(name) == value)
 
     return Expectation(f"status.{name} is {value!r}", holds)
 

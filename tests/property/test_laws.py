@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
 import pytest
@@ -418,6 +419,8 @@ class Frozen:
             return value.id
         if isinstance(value, BaseException):
             return repr(value)
+        if isfunction(value):
+            return f"{value.__module__}.{value.__qualname__}"
         return self.of_container(value)
 
     def of_container(self, value: Any) -> Any:
