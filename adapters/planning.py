@@ -36,6 +36,7 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
+    Call,
     Create,
     Delete,
     Effect,
@@ -55,6 +56,7 @@ from fnop.effects import (
 )
 from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of
+from fnop.interpreters.calls import called
 from fnop.interpreters.clock import EPOCH
 
 __all__ = ["Plan", "plan_of"]
@@ -355,6 +357,9 @@ class _Drive:
                 return Applied()
             case Execute(children=children):
                 return Answer({name: {"finished": "success"} for name in children})
+            case Call(as_handler=True):
+                self.asked.pop()
+                return called(self.situation.handler.fn, effect, self.lines.append)
             case _:
                 raise AssertionError(
                     f"{self.situation.handler.id} awaits {effect!r}, and no answer is "

@@ -19,7 +19,7 @@ from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Log
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["Situation", "Writers", "arguments_for", "filter_arguments"]
+__all__ = ["PROVIDERS", "Situation", "Writers", "arguments_for", "filter_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def _event(situation: Situation) -> Any:
 
 _Provider = Callable[[Situation, Writers], Any]
 
-_PROVIDERS: dict[str, _Provider] = {
-    "logger": lambda _, writers: LogWriter(writers.lines),
+PROVIDERS: dict[str, _Provider] = {
+    "logger": lambda _, writers: LogWriter(writers.lines.append),
     "patch": lambda _, writers: writers.patch,
     "memo": lambda s, _: s.memo,
     "param": lambda s, _: s.handler.param,
@@ -109,7 +109,7 @@ _PROVIDERS: dict[str, _Provider] = {
 }
 
 # Passed to `**kwargs`; what only some handlers observe is for those that name it.
-_REST = frozenset(_PROVIDERS) - {"old", "diff"}
+_REST = frozenset(PROVIDERS) - {"old", "diff"}
 _WITHOUT_OBJECT = frozenset(
     ("logger", "memo", "param", "retry", "started", "runtime", "now")
 ) | {"settings", "activity"}
@@ -127,12 +127,12 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
         every = _WITHOUT_OBJECT if situation.body is None else _REST - _WITHOUT_OBJECT
         more = (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found)
         for name in sorted(more):  # the order of **kwargs can be seen
-            found[name] = _PROVIDERS[name](situation, writers)
+            found[name] = PROVIDERS[name](situation, writers)
     return found
 
 
 def _provided(name: str, situation: Situation, writers: Writers) -> Any:
-    provider = _PROVIDERS.get(name)
+    provider = PROVIDERS.get(name)
     if provider is not None:
         return provider(situation, writers)
     return situation.indices[name]
@@ -147,7 +147,7 @@ def filter_arguments(
     if rest:
         names |= _REST - _WITHOUT_OBJECT - _NO_FILTER
     return {
-        name: _PROVIDERS[name](situation, writers)
+        name: PROVIDERS[name](situation, writers)
         for name in sorted(names)
-        if name in _PROVIDERS
+        if name in PROVIDERS
     }

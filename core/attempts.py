@@ -12,6 +12,7 @@ from typing import Any
 
 from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
+from fnop.core.commands import Interrupt
 from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
 from fnop.core.known import Declared, Invocation, Known, Standing, Work
@@ -49,6 +50,7 @@ __all__ = [
     "answer_errand",
     "expire",
     "go_on",
+    "interrupt",
     "keep",
     "left",
     "let_go",
@@ -490,6 +492,15 @@ def expire(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     _finish(turn, key, known, ended)
 
 
+def interrupt(
+    turn: Turn, invocation: Invocation, reason: str, *, cancel: bool = False
+) -> None:
+    """Tell an impure handler that it is to stop; others are told by their answers."""
+    errand = invocation.errand
+    if invocation.handler.function and errand is not None and errand.id is not None:
+        turn.emit(Interrupt(errand.id, reason, cancel))
+
+
 def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     turn.drives += 1
@@ -504,6 +515,7 @@ def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
     errand, work = invocation.errand, known.work
     if errand is None or errand.id is None or work is None:
         return known
+    interrupt(turn, invocation, "cancelled", cancel=True)
     limit = invocation.handler.cancellation_timeout
     work = replace(
         work,

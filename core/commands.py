@@ -18,6 +18,7 @@ __all__ = [
     "Command",
     "Exit",
     "Fetch",
+    "Interrupt",
     "ListPage",
     "Perform",
     "Ready",
@@ -59,6 +60,19 @@ class Perform:
     name: str | None = None
     subject: Subject | None = None
     handler: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Tell an impure handler, which runs as the call `id`, that it is to stop.
+
+    With `cancel` it is not waited for any longer: a coroutine is cancelled, a thread
+    is left to itself.
+    """
+
+    id: int
+    reason: str
+    cancel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +150,15 @@ class Exit:
     reason: str
 
 
-Command = Perform | Fetch | ListPage | Watch | CloseStream | Alarm | Say | Ready | Exit
+Command = (
+    Perform
+    | Interrupt
+    | Fetch
+    | ListPage
+    | Watch
+    | CloseStream
+    | Alarm
+    | Say
+    | Ready
+    | Exit
+)

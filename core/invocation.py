@@ -26,6 +26,7 @@ from fnop.core.errors import (
     Refused,
     TemporaryError,
 )
+from fnop.core.impure import call_of, ended
 from fnop.core.objects import View
 from fnop.core.progress import Failure
 from fnop.core.registry import Declaring, Form, Handler
@@ -125,12 +126,13 @@ class _Drive:
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run user code with its effects and sub-handlers witnessed."""
-        outer, Witness.current = Witness.current, self.witness
-        parent, Declaring.current = Declaring.current, self.declaring
+        outer = Witness.current.set(self.witness)
+        parent = Declaring.current.set(self.declaring)
         try:
             return move()
         finally:
-            Witness.current, Declaring.current = outer, parent
+            Witness.current.reset(outer)
+            Declaring.current.reset(parent)
 
     @property
     def children(self) -> tuple[Handler, ...]:
@@ -250,6 +252,8 @@ def advance(
     `journal` holds all answers, the newest last; `key` names the invocation in
     the cache.
     """
+    if situation.handler.function:
+        return _outside(situation, journal)
     # The cache knows the journal as it was before its newest answer.
     cached = live.take(key, journal[:-1]) if journal else None
     live.drop(key)
@@ -267,6 +271,23 @@ def advance(
         live.put(key, journal, drive, step.effect)
         return Advance(drive.fresh_lines(), step.effect, children=drive.children)
     return _returned(drive, step.value)
+
+
+def _outside(situation: Situation, journal: Journal) -> Advance:
+    """An impure handler asks for one call, and ends with its answer (R9)."""
+    patch = None
+    try:
+        call = call_of(situation)
+        if not journal:
+            return Advance((), call)
+        found = _answer_of(call, journal[-1])
+        if isinstance(found, Exception):
+            raise found
+        value, patch, failure = ended(found)
+        plan = () if failure is not None else _plan_of(value)
+    except Exception as problem:
+        plan, failure = (), failure_of(problem)
+    return Advance((), end=Ending(plan, patch, failure))
 
 
 def _redrive(drive: _Drive, journal: Journal) -> Any:
@@ -370,6 +391,8 @@ def cancel(
     Answers the lines that it still said.  It is driven to its tip first where
     the cache has lost it, so the outcome does not depend on the cache.
     """
+    if situation.handler.function:
+        return ()
     found = live.take(key, journal)
     live.drop(key)
     drive = found[0] if found else _Drive(situation)

@@ -12,6 +12,7 @@ from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.attempts import (
     expire,
     go_on,
+    interrupt,
     keep,
     left,
     let_go,
@@ -388,6 +389,7 @@ def _halt(
             # Its sleep is cut short.
             wake=None if invocation.wake is None else turn.now.mono,
         )
+        interrupt(turn, invocation, reason.value)
         store(turn, key, known, told)
         return
     known = stop(turn, key, known, invocation)

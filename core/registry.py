@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -23,6 +24,7 @@ from fnop.core.filters import Callback, Filters, Presence
 from fnop.core.resources import EVERYTHING, Selector
 from fnop.core.schedule import Schedule, checked_cron
 from fnop.effects import Execute
+from fnop.effects.builders import function_name
 
 __all__ = [
     "ACTIVITIES",
@@ -192,6 +194,8 @@ class Handler:
     owners: frozenset[tuple[str, str]] | None = None
     schedule: Schedule | None = None
     finalizer: bool = False
+    # The importable name of an impure handler (R9); others have none.
+    function: str = ""
     parent: str = ""
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
@@ -271,10 +275,12 @@ default_registry = Registry()
 class Declaring:
     """Collects the sub-handlers that a handler declares while it is driven.
 
-    The drive is synchronous, so one slot is enough.
+    Threads beside the drive declare none.
     """
 
-    current: ClassVar[Declaring | None] = None
+    current: ClassVar[ContextVar[Declaring | None]] = ContextVar(
+        "declaring", default=None
+    )
 
     def __init__(self, parent: Handler) -> None:
         self.parent = parent
@@ -308,6 +314,7 @@ class Declaring:
             retries=options.get("retries"),
             backoff=options.get("backoff"),
             param=options.get("param"),
+            function=_function(fn, options, f"{label} {full_id}"),
             owner=None,
             owners=None,
             parent=self.parent.id,
@@ -322,12 +329,13 @@ class Declaring:
 
 
 def _declaring() -> Declaring:
-    if Declaring.current is None:
+    declaring = Declaring.current.get()
+    if declaring is None:
         raise RegistrationError(
-            "sub-handlers are declared by a handler while it runs; at the top of a "
-            "module use fnop.on...."
+            "sub-handlers are declared by a handler while it runs, and not by an "
+            "impure one; at the top of a module use fnop.on...."
         )
-    return Declaring.current
+    return declaring
 
 
 def subhandler(**options: Any) -> Callable[[Fn], Fn]:
@@ -427,7 +435,7 @@ _SELECTORS = (
     "shortcut",
     "category",
 )
-_GENERAL = frozenset(("id", "param", "registry"))
+_GENERAL = frozenset(("id", "param", "registry", "impure"))
 _RETRYING = frozenset(("errors", "timeout", "retries", "backoff"))
 _FILTERING = frozenset(("labels", "annotations", "when", "field", "value", "owner"))
 _STOPPING = frozenset(
@@ -448,7 +456,7 @@ _OPTIONS: dict[Role, frozenset[str]] = {
     Role.FIELD: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
     Role.DELETE: _GENERAL | _RETRYING | _FILTERING | {"optional"},
     Role.EVENT: _GENERAL | _FILTERING,
-    Role.INDEX: _GENERAL | _FILTERING | {"errors"},
+    Role.INDEX: (_GENERAL - {"impure"}) | _FILTERING | {"errors"},
     Role.DAEMON: _GENERAL | _RETRYING | _FILTERING | _STOPPING,
     Role.TIMER: _GENERAL
     | _RETRYING
@@ -606,6 +614,7 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
             schedule=schedule,
             # A timer needs nothing to be done at the end; a daemon is to be told.
             finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
+            function=_function(fn, options, f"{label} {own_id}"),
             cancellation_backoff=options.get("cancellation_backoff"),
             cancellation_timeout=options.get("cancellation_timeout"),
         )
@@ -615,6 +624,25 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
         return fn
 
     return decorate
+
+
+def _function(fn: Callable[..., Any], options: dict[str, Any], label: str) -> str:
+    """The name under which an impure handler is called where it runs (R9)."""
+    if not options.get("impure"):
+        return ""
+    if "settings" in inspect.signature(fn).parameters:
+        raise RegistrationError(
+            f"{label}: an impure handler runs outside, where there are no settings; "
+            "let a pure one look at them"
+        )
+    if inspect.isgeneratorfunction(fn):
+        raise RegistrationError(
+            f"{label}: an impure handler cannot yield; let it return its effects"
+        )
+    try:
+        return function_name(fn)
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
 
 
 def _check_index(handler: Handler, label: str) -> None:

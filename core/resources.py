@@ -62,9 +62,31 @@ class Resource:
         """Whether status is written through its own endpoint."""
         return "status" in self.subresources
 
+    def to_json(self) -> dict[str, Any]:
+        """The resource as a JSON value."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Resource:
+        """The resource that `to_json` wrote.
+
+        >>> pods = Resource("", "v1", "pods", "Pod", verbs=("get",))
+        >>> Resource.from_json(pods.to_json()) == pods
+        True
+        """
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, (list, tuple)) else value
+            for name, value in found.items()
+        }
+        return cls(**given)
+
     def names(self) -> frozenset[str]:
         """Everything that an unqualified selector may call it."""
         return frozenset((self.plural, self.kind, self.singular, *self.short_names))
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 # Reports of what has happened: who follows everything does not mean these, and

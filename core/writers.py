@@ -6,6 +6,7 @@ other effects when the attempt ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fnop.effects import Log, Patch, Witness
@@ -98,10 +99,10 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogWriter:
-    """Collects log lines, with the methods of a standard logger."""
+    """Takes log lines, with the methods of a standard logger."""
 
-    def __init__(self, lines: list[Log]) -> None:
-        self._lines = lines
+    def __init__(self, take: Callable[[Log], None]) -> None:
+        self._take = take
 
     def _log(self, level: str, message: Any, args: tuple[Any, ...]) -> None:
         text = str(message)
@@ -112,7 +113,7 @@ class LogWriter:
                 text = " ".join((text, *map(str, args)))
         # A line that is collected is not an effect that somebody could lose.
         with Witness.looking_away():
-            self._lines.append(Log(level, text))
+            self._take(Log(level, text))
 
     def debug(self, message: Any, *args: Any, **_: Any) -> None:
         self._log("debug", message, args)

@@ -196,24 +196,37 @@ def result(value: _Any) -> Return:
     return Return(value)
 
 
+def function_name(function: _Any) -> str:
+    """The importable name of a function, `module:name`.
+
+    Raises `ValueError` for what no other process could find by its name.
+
+    >>> import json
+    >>> function_name(json.dumps)
+    'json:dumps'
+    """
+    name = getattr(function, "__qualname__", None)
+    module = getattr(function, "__module__", None)
+    if not callable(function) or not name or not module or "<" in name:
+        raise ValueError(
+            f"what runs outside is a function at the top level of a module, not "
+            f"{function!r}"
+        )
+    if getattr(function, "__self__", None) is not None and "." in name:
+        raise ValueError(
+            f"the bound method {name} cannot be named; wrap it in a function at the "
+            "top level of a module"
+        )
+    return f"{module}:{name}"
+
+
 def call(function: _Any, /, **arguments: _Any) -> Call:
     """Run `function(**arguments)` outside; awaiting it answers what it returned.
 
     The function must stand at the top level of an importable module, and the
     arguments must be JSON values.
     """
-    name = getattr(function, "__qualname__", None)
-    module = getattr(function, "__module__", None)
-    if not callable(function) or not name or not module or "<" in name:
-        raise ValueError(
-            f"fnop.call needs a function at the top level of a module, not {function!r}"
-        )
-    if getattr(function, "__self__", None) is not None and "." in name:
-        raise ValueError(
-            f"fnop.call cannot name the bound method {name}; "
-            "wrap it in a function at the top level of a module"
-        )
-    return Call(f"{module}:{name}", arguments)
+    return Call(function_name(function), arguments)
 
 
 def random(size: int) -> Random:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -57,11 +58,11 @@ class Witness:
     """Sees which effects are built while a handler is driven, and where.
 
     A handler that builds an effect and drops it has forgotten a `return`, a
-    `yield` or an `await`; nothing else can tell.  The drive is synchronous, so
-    one slot is enough.
+    `yield` or an `await`; nothing else can tell.  Threads beside the drive have
+    witnesses of their own.
     """
 
-    current: ClassVar[Witness | None] = None
+    current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
     def __init__(self) -> None:
         self.built: list[tuple[Any, str]] = []
@@ -70,11 +71,11 @@ class Witness:
     @contextmanager
     def looking_away(cls) -> Iterator[None]:
         """Build effects that are not the author's own."""
-        outer, cls.current = cls.current, None
+        outer = cls.current.set(None)
         try:
             yield
         finally:
-            cls.current = outer
+            cls.current.reset(outer)
 
     def saw(self, effect: Any) -> None:
         frame = sys._getframe(2)
@@ -91,8 +92,9 @@ class _Effect:
 
     def __post_init__(self) -> None:
         self._check()
-        if Witness.current is not None:
-            Witness.current.saw(self)
+        witness = Witness.current.get()
+        if witness is not None:
+            witness.saw(self)
 
     def _check(self) -> None:
         """Validate and freeze the fields."""
@@ -430,11 +432,13 @@ class Call(_Effect):
 
     `function` is its importable name, `module:qualified.name`; `arguments` are
     keyword arguments in JSON, so that a log can show the call and a replay can
-    answer it.
+    answer it.  `as_handler` says that the function is an impure handler: it gets a
+    handler's arguments, made of these, and may answer what a handler may.
     """
 
     function: str
     arguments: Any = field(default_factory=dict)
+    as_handler: bool = False
 
     def _check(self) -> None:
         _text(self, "function")

@@ -23,6 +23,7 @@ from fnop.core.commands import (
     Command,
     Exit,
     Fetch,
+    Interrupt,
     ListPage,
     Perform,
     Ready,
@@ -43,9 +44,8 @@ from fnop.core.inputs import (
 )
 from fnop.core.objects import Body
 from fnop.core.program import Program
-from fnop.effects import Answer, Call, Effect, Outcome, Random, outcomes
-from fnop.effects.values import freeze_json
-from fnop.interpreters.calls import called, raised
+from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
+from fnop.interpreters.calls import LiveStopped, called, called_on_loop, raised
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
@@ -103,6 +103,8 @@ class Runner:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
+        # Calls that are under way: what tells them to stop, and their end.
+        self._outside: dict[int, tuple[LiveStopped, asyncio.Future[Outcome]]] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
         self._threads = ThreadPoolExecutor(CALL_THREADS, "fnop-call")
         self._exit: Exit | None = None
@@ -159,6 +161,8 @@ class Runner:
         match command:
             case Perform():
                 self._spawn(self._effect(command))
+            case Interrupt():
+                self._interrupt(command)
             case Say():
                 self._on_say(command)
             case Alarm(at):
@@ -210,7 +214,7 @@ class Runner:
         try:
             match effect:
                 case Call():
-                    return await self._call(effect)
+                    return await self._call(command, effect)
                 case Random(size=size):
                     return Answer(self._random(size).hex())
                 case _:
@@ -235,25 +239,43 @@ class Runner:
             outcome = outcomes.Unreachable(_unforeseen(problem))
         self._put(Answered(command.id, outcome))
 
-    async def _call(self, call: Call) -> Outcome:
+    async def _call(self, command: Perform, call: Call) -> Outcome:
         try:
             function = self._resolve(call.function)
         except Exception as problem:
             return raised(problem)
-        if not inspect.iscoroutinefunction(function):
-            loop = asyncio.get_running_loop()
-            work = partial(called, function, call)
-            return await loop.run_in_executor(self._threads, work)
+        loop = asyncio.get_running_loop()
+        say = partial(self._said, command)
+        running: asyncio.Future[Outcome]
+        if inspect.iscoroutinefunction(function):
+            stopped = LiveStopped(loop)
+            running = loop.create_task(called_on_loop(function, call, say, stopped))
+        else:
+            stopped = LiveStopped()
+            work = partial(called, function, call, say, stopped)
+            running = loop.run_in_executor(self._threads, work)
+        self._outside[command.id] = stopped, running
         try:
-            value = await function(**call.arguments)
-            return Answer(freeze_json(value, f"the answer of {call.function}"))
-        except asyncio.CancelledError as problem:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # ours: the operator ends
-            return raised(problem)
-        except (Exception, SystemExit) as problem:
-            return raised(problem)
+            return await running
+        except asyncio.CancelledError:
+            if running.cancelled() and not _is_being_cancelled():
+                return outcomes.Raised("Cancelled", "it was told to stop, and did not")
+            running.cancel()
+            raise  # the operator ends
+        finally:
+            del self._outside[command.id]
+
+    def _said(self, command: Perform, line: Log) -> None:
+        """A log line of an impure handler, as it is said."""
+        self._on_say(Say(line.level, line.message, command.subject, command.handler))
+
+    def _interrupt(self, command: Interrupt) -> None:
+        found = self._outside.get(command.id)
+        if found is not None:
+            stopped, running = found
+            stopped.set(command.reason)
+            if command.cancel:
+                running.cancel()
 
     # --------------------------------------------------------------- streams
 
@@ -309,6 +331,8 @@ class Runner:
     async def _close(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
+        for stopped, _ in self._outside.values():
+            stopped.set("the operator ends")
         for task in tuple(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):
@@ -326,6 +350,11 @@ def _kept(item: dict[str, Any]) -> bytes | None:
         return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
     except TypeError:
         return None
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and bool(task.cancelling())
 
 
 def _unforeseen(problem: Exception) -> str:

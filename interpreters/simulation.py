@@ -19,6 +19,7 @@ from fnop.core.commands import (
     Command,
     Exit,
     Fetch,
+    Interrupt,
     ListPage,
     Perform,
     Ready,
@@ -39,7 +40,7 @@ from fnop.core.inputs import (
 from fnop.core.objects import Body
 from fnop.core.operator import background_horizon, is_settled
 from fnop.core.program import Program
-from fnop.effects import Answer, Call, Outcome, Random, Refused
+from fnop.effects import Answer, Call, Log, Outcome, Random, Refused
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.calls import called
@@ -234,6 +235,8 @@ class SimulatedRun:
                 self._list(command)
             case Watch():
                 self._watch(command)
+            case Interrupt():
+                pass  # calls take no time here: none is under way
             case CloseStream(stream):
                 self._watches.pop(stream, None)
             case Alarm(at):
@@ -249,7 +252,7 @@ class SimulatedRun:
     def _outcome(self, command: Perform) -> Outcome:
         match command.effect:
             case Call() as call:
-                return self._call(call)
+                return self._call(command, call)
             case Random(size=size):
                 self._random += 1
                 text = f"{self._seed}/{self._random}".encode()
@@ -261,7 +264,7 @@ class SimulatedRun:
                 self.requests.append(request)
                 return outcome_of(effect, self.request(request))
 
-    def _call(self, call: Call) -> Outcome:
+    def _call(self, command: Perform, call: Call) -> Outcome:
         model = self.calls.get(call.function)
         if model is None:
             return Refused(
@@ -270,7 +273,12 @@ class SimulatedRun:
                 f"Simulation(calls={{{call.function.partition(':')[2]}: ...}})",
                 "NotSimulated",
             )
-        return called(model, call)
+        return called(model, call, lambda line: self._said(command, line))
+
+    def _said(self, command: Perform, line: Log) -> None:
+        """A log line of an impure handler."""
+        say = Say(line.level, line.message, command.subject, command.handler)
+        self.perform(say)
 
     def _list(self, command: ListPage) -> None:
         response = self.request(list_request(command))

@@ -53,6 +53,7 @@ PURE_STDLIB = {
     "binascii",
     "collections",
     "contextlib",
+    "contextvars",  # who watches a drive: set and reset within one step
     "dataclasses",
     "datetime",
     "difflib",

@@ -1,0 +1,129 @@
+"""The simulated cluster in real time, for what only the event loop shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fnop.adapters.loading import resolve
+from fnop.core.commands import Say
+from fnop.core.program import Program
+from fnop.core.registry import Registry
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.run import Runner
+from tests.simulations import DEFINITION, example
+
+__all__ = ["LiveCluster", "LiveRun", "operating"]
+
+# Patience, not speed.
+DEADLINE_SECONDS = 20.0
+COLLECTION = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
+
+
+class LiveCluster:
+    """An `Api` in memory: its answers come at once, its watches stay open."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.cluster = simulated.empty_cluster(now=self.clock.now().wall)
+        self.watches: list[tuple[ApiRequest, asyncio.Queue[WatchLine]]] = []
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        now = self.clock.now().wall
+        self.cluster, response, events = simulated.answer(self.cluster, request, now)
+        for event in events:
+            for watch, lines in self.watches:
+                seen = simulated.seen_by(watch, event)
+                if seen is not None:
+                    lines.put_nowait(WatchLine(seen.type, seen.object))
+        return response
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        return self.request(request)
+
+    async def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[WatchLine, None]:
+        found = simulated.backlog(self.cluster, request, self.clock.now().wall)
+        assert not isinstance(found, ApiResponse), found
+        lines: asyncio.Queue[WatchLine] = asyncio.Queue()
+        watch = (request, lines)
+        self.watches.append(watch)
+        try:
+            for event in found:
+                yield WatchLine(event.type, event.object)
+            while True:
+                yield await lines.get()
+        finally:
+            self.watches.remove(watch)
+
+    async def close(self) -> None:
+        pass
+
+
+class LiveRun:
+    """An operator on it, and a user beside it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.api = LiveCluster()
+        self.said: list[Say] = []
+        self.runner = Runner(
+            Program(registry.handlers),
+            self.api,
+            seed="0",
+            resolve=resolve,
+            random=bytes,
+            on_say=self.said.append,
+        )
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        self.create(DEFINITION, definitions)
+
+    def create(
+        self, manifest: dict[str, Any] | None = None, path: str = COLLECTION
+    ) -> None:
+        body = example() if manifest is None else manifest
+        response = self.api.request(ApiRequest("POST", path, (), body))
+        assert response.status == 201, response
+
+    def get(self) -> dict[str, Any] | None:
+        found = self.api.request(ApiRequest("GET", f"{COLLECTION}/example-1"))
+        return None if found.status == 404 else found.body
+
+    def status(self) -> dict[str, Any]:
+        found = self.get()
+        return {} if found is None else found.get("status") or {}
+
+    def delete(self) -> None:
+        response = self.api.request(ApiRequest("DELETE", f"{COLLECTION}/example-1"))
+        assert response.status == 200, response
+
+    @property
+    def lines(self) -> list[str]:
+        return [say.message for say in self.said]
+
+    async def until(self, what: Callable[[], object]) -> None:
+        """Wait until it is so."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not what():
+                await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def operating(
+    registry: Registry, manifests: Iterable[dict[str, Any]] = ()
+) -> AsyncIterator[LiveRun]:
+    """An operator that runs for as long as the block, and is then stopped."""
+    run = LiveRun(registry)
+    for manifest in manifests:
+        run.create(manifest)
+    task = asyncio.create_task(run.runner.run())
+    try:
+        yield run
+    finally:
+        run.runner.stop("the test is over")
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await task

@@ -1,0 +1,300 @@
+"""Impure handlers: whole handlers that run outside, as one recorded call (R9)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core import impure, resources
+from fnop.core.registry import Registry
+from fnop.effects import Call, builders
+from fnop.effects.wire import from_wire, to_wire
+from fnop.testing import plan_of
+from tests.live import operating
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.mark.parametrize("module", [impure, resources, builders])
+def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
+    import doctest
+
+    assert doctest.testmod(module).failed == 0
+
+
+# Handlers that run outside stand at the top level of a module.
+
+
+def everything(**kwargs: Any) -> dict[str, Any]:
+    kwargs["logger"].info("seen %s", kwargs["name"])
+    kwargs["patch"].status["seen"] = kwargs["spec"]["size"]
+    assert kwargs["body"].spec == kwargs["spec"]
+    assert kwargs["meta"].name == kwargs["name"] == "example-1"
+    assert kwargs["resource"].plural == KIND
+    assert kwargs["runtime"].total_seconds() == 0
+    assert kwargs["now"] == kwargs["started"]
+    return {"reason": kwargs["reason"], "thread": threading.current_thread().name}
+
+
+def changed(old: Any, new: Any, diff: Any, patch: Any) -> None:
+    patch.status["diff"] = [list(map(str, item)) for item in diff]
+    patch.status["sizes"] = [old["spec"]["size"], new["spec"]["size"]]
+
+
+def planning(name: str) -> list[fnop.Effect]:
+    return [
+        fnop.event("Made", f"a map for {name}"),
+        fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap", "data": {"for": name}}),
+    ]
+
+
+def failing(patch: Any, retry: int) -> None:
+    patch.status["tries"] = retry + 1
+    if retry < 2:
+        raise fnop.TemporaryError("not yet", delay=5)
+    raise fnop.PermanentError("never")
+
+
+def dropping() -> None:
+    fnop.event("Lost", "nobody returns it")
+
+
+async def awaiting() -> None:
+    await fnop.sleep(1)
+
+
+def connecting(memo: Any) -> fnop.Effect:
+    return fnop.remember(address="db.example.com")
+
+
+def running(registry: Registry, **calls: Any) -> Scenario:
+    models = {f"{__name__}:{name}": fn for name, fn in calls.items()}
+    return Scenario(registry, [example(size=1)], calls=models)
+
+
+def test_r9_it_gets_the_arguments_of_a_handler(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(everything)
+    run = Scenario(
+        registry,
+        [example(size=1)],
+        calls={f"{__name__}:everything": everything},
+    )
+    assert run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"]["seen"] == 1
+    assert found["status"]["everything"]["reason"] == "create"
+    assert "seen example-1" in run.lines
+
+
+def everything_wanted(
+    logger: Any, patch: Any, body: Any, spec: Any, meta: Any, name: str, **kwargs: Any
+) -> dict[str, Any]:
+    return everything(
+        logger=logger, patch=patch, body=body, spec=spec, meta=meta, name=name, **kwargs
+    )
+
+
+def test_r9_old_new_and_diff(registry: Registry) -> None:
+    fnop.on.update(KIND, registry=registry, impure=True)(changed)
+    fnop.on.create(KIND, registry=registry)(lambda_free)
+    run = running(registry, changed=changed)
+    assert run.settle()
+    run.edit(KIND, spec={"size": 2})
+    assert run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"]["sizes"] == [1, 2]
+    assert found["status"]["diff"] == [["change", "('spec', 'size')", "1", "2"]]
+
+
+def lambda_free() -> None:
+    """A creation to begin with."""
+
+
+def test_r9_its_effects_are_performed_as_those_of_any_other(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(planning)
+    run = running(registry, planning=planning)
+    assert run.settle()
+    (child,) = run.objects("configmaps")
+    assert child["data"] == {"for": "example-1"}
+    assert [each["reason"] for each in run.objects("events")] == ["Made"]
+
+
+def test_r9_its_errors_mean_what_they_mean_everywhere(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(failing)
+    run = running(registry, failing=failing)
+    run.settle()
+    assert run.clock.elapsed == pytest.approx(10, abs=1)
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"]["tries"] == 3
+    assert any("failing failed for good" in line for line in run.lines)
+
+
+def test_r9_what_is_not_simulated_says_so(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True, retries=1)(planning)
+    run = running(registry)
+    run.settle()
+    assert any("planning is not simulated" in line for line in run.lines)
+
+
+def test_r9_startup_handlers_can_be_impure(registry: Registry) -> None:
+    fnop.on.startup(registry=registry, impure=True)(connecting)
+    run = running(registry, connecting=connecting)
+    assert run.settle()
+    assert run.exit is None
+
+
+@pytest.mark.parametrize(
+    ("declare", "sentence"),
+    [
+        (lambda r: fnop.on.create(KIND, registry=r, impure=True)(lambda: 0), "id="),
+        (
+            lambda r: fnop.on.create(KIND, registry=r, impure=True, id="x")(lambda: 0),
+            "top level of a module",
+        ),
+        (
+            lambda r: fnop.on.startup(registry=r, impure=True)(settling),
+            "no settings",
+        ),
+        (
+            lambda r: fnop.on.create(KIND, registry=r, impure=True)(yielding),
+            "cannot yield",
+        ),
+        (
+            lambda r: fnop.index(KIND, registry=r, impure=True)(lambda_free),
+            "no option impure=",
+        ),
+    ],
+)
+def test_what_cannot_run_outside_is_refused(declare: Any, sentence: str) -> None:
+    with pytest.raises(fnop.RegistrationError, match=sentence):
+        declare(Registry())
+
+
+def settling(settings: Any) -> None:
+    """No impure handler has settings."""
+
+
+def yielding() -> Any:
+    yield fnop.sleep(1)
+
+
+def test_the_plan_of_an_impure_handler_is_what_it_returns() -> None:
+    registry = Registry()
+    fnop.on.create(KIND, registry=registry, impure=True)(planning)
+    plan = plan_of(planning, body=example(), registry=registry)
+    assert [each.kind for each in plan] == ["Event", "Adopt"]
+
+
+def test_its_call_survives_the_wire() -> None:
+    call = Call("module:name", {"wants": []}, as_handler=True)
+    assert from_wire(to_wire(call)) == call
+
+
+# ----------------------------------------------------- on the loop, in threads
+
+
+def test_a_plain_one_runs_in_a_thread(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(threaded)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: "threaded" in run.status())
+            assert run.status()["threaded"].startswith("fnop-call")
+            assert "from the thread" in run.lines
+
+    asyncio.run(story())
+
+
+def threaded(logger: Any) -> str:
+    logger.info("from the thread")
+    return threading.current_thread().name
+
+
+def test_a_coroutine_runs_on_the_loop(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(looping)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: "looping" in run.status())
+
+    asyncio.run(story())
+
+
+async def looping() -> str:
+    await asyncio.sleep(0)
+    return threading.current_thread().name
+
+
+def test_effects_are_returned_and_not_awaited(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(awaiting)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(
+                lambda: any("cannot await effects" in line for line in run.lines)
+            )
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("name", ["patient_thread", "patient_coroutine"])
+def test_r9_a_daemon_is_told_to_stop(registry: Registry, name: str) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True)(globals()[name])
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: "it has begun" in run.lines)
+            run.delete()
+            await run.until(lambda: run.get() is None)
+            assert "it ends: the object is deleted" in " ".join(run.lines)
+
+    asyncio.run(story())
+
+
+def patient_thread(stopped: Any, logger: Any) -> None:
+    logger.info("it has begun")
+    while not stopped.wait(60):
+        pass
+    logger.info("it ends: the object is deleted")
+
+
+async def patient_coroutine(stopped: Any, logger: Any) -> None:
+    logger.info("it has begun")
+    while not await stopped.wait(60):
+        pass
+    logger.info("it ends: the object is deleted")
+
+
+def test_r9_a_coroutine_that_does_not_listen_is_cancelled(registry: Registry) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True)(deaf)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: "it has begun" in run.lines)
+            run.delete()
+            await run.until(lambda: run.get() is None)
+            assert "it is cancelled" in run.lines
+
+    asyncio.run(story())
+
+
+async def deaf(logger: Any) -> None:
+    logger.info("it has begun")
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        logger.info("it is cancelled")
+        raise
