@@ -574,7 +574,8 @@ def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
             after, before = after.get(part) or {}, before[part]
         if not same(after, before):
             yield _invalid(f"spec.{'.'.join(path)}", after, "field is immutable")
-    names = [version.get("name") for version in (new.get("spec") or {})["versions"]]
+    versions = (new.get("spec") or {}).get("versions") or ()
+    names = [version.get("name") for version in versions]
     stored = (new.get("status") or {}).get("storedVersions") or ()
     for index, name in enumerate(stored):
         if name not in names:
