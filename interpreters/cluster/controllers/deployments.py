@@ -308,7 +308,10 @@ class Rollout:
         if spare <= 0:
             return False
         done = self.drop_unhealthy(old, spare)
-        spare = sum(map(_available, self.sets)) - least
+        # A set that has just been made smaller still tells of pods that are to go.
+        # Kubernetes trusts it, and may for a moment miss more pods than allowed; its
+        # replica sets nearly always come first, so here nobody counts on such pods.
+        spare = sum(min(_available(each), _count(each)) for each in self.sets) - least
         for each in self.others():
             if spare <= 0:
                 break
@@ -362,7 +365,8 @@ class Rollout:
         active = [each for each in self.sets if _count(each)]
         new = self.current()
         if len(active) <= 1:
-            only = active[0] if active else new or (self.sets or [None])[-1]
+            latest = new or (self.sets[-1] if self.sets else None)
+            only = active[0] if active else latest
             if only is not None:
                 self.resize(only, self.replicas)
             return
@@ -570,7 +574,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
     """DeploymentProgressing."""
     before = old.get("replicas", 0) - old.get("updatedReplicas", 0)
-    return (
+    return bool(
         counts["updatedReplicas"] > old.get("updatedReplicas", 0)
         or counts["replicas"] - counts["updatedReplicas"] < before
         or counts["readyReplicas"] > old.get("readyReplicas", 0)

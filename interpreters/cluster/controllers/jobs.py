@@ -123,7 +123,7 @@ class _Run:
     def wanted(self) -> int:
         """How many should run now."""
         parallelism: int = self.spec.get("parallelism", 1)
-        completions = self.spec.get("completions")
+        completions: int | None = self.spec.get("completions")
         if completions is None:
             return len(self.active) if self.succeeded else parallelism
         return min(parallelism, max(0, completions - self.succeeded))

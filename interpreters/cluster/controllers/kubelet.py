@@ -226,7 +226,7 @@ def _running(
 def _run(desk: Desk, pod: Object) -> None:
     """A running pod becomes ready, ends, begins anew."""
     status = pod.get("status") or {}
-    containers = status.get("containerStatuses") or ()
+    containers = status.get("containerStatuses") or []
     state = containers[0].get("state", {}) if containers else {}
     if "running" not in state:
         _restart(desk, pod, state)

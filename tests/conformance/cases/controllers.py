@@ -382,7 +382,7 @@ DEPLOYMENT_CASES: tuple[Case, ...] = (
             seen(PODS, query="app=dep-e", items__2=ABSENT),
             seen(
                 f"{DEPLOYMENTS}/dep-e",
-                **{"metadata__generation": 2},
+                metadata__generation=2,
             ),
         ),
     ),
