@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from fnop.interpreters.cluster.cel import field_path
 from fnop.interpreters.cluster.metadata import name_faults
-from fnop.interpreters.cluster.rules import type_name
+from fnop.interpreters.cluster.rules import go_json, label_fault, type_name
 from fnop.interpreters.cluster.schema_rules import schema_faults
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
@@ -243,7 +241,7 @@ def _required(field: str, why: str = "") -> Fault:
 
 
 def _invalid(field: str, value: Any, why: str) -> Fault:
-    shown = orjson.dumps(value).decode()
+    shown = go_json(value)
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
 
@@ -315,21 +313,6 @@ def _is_url(text: str) -> bool:
     return bool(parts.scheme and parts.netloc)
 
 
-NOT_LABEL = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character (e.g. "
-    "'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-
-
-def _label_fault(text: str) -> str:
-    if len(text) > 63:
-        return "must be no more than 63 characters"
-    return "" if LABEL.fullmatch(text) else NOT_LABEL
-
-
 def _group_faults(spec: dict[str, Any]) -> Iterator[Fault]:
     group = spec.get("group") or ""
     if not group:
@@ -344,14 +327,14 @@ def _names_faults(names: dict[str, Any]) -> Iterator[Fault]:
     for field in ("plural", "singular", "kind", "listKind"):
         name = names.get(field) or ""
         mixed = field in ("kind", "listKind")
-        why = _label_fault(name.lower() if mixed else name) if name else ""
+        why = label_fault(name.lower() if mixed else name) if name else ""
         if why and mixed:
             why = f"may have mixed case, but should otherwise match: {why}"
         if why:
             yield _invalid(f"spec.names.{field}", name, why)
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
-            if why := _label_fault(name):
+            if why := label_fault(name):
                 yield _invalid(f"spec.names.{field}[{index}]", name, why)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         why = "kind and listKind may not be the same"
@@ -393,7 +376,7 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
         where, name = f"spec.versions[{index}]", version.get("name") or ""
         if not name:
             yield _required(f"{where}.name")
-        elif why := _label_fault(name):
+        elif why := label_fault(name):
             yield _invalid(f"{where}.name", name, why)
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield _required(f"{where}.schema.openAPIV3Schema")

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from fnop.interpreters.cluster.body import go_name
 from fnop.interpreters.cluster.crd_rules import unknown_crd_fields
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA
 from fnop.interpreters.cluster.request import Call
-from fnop.interpreters.cluster.rules import place_text
+from fnop.interpreters.cluster.rules import go_json, place_text
 from fnop.interpreters.cluster.schema import Schema
 from fnop.interpreters.cluster.status import Fault, Refusal, bad_request, failure
 
@@ -61,7 +59,7 @@ def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
 
 
 def _unknown(schema: Schema, value: Any, path: str, inside: list[str]) -> Iterator[str]:
-    if schema.opaque:
+    if isinstance(value, str) or schema.opaque:
         return
     if isinstance(value, dict):
         if schema.embedded:
@@ -75,9 +73,9 @@ def _unknown(schema: Schema, value: Any, path: str, inside: list[str]) -> Iterat
                 yield from _unknown(child, item, where, inside)
             elif not schema.preserving:
                 yield where
-    elif isinstance(value, list) and schema.items is not None:
+    elif isinstance(value, list) and (inner := schema.inner) is not None:
         for index, item in enumerate(value):
-            yield from _unknown(schema.items, item, f"{path}[{index}]", inside)
+            yield from _unknown(inner, item, f"{path}[{index}]", inside)
 
 
 TYPE_META = ("apiVersion", "kind", "metadata")
@@ -162,8 +160,3 @@ def _complaints(call: Call, body: dict[str, Any]) -> list[str]:
     if call.query.get("fieldValidation") == "Ignore":
         return []
     return [f'unknown field "{name}"' for name in unknown_fields(call.kind, body)]
-
-
-def go_json(value: Any) -> str:
-    """JSON as Go writes it into messages: keys in order."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

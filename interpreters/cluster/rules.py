@@ -15,7 +15,17 @@ import orjson
 from fnop.interpreters.cluster.regex import BadPattern, compiled
 from fnop.interpreters.cluster.status import Fault, quoted
 
-__all__ = ["Place", "Rule", "place_text", "rules_of", "same", "type_name"]
+__all__ = [
+    "Place",
+    "Rule",
+    "format_of",
+    "go_json",
+    "label_fault",
+    "place_text",
+    "rules_of",
+    "same",
+    "type_name",
+]
 
 # Where a value stands: (where its parent stands, its name or index there).
 # Names are joined only when there is something to complain about.
@@ -35,6 +45,11 @@ def same(new: Any, old: Any) -> bool:
     return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
         old, option=options
     )
+
+
+def go_json(value: Any) -> str:
+    """JSON as Go writes it into messages: keys in order."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def place_text(place: Place) -> str:
@@ -72,9 +87,25 @@ def type_name(value: Any) -> str:
     return names[type(value)]
 
 
+NOT_LABEL = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character (e.g. "
+    "'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def label_fault(text: str) -> str:
+    """What is wrong with a name of a kind or a version; "" if nothing is."""
+    if len(text) > 63:
+        return "must be no more than 63 characters"
+    return "" if LABEL.fullmatch(text) else NOT_LABEL
+
+
 def _invalid(place: Place, value: Any, why: str) -> Fault:
     field = place_text(place)
-    shown = orjson.dumps(value).decode()
+    shown = go_json(value)
     return Fault(
         field, "FieldValueInvalid", f"Invalid value: {shown}: {field} in body {why}"
     )
@@ -136,7 +167,7 @@ def _shown(number: float) -> str:
     ('5', '1e+21', '0.1')
     """
     if isinstance(number, float) and number.is_integer() and abs(number) < 1e21:
-        return str(int(number))
+        return str(round(number))
     return str(number)
 
 
@@ -151,13 +182,20 @@ def _multiple_of(schema: dict[str, Any]) -> Rule:
             field = place_text(place)
             why = f"factor MultipleOf declared for {field} must be positive: 0"
             return Fault(field, "FieldValueInvalid", f"Invalid value: 0: {why}")
+        if isinstance(value, int):
+            whole_number = value % factor == 0
+            return None if whole_number else _multiple_fault(place, value, factor)
         quotient = value / factor if factor >= 1 else value * (1 / factor)
         # Go looks at fractions only so closely (swag.IsFloat64AJSONInteger).
         if abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient)):
             return None
-        return _invalid(place, value, f"should be a multiple of {_shown(factor)}")
+        return _multiple_fault(place, value, factor)
 
     return rule
+
+
+def _multiple_fault(place: Place, value: float, factor: float) -> Fault:
+    return _invalid(place, value, f"should be a multiple of {_shown(factor)}")
 
 
 def _min_length(schema: dict[str, Any]) -> Rule:
@@ -180,7 +218,7 @@ def _max_length(schema: dict[str, Any]) -> Rule:
         return Fault(
             place_text(place),
             "FieldValueTooLong",
-            f"Too long: may not be more than {limit} bytes",
+            f"Too long: may not be more than {limit} byte{'s' * (limit != 1)}",
         )
 
     return rule
@@ -203,23 +241,43 @@ def _pattern(schema: dict[str, Any]) -> Rule:
 
 def _enum(schema: dict[str, Any]) -> Rule:
     allowed = schema["enum"]
-    keys = {orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in allowed}
+    texts = frozenset(item for item in allowed if isinstance(item, str))
     listed = ", ".join(
-        quoted(item if isinstance(item, str) else orjson.dumps(item).decode())
-        for item in allowed
+        quoted(item if isinstance(item, str) else go_json(item)) for item in allowed
     )
 
     def rule(value: Any, place: Place) -> Fault | None:
-        if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) in keys:
+        if isinstance(value, str):
+            if value in texts:
+                return None
+        elif any(_is_converted(value, item) for item in allowed):
             return None
         return Fault(
             place_text(place),
             "FieldValueNotSupported",
-            f"Unsupported value: {orjson.dumps(value).decode()}: "
-            f"supported values: {listed}",
+            f"Unsupported value: {go_json(value)}: supported values: {listed}",
         )
 
     return rule
+
+
+def _is_converted(value: Any, wanted: Any) -> bool:
+    """Equal as Go compares them, once the value has the other's type.
+
+    A null is equal to nothing, and a number may become a letter.
+
+    >>> _is_converted(1.5, 1), _is_converted(65, "A"), _is_converted(None, None)
+    (True, True, False)
+    """
+    if value is None or wanted is None:
+        return False
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(wanted, int) and isinstance(value, float):
+        return int(value) == wanted
+    if isinstance(wanted, str) and isinstance(value, int):
+        return 0 <= value <= 0x10FFFF and chr(value) == wanted
+    return same(value, wanted) if type(value) is not float else bool(value == wanted)
 
 
 def _min_items(schema: dict[str, Any]) -> Rule:
@@ -344,8 +402,13 @@ UNITS = (
     r"ns|us|µs|ms|s|m|h|nanos?|nanoseconds?|micros?|microseconds?|millis?|"
     r"milliseconds?|secs?|seconds?|mins?|minutes?|hours?|hrs?|d|days?|w|wks?|weeks?"
 )
-LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-HOST = r"([a-zA-Z0-9](([-a-zA-Z0-9]){0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}\.?"
+NAME = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+# As strfmt has it: one label with at most one dash early on, or a whole domain.
+LETTER = r"a-zA-Z0-9\u00aa-\uffff"
+HOST = (
+    rf"[{LETTER}](-?[{LETTER}]{{0,62}})?|"
+    rf"([{LETTER}]([-{LETTER}]{{0,61}}[{LETTER}])?\.)+[a-zA-Z\u00aa-\uffff]{{2,63}}"
+)
 FORMATS: dict[str, Callable[[str], bool]] = {
     "date-time": _is_moment,
     "datetime": _is_moment,
@@ -379,17 +442,38 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "isbn": _like(r"(\d[- ]?){9}[\dX]|(\d[- ]?){13}"),
     "isbn10": _like(r"(\d[- ]?){9}[\dX]"),
     "isbn13": _like(r"(\d[- ]?){13}"),
-    "k8s-short-name": _like(LABEL),
-    "k8s-long-name": _like(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*"),
+    "k8s-short-name": _like(NAME),
+    "k8s-long-name": _like(rf"(?=.{{1,253}}$){NAME}(\.{NAME})*"),
 }
 SIZES = {"int32": 2**31, "int64": 2**63}
+# Which formats mean something in which types; elsewhere they are set aside.
+TEXT_FORMATS = frozenset((*FORMATS, "password"))
+KNOWN_FORMATS: dict[str, frozenset[str]] = {
+    "integer": frozenset(SIZES),
+    "number": frozenset(("float", "double")),
+    "string": TEXT_FORMATS,
+    "": TEXT_FORMATS,
+}
+
+
+def format_of(schema: dict[str, Any]) -> str:
+    """The format of a schema's values, "" where it says nothing to the server.
+
+    >>> format_of({"type": "integer", "format": "int32"}), format_of({"format": "x"})
+    ('int32', '')
+    """
+    given: str = schema.get("format") or ""
+    kind = schema.get("type") or ""
+    if schema.get("x-kubernetes-int-or-string"):
+        return ""
+    return given if given in KNOWN_FORMATS.get(kind, ()) else ""
 
 
 def _format(schema: dict[str, Any]) -> Rule:
-    name = schema["format"]
-    if schema.get("type") == "integer" and name in SIZES:
+    name = format_of(schema)
+    if name in SIZES:
         return _size(name)
-    if schema.get("type") == "number" and name == "float":
+    if name == "float":
         return _single
     # Unknown formats are ignored, as the API conventions demand.
     check = FORMATS.get(name)
@@ -431,13 +515,10 @@ def _unfit(wanted: str, place: Place) -> Fault:
 
 # In the order in which the real validator looks at a value.
 KEYWORDS: dict[str, Callable[[dict[str, Any]], Rule]] = {
-    "maxLength": _max_length,
-    "minLength": _min_length,
-    "pattern": _pattern,
     "format": _format,
     "multipleOf": _multiple_of,
-    "maximum": _maximum,
     "minimum": _minimum,
+    "maximum": _maximum,
     "minItems": _min_items,
     "maxItems": _max_items,
     "enum": _enum,
@@ -446,12 +527,34 @@ KEYWORDS: dict[str, Callable[[dict[str, Any]], Rule]] = {
 }
 
 
+def _first(rules: list[Rule]) -> Rule:
+    def rule(value: Any, place: Place) -> Fault | None:
+        return next((f for f in (one(value, place) for one in rules) if f), None)
+
+    return rule
+
+
 def rules_of(schema: dict[str, Any]) -> tuple[Rule, ...]:
     """The rules that a schema node states about its value."""
     return tuple(_rules(schema))
 
 
+# Of these, a text's first fault is the only one that is told.
+TEXTUAL: dict[str, Callable[[dict[str, Any]], Rule]] = {
+    "maxLength": _max_length,
+    "minLength": _min_length,
+    "pattern": _pattern,
+}
+
+
 def _rules(schema: dict[str, Any]) -> Iterator[Rule]:
+    texts = [make(schema) for name, make in TEXTUAL.items() if schema.get(name)]
+    if schema.get("maxLength") == 0:
+        texts.insert(0, _max_length(schema))
+    if texts:
+        yield _first(texts) if len(texts) > 1 else texts[0]
     for keyword, make in KEYWORDS.items():
+        if keyword == "format" and not format_of(schema):
+            continue
         if schema.get(keyword) is not None:
             yield make(schema)

@@ -18,6 +18,9 @@ from fnop.interpreters.cluster.metadata import clean_metadata, metadata_faults
 from fnop.interpreters.cluster.rules import (
     Place,
     Rule,
+    format_of,
+    go_json,
+    label_fault,
     place_text,
     rules_of,
     same,
@@ -25,7 +28,14 @@ from fnop.interpreters.cluster.rules import (
 )
 from fnop.interpreters.cluster.status import Fault
 
-__all__ = ["Schema", "compile_root", "compile_schema", "object_faults", "status_faults"]
+__all__ = [
+    "Schema",
+    "compile_root",
+    "compile_schema",
+    "object_faults",
+    "plain",
+    "status_faults",
+]
 
 NOTHING = object()
 TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
@@ -43,7 +53,9 @@ class Schema:
     items: Schema | None
     # Fields that are not specified stay.
     preserving: bool
-    # Nothing inside is specified: values pass as they are.
+    # Nothing inside is specified: but for the type, everything is allowed.
+    shallow: bool
+    # And nothing is pruned: values pass as they are.
     opaque: bool
     # The value is a Kubernetes object inside an object.
     embedded: bool
@@ -91,15 +103,25 @@ class Schema:
         What it shares with an `old` value, which is filled, is not looked at.
         """
         kind = type(value)
-        if self.opaque:
-            return plain(value)
+        if kind is str or self.opaque:
+            return value if kind is str else plain(value)
         if kind is dict:
             return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
-        if kind is list and self.items is not None:
-            fill = self.items.filled
-            result = [fill(item) for item in value]
+        if kind is list:
+            inner = self.inner
+            result = value if inner is None else [inner.filled(item) for item in value]
             return result if _differs(result, value) else value
+        if kind is float and self.classes and not self.classes & NUMBERS:
+            return value  # will be refused, as what it is
         return plain(value)
+
+    @property
+    def inner(self) -> Schema | None:
+        """The schema of a list's items; None where nothing is done to them.
+
+        In a list that should be none, objects lose all their fields.
+        """
+        return self.items or (None if self.preserving else BARE)
 
     def _filled_object(
         self, value: dict[str, Any], old: dict[str, Any]
@@ -125,6 +147,8 @@ class Schema:
                     continue
             elif item is None and not child.nullable:
                 differs = True  # a null where none may be is as good as nothing
+                if child.default is not NOTHING:
+                    result[name] = child.default
                 continue
             else:
                 new = child.filled(item, before)
@@ -147,8 +171,8 @@ class Schema:
                 elif self.preserving or (self.embedded and name in TYPE_META):
                     kept[name] = item
             return kept
-        if type(value) is list and self.items is not None:
-            return [self.items.pruned(item) for item in value]
+        if type(value) is list and (inner := self.inner) is not None:
+            return [inner.pruned(item) for item in value]
         return value
 
     # ------------------------------------------------------------ checking
@@ -164,9 +188,9 @@ class Schema:
             # A null is of every type, but an enumeration must name it.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
-        if self.classes and type(value) not in self.classes:
+        if (self.classes or self.format) and type(value) not in self.classes:
             yield from _wrong_type(value, self.types, self.format, place)
-        if self.opaque:
+        if self.shallow:
             return
         if self.all_of or self.any_of or self.one_of or self.none_of:
             yield from self._combined_faults(value, place)
@@ -176,8 +200,6 @@ class Schema:
             fault = rule(value, place)
             if fault is not None:
                 yield fault
-                if type(value) is dict:
-                    return  # of a wrong size: nothing inside is looked at
         if type(value) is dict:
             yield from self._object_faults(value, place, old)
 
@@ -186,9 +208,14 @@ class Schema:
     ) -> Iterator[Fault]:
         before = old if type(old) is dict and not self.atomic else NO_FIELDS
         for name, item in value.items():
-            child = self.properties.get(name, self.additional)
+            child = self.properties.get(name)
+            inside: Place = (place, name)
+            if child is None:
+                child = self.additional
+                # The real validator joins these places without a look at the first.
+                inside = inside if place else (None, f".{name}")
             if child is not None:
-                yield from child.faults(item, (place, name), before.get(name, NOTHING))
+                yield from child.faults(item, inside, before.get(name, NOTHING))
         for name in self.required:
             if name not in value:
                 field = place_text((place, name))
@@ -281,6 +308,15 @@ class Schema:
     def _repeated(self, value: list[Any], place: Place) -> Iterator[Fault]:
         seen: dict[bytes, int] = {}
         for index, item in enumerate(value):
+            if self.keys and type(item) is not dict:
+                shown = go_json(item)
+                yield Fault(
+                    place_text((place, index)),
+                    "FieldValueInvalid",
+                    f"Invalid value: {shown}: must be an object for an array of "
+                    "list-type map",
+                )
+                continue
             shown = self._identity(item)
             seen[shown] = count = seen.get(shown, 0) + 1
             if count == 2:
@@ -292,6 +328,7 @@ class Schema:
 
 
 NO_FIELDS: dict[str, Any] = {}
+NUMBERS = frozenset((int, float))
 
 
 def object_faults(
@@ -309,16 +346,39 @@ def object_faults(
         if faults:
             faults = list(root.faults(new, None, old))
     for value, place in root.embedded_values(new, None):
-        metadata = value.get("metadata")
-        for fault in metadata_faults(metadata if type(metadata) is dict else {}):
-            field = f"{place_text(place)}.{fault.field}"
-            faults.append(Fault(field, fault.reason, fault.message))
+        faults += _embedded_faults(value, place_text(place))
     repeated = list(root.duplicates(new, None))
     if repeated and (old is None or not any(root.duplicates(old, None))):
         faults += repeated
     yield from faults
     if root.laws is not None:
         yield from _broken(root.laws, new, old, faults, warnings)
+
+
+def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
+    """What every object must say of itself (schemaobjectmeta.Validate)."""
+    for name in ("apiVersion", "kind"):
+        field, given = f"{where}.{name}", value.get(name)
+        if given is None:
+            yield Fault(field, "FieldValueRequired", "Required value")
+            continue
+        if why := _type_meta_fault(name, given):
+            shown = go_json(given)
+            yield Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
+    metadata = value.get("metadata")
+    for fault in metadata_faults(metadata if type(metadata) is dict else {}):
+        yield Fault(f"{where}.{fault.field}", fault.reason, fault.message)
+
+
+def _type_meta_fault(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        return "must be a string"
+    if not given:
+        return "must not be empty"
+    if name == "apiVersion":
+        return f"unexpected GroupVersion string: {given}" * (given.count("/") > 1)
+    why = label_fault(given.lower())
+    return f"may have mixed case, but should otherwise match: {why}" if why else ""
 
 
 def status_faults(
@@ -429,20 +489,25 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 def _wrong_type(
     value: Any, types: tuple[str, ...], form: str, place: Place
 ) -> Iterator[Fault]:
+    """A value is of none of the types (typeValidator in kube-openapi)."""
+    is_number = "integer" in types or "number" in types
+    if form and not is_number and isinstance(value, str | list):
+        return  # formats are for others to check
     got, field, wanted = type_name(value), place_text(place), ",".join(types)
-    if form and got in SIZED:
-        # Numbers and flags are told by their Go types where a size is demanded.
-        got, wanted = SIZED[got], form
+    if form and not isinstance(value, str | list | None):
+        size = SIZED.get(type(value), "")
+        # What has another size is told by it.
+        got, wanted = (got, wanted) if size == form else (size, form)
     message = (
         f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
     )
     yield Fault(field, "FieldValueTypeInvalid", message)
-    if got in ("number", "float64") and "integer" in types and len(types) == 1:
+    if isinstance(value, float) and types == ("integer",):
         size = f"with format {form}" if form else "(default format)"
         yield _aside(f"Checked value must be of type integer {size} in {field}")
 
 
-SIZED = {"number": "float64", "boolean": ""}
+SIZED = {int: "int64", float: "float64"}
 
 
 # ------------------------------------------------------------------ compiling
@@ -480,7 +545,6 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
     }
     items = source.get("items")
     embedded = bool(source.get("x-kubernetes-embedded-resource"))
-    required = tuple(source.get("required") or ())
     types = _types(source, int_or_string)
     bare = Schema(
         types=types,
@@ -490,6 +554,7 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
         additional=_additional(source.get("additionalProperties")),
         items=_compiled(items) if isinstance(items, dict) else None,
         preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
+        shallow=False,
         opaque=False,
         embedded=embedded,
         root=root,
@@ -499,21 +564,21 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
             if part.default is not NOTHING
         ),
         default=NOTHING,
-        required=("apiVersion", "kind", *required) if embedded else required,
+        required=tuple(source.get("required") or ()),
         rules=rules_of(source),
         all_of=_parts(source, "allOf"),
-        any_of=_parts({} if int_or_string else source, "anyOf"),
+        any_of=_parts(source, "anyOf"),
         one_of=_parts(source, "oneOf"),
-        none_of=_compiled(source["not"]) if source.get("not") else None,
+        none_of=_compiled(source["not"]) if source.get("not") is not None else None,
     )
-    form = source.get("format")
     kind = source.get("x-kubernetes-list-type")
     inner = (*properties.values(), bare.additional, bare.items)
     unique = kind in ("set", "map")
     bare = replace(
         bare,
-        opaque=_is_opaque(bare),
-        format=form if types == ("integer",) and form in ("int32", "int64") else "",
+        shallow=_is_shallow(bare),
+        opaque=bare.preserving and _is_shallow(bare),
+        format=format_of(source),
         atomic=source.get("x-kubernetes-map-type") == "atomic",
         keys=tuple(source.get("x-kubernetes-list-map-keys") or ()),
         unique=unique,
@@ -527,23 +592,23 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
     return replace(bare, default=bare.filled(source["default"]))
 
 
-def _is_opaque(schema: Schema) -> bool:
-    """Whether there is nothing to fill in, prune or check inside a value."""
-    specified = (
-        schema.properties,
-        schema.additional,
-        schema.items,
-        schema.embedded,
-        schema.root,
-        schema.required,
-        schema.rules,
-        schema.all_of,
-        schema.any_of,
-        schema.one_of,
-        schema.none_of,
+def _is_shallow(schema: Schema) -> bool:
+    """Whether there is nothing to fill in or check inside a value."""
+    return not any(
+        (
+            schema.properties,
+            schema.additional,
+            schema.items,
+            schema.embedded,
+            schema.root,
+            schema.required,
+            schema.rules,
+            schema.all_of,
+            schema.any_of,
+            schema.one_of,
+            schema.none_of,
+        )
     )
-    is_scalar = bool(schema.types) and schema.types not in (("object",), ("array",))
-    return (schema.preserving or is_scalar) and not any(specified)
 
 
 def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:
@@ -553,14 +618,15 @@ def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
-
-
 def _additional(source: Any) -> Schema | None:
     if source is True:
-        return _compiled(ANYTHING)
+        return BARE
     return _compiled(source) if isinstance(source, dict) else None
 
 
 def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
     return tuple(_compiled(part) for part in source.get(name) or ())
+
+
+# What is allowed, and no more: values may be anything, but fields are unknown.
+BARE = _compiled({"nullable": True})

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from fnop.interpreters.cluster.cel import rule_faults
 from fnop.interpreters.cluster.regex import pattern_fault
-from fnop.interpreters.cluster.schema import Schema, compile_schema
+from fnop.interpreters.cluster.rules import format_of, go_json
+from fnop.interpreters.cluster.schema import Schema, compile_schema, plain
 from fnop.interpreters.cluster.status import Fault, quoted
 
-__all__ = ["schema_faults"]
+__all__ = ["schema_faults", "unrecognized_formats", "written_schema"]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -75,7 +74,7 @@ def _forbidden(field: str, why: str) -> Fault:
 
 
 def _invalid(field: str, value: Any, why: str) -> Fault:
-    shown = orjson.dumps(value).decode()
+    shown = go_json(plain(value))
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
 
@@ -100,7 +99,7 @@ def _alternatives(
     for name in JUNCTORS:
         for index, part in enumerate(schema.get(name) or ()):
             yield part, f"{where}.{name}[{index}]"
-    if schema.get("not"):
+    if schema.get("not") is not None:
         yield schema["not"], f"{where}.not"
 
 
@@ -394,7 +393,9 @@ def _default_faults(
     if schema.get("default") is not None and (compiled := compile_schema(schema)):
         yield from _one_default(compiled, schema["default"], f"{where}.default", root)
     for part, place in _parts(schema, where):
-        yield from _default_faults(part, place)
+        # The real server does not look for defaults in maps.
+        if part is not schema.get("additionalProperties"):
+            yield from _default_faults(part, place)
 
 
 def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator[Fault]:
@@ -405,11 +406,11 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
         return
     if schema.pruned(value) != value:
         yield _invalid(where, value, "must not have unknown fields")
-        return
     for fault in schema.faults(schema.filled(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""
         # Places in the message begin at the default.
-        field = f"{where}{'.' if inner and inner[0] != '[' else ''}{inner}"
+        dot = "." if inner and inner[0] not in ".[" else ""
+        field = f"{where}{dot}{inner}"
         yield Fault(field, fault.reason, fault.message)
 
 
@@ -423,3 +424,51 @@ def _law_faults(
     yield from rule_faults(schema, where, root=root or embedded)
     for part, place in _parts(schema, where):
         yield from _law_faults(part, place)
+
+
+# ------------------------------------------------------------ what is written
+
+# What Go leaves out when it is empty, whatever that means for its type.
+OMITTED_EMPTY = frozenset(
+    (
+        *("id", "$schema", "description", "type", "format", "title", "pattern"),
+        *("exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "nullable"),
+        *("required", "enum", *JUNCTORS, "properties", "patternProperties"),
+        *("dependencies", "definitions", "x-kubernetes-embedded-resource"),
+        *("x-kubernetes-int-or-string", "x-kubernetes-list-map-keys"),
+        "x-kubernetes-validations",
+    )
+)
+
+
+def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as it comes back from Go.
+
+    >>> written_schema({"type": "object", "properties": {}, "default": 1.0})
+    {'type': 'object', 'default': 1}
+    """
+    return {
+        name: _written_part(name, value)
+        for name, value in schema.items()
+        if value is not None and (value or name not in OMITTED_EMPTY)
+    }
+
+
+def _written_part(name: str, value: Any) -> Any:
+    if name in ("default", "example", "enum"):
+        return plain(value)
+    if name in ("items", "not", "additionalProperties") and isinstance(value, dict):
+        return written_schema(value)
+    if name in ("properties", "patternProperties", "definitions"):
+        return {key: written_schema(part) for key, part in value.items()}
+    if name in JUNCTORS:
+        return [written_schema(part) for part in value]
+    return value
+
+
+def unrecognized_formats(schema: dict[str, Any]) -> set[str]:
+    """The formats that say nothing where they stand."""
+    found = {schema.get("format") or ""} - {format_of(schema), ""}
+    for part, _ in (*_parts(schema, ""), *_alternatives(schema, "")):
+        found |= unrecognized_formats(part)
+    return found

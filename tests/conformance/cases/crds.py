@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from fnop.interpreters.protocol import MERGE_PATCH
 from tests.conformance.suite import Case, Step
@@ -236,10 +237,10 @@ def value(code: int, **parts: Any) -> Step:
     body = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "Value",
-        "metadata": {"name": "a"},
+        "metadata": {"name": f"v{crc32(repr(parts).encode())}"},
         "spec": parts,
     }
-    return Step("POST", PATH, body, query={"dryRun": "All"}, code=code)
+    return Step("POST", PATH, body, code=code)
 
 
 def values(name: str, *steps: Step) -> Case:
