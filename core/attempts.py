@@ -195,6 +195,8 @@ def _drive(
         return _ask(turn, key, known, invocation, found.asks)
     end = found.end
     assert end is not None
+    if end.settings is not None:
+        turn.configured = turn.settings = end.settings
     patches = (end.patch,) if end.patch else ()
     return known, replace(
         invocation,

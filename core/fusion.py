@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from fnop.core.conditions import Condition, conditions_with
 from fnop.core.finalizers import with_finalizer, without_finalizer
 from fnop.core.last_seen import Stored, write_stored
 from fnop.core.merge import OperationFailed, applied, difference, operated
+from fnop.core.now import wall_seconds
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
 from fnop.effects import Patch
@@ -60,8 +62,8 @@ class Writing:
     what this process remembers then, and `ends` tells that the cycle is over.
     `sent` are the endpoints that have taken their part, `more` that another one
     follows; `looking` means that the fresh body is being read after a conflict.
-    `moved` tells that the state was tried in the status before, and `then` are
-    writes that follow this one.
+    `moved` tells that the state was tried in the status before, `unsaid` that the
+    condition was, and `then` are writes that follow this one.
     """
 
     patches: tuple[tuple[str, Patch], ...] = ()
@@ -78,6 +80,8 @@ class Writing:
     endpoint: str = ""
     more: bool = False
     moved: bool = False
+    condition: Condition | None = None
+    unsaid: bool = False
     then: tuple[Writing, ...] = ()
 
 
@@ -91,15 +95,24 @@ def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:
 
 
 def next_write(
-    writing: Writing, body: Body, resource: Resource, marker: str, home: Home
+    writing: Writing,
+    body: Body,
+    resource: Resource,
+    marker: str,
+    home: Home,
+    *,
+    conditions: bool = False,
 ) -> tuple[str, Patch, bool] | None:
     """The endpoint ("" or "status"), the patch that is due next, and whether
     another endpoint follows; None when all is written.
 
-    Raises `ValueError` when the state is too long to be stored, and
-    `OperationFailed` when a JSON patch does not fit the object.
+    `conditions` tells that the kind's status takes them.  Raises `ValueError` when the
+    state is too long to be stored, and `OperationFailed` when a JSON patch does not fit
+    the object.
     """
     target: Any = _target(writing, body, marker, home)
+    if conditions and writing.condition is not None:
+        target = _with_condition(target, marker, writing.condition)
     for name in ("metadata", "status"):
         stanza = target.get(name, {}) if isinstance(target, dict) else None
         if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
@@ -137,6 +150,18 @@ def _target(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, 
         names = change(body.finalizers, marker)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
+
+
+def _with_condition(
+    target: dict[str, Any], marker: str, condition: Condition
+) -> dict[str, Any]:
+    """With the operator's own condition; others', and those of handlers, stay."""
+    status = target.get("status") or {}
+    given = status.get("conditions") if isinstance(status, dict) else None
+    others = given if isinstance(given, list) else []
+    now = wall_seconds(condition.wall)
+    found = conditions_with(others, marker, condition, now)
+    return applied({"status": {"conditions": found}}, target)
 
 
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:

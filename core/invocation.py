@@ -29,7 +29,8 @@ from fnop.core.errors import (
 from fnop.core.impure import call_of, ended
 from fnop.core.objects import View
 from fnop.core.progress import Failure
-from fnop.core.registry import Declaring, Form, Handler
+from fnop.core.registry import Declaring, Form, Handler, Role
+from fnop.core.settings import Settings
 from fnop.effects import (
     Again,
     Answer,
@@ -80,13 +81,14 @@ class Ending:
     """How an attempt ended.
 
     `patch` is what the `patch` argument collected; `children` are the sub-handlers
-    that it has declared.
+    that it has declared, `settings` those that a startup handler wants from now on.
     """
 
     plan: tuple[Effect, ...] = ()
     patch: Patch | None = None
     failure: Failure | None = None
     children: tuple[Handler, ...] = ()
+    settings: Settings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,14 +343,23 @@ def _patch_of(drive: _Drive) -> Patch | None:
 
 
 def _returned(drive: _Drive, value: Any) -> Advance:
+    settings = None
     try:
+        if isinstance(value, Settings):
+            settings, value = _settings_for(drive, value), None
         plan = _plan_of(value)
         _refuse_lost(drive, plan)
         patch = drive.writers.patch.effect()
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patch, children=drive.children)
+    ending = Ending(plan, patch, None, drive.children, settings)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
+
+
+def _settings_for(drive: _Drive, settings: Settings) -> Settings:
+    if drive.situation.handler.role is not Role.STARTUP:
+        raise TypeError("settings can be changed by startup handlers alone")
+    return settings
 
 
 def _plan_of(value: Any) -> tuple[Effect, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fnop.core.arguments import Situation
 from fnop.core.cause import Reason
+from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
 from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
@@ -247,3 +248,5 @@ class Known:
     background: Mapping[str, Standing] = field(default_factory=dict)
     changed: float = 0.0
     reports: Reports = NO_REPORTS
+    # The last condition that this process has written, or had no place for.
+    told: Condition | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-__all__ = ["Now", "parse_time", "wall_text", "wall_time"]
+__all__ = ["Now", "parse_time", "wall_seconds", "wall_text", "wall_time"]
 
 
 class Now(NamedTuple):
@@ -31,6 +31,15 @@ def wall_text(wall: float) -> str:
     '1970-01-01T00:00:00.000000Z'
     """
     return wall_time(wall).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def wall_seconds(wall: float) -> str:
+    """A moment as Kubernetes writes most times (`metav1.Time`): whole seconds.
+
+    >>> wall_seconds(1.9)
+    '1970-01-01T00:00:01Z'
+    """
+    return wall_time(wall).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_time(text: str) -> float:

@@ -49,6 +49,8 @@ class Progress:
     due: float | None = None
     finished: str | None = None  # "success" or "failure"
     message: str | None = None
+    # It waits of its own accord (R5): `message` is what for.
+    waits: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -114,7 +116,7 @@ def judge_again(
     if timeout is not None and _runtime(progress, now) + after >= timeout:
         line = f"has timed out after {timeout:g} s: {because or 'still waiting'}"
         return _final(progress, "error", line)
-    waiting = _delayed(progress, now, after, because)
+    waiting = replace(_delayed(progress, now, after, because), waits=bool(because))
     reason = f": {because}" if because else ""
     return Judgement(waiting, "info", f"goes on in {after:g} s{reason}")
 
@@ -133,7 +135,7 @@ def judge_failure(
 
     A retry that could not take place any more is not waited for.
     """
-    counted = replace(progress, retries=progress.retries + 1)
+    counted = replace(progress, retries=progress.retries + 1, waits=False)
     if failure.permanent:
         return _final(counted, "error", f"failed for good: {failure}")
     if failure.temporary is None:
@@ -159,7 +161,9 @@ def _runtime(progress: Progress, now: Now) -> float:
 
 def _final(progress: Progress, level: str, line: str) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
-    ended = replace(progress, finished="failure", until=None, due=None, message=text)
+    ended = replace(
+        progress, finished="failure", until=None, due=None, message=text, waits=False
+    )
     return Judgement(ended, level, line)
 
 
@@ -185,6 +189,8 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
     for name in ("finished", "message"):
         if getattr(progress, name) is not None:
             found[name] = getattr(progress, name)
+    if progress.waits:
+        found["waits"] = True
     return found
 
 
@@ -208,4 +214,5 @@ def progress_from_json(found: Any) -> Progress:
         until,
         finished=found.get("finished"),
         message=found.get("message"),
+        waits=bool(found.get("waits")),
     )

@@ -25,6 +25,7 @@ from fnop.core.background import (
     holds_object,
 )
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
+from fnop.core.conditions import Condition, condition_of, told_by
 from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty, finalizer_duty
 from fnop.core.fusion import Writing, stored_text
@@ -553,13 +554,53 @@ def _record(
         return _record_deletion(at, known, work, cycle, records, ended, due)
     after = _ended(known, cycle) if ended else _partial(at, known, cycle, records)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
-    if work.patches or work.results or news:
+    condition = _to_be_told(at, known, cycle, records, ended)
+    if work.patches or work.results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
-        return Write(Writing(work.patches, work.results, written, memory, ended))
+        return Write(
+            Writing(
+                work.patches, work.results, written, memory, ended, condition=condition
+            )
+        )
     if ended:
         return Settle(after, ends=True)
     return Rest(due)
+
+
+def _to_be_told(
+    at: Moment,
+    known: Known,
+    cycle: Cycle,
+    records: Mapping[str, Progress],
+    ended: bool,
+) -> Condition | None:
+    """The condition that the object should have, where it has another one."""
+    if not at.settings.conditions:
+        return None
+    # How a part has failed is its parent's to judge.
+    parts = {each.id for each in cycle.selected if each.parent}
+    judged = {k: each for k, each in records.items() if each.waits or k not in parts}
+    found = condition_of(
+        cycle.reason.value, judged, ended=ended, body=cycle.body, wall=at.now.wall
+    )
+    if found is None or found == known.told:
+        return None
+    present = told_by(known.body, at.settings.marker)
+    if found.status == "True" and not _is_overcome(present, cycle.reason):
+        return None
+    return None if found == present else found
+
+
+def _is_overcome(present: Condition | None, reason: Reason) -> bool:
+    """Whether a success puts an end to what an object says of itself.
+
+    A resumption says nothing about a creation or an update that has failed.
+    """
+    if present is None or present.status == "True":
+        return False
+    was_resumption = present.reason.startswith(Reason.RESUME.value.capitalize())
+    return was_resumption or reason is not Reason.RESUME
 
 
 def _may_save(at: Moment, known: Known) -> bool:
@@ -587,9 +628,10 @@ def _record_deletion(
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, known, cycle, records)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
-    if work.patches or news:
+    condition = _to_be_told(at, known, cycle, records, ended)
+    if work.patches or news or condition is not None:
         written = after if news else None
-        return Write(Writing(work.patches, {}, written, written))
+        return Write(Writing(work.patches, {}, written, written, condition=condition))
     return Rest(due)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fnop.core.lifecycles import Lifecycle, all_at_once
 
@@ -16,6 +18,13 @@ __all__ = ["Settings"]
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
+def _no_setting(name: str) -> str:
+    known = Settings.__slots__
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"there is no setting {name!r}; {hint}"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations are in seconds.
@@ -24,6 +33,8 @@ class Settings:
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
     `namespaces` None serves the whole cluster.  `lifecycle` chooses which of several
     handlers that are due are called in one pass (`fnop.core.lifecycles`).
+    `conditions` lets objects tell in their status what their handlers wait for, and
+    which have failed for good.
     """
 
     operator: str = "default"
@@ -35,6 +46,7 @@ class Settings:
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
     lifecycle: Lifecycle = all_at_once
+    conditions: bool = True
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
@@ -48,6 +60,22 @@ class Settings:
                 f"the operator's name {self.operator!r} must be a short lower-case "
                 "name of letters, digits, '-' and '.', such as 'billing'"
             )
+
+    def replace(self, **changes: Any) -> Settings:
+        """The same settings with these changed; a startup handler may return them.
+
+        >>> Settings().replace(default_backoff_seconds=5.0).default_backoff_seconds
+        5.0
+
+        Raises `TypeError` for a setting that there is not.
+        """
+        for name in changes:
+            if name not in self.__slots__:
+                raise TypeError(_no_setting(name))
+        return replace(self, **changes)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_no_setting(name))
 
     @property
     def marker(self) -> str:

@@ -32,12 +32,13 @@ from fnop.core.program import Kind, Program
 from fnop.core.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.registry import Handler
 from fnop.core.resources import Catalogue, Resource
+from fnop.core.settings import Settings
 from fnop.core.table import Table
 from fnop.core.watcher import Stream, StreamKey
 from fnop.core.workqueue import EMPTY, WorkQueue
 from fnop.effects import Effect
 
-__all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn"]
+__all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn", "settings_of"]
 
 
 class Phase(Enum):
@@ -77,9 +78,11 @@ class State:
     """Everything the operator knows.
 
     `serial` numbers commands and invocations, `step` counts the steps.
-    `annotated` are kinds whose schema prunes a state from status; `warned` what
-    has been warned about once; `failures` counts handlers that failed for good,
-    `calls` the pending commands that do not go to the API server.
+    `annotated` are kinds whose schema prunes a state from status, `unconditioned` those
+    that have no place for a condition; `warned` what has been warned about once;
+    `failures` counts handlers that failed for good, `calls` the pending commands that
+    do not go to the API server.  `configured` are the settings as startup handlers
+    have changed them.
     """
 
     phase: Phase
@@ -98,6 +101,7 @@ class State:
     pending: PMap[int, Ticket]
     alarm: float | None
     annotated: frozenset[str]
+    unconditioned: frozenset[str]
     warned: frozenset[str]
     failures: int
     calls: int
@@ -105,6 +109,7 @@ class State:
     indices: PMap[str, Any]
     stop_by: float | None
     exit_status: int
+    configured: Settings | None
 
 
 NEW = State(
@@ -125,13 +130,21 @@ NEW = State(
     None,
     frozenset(),
     frozenset(),
+    frozenset(),
     0,
     0,
     False,
     pmap(),
     None,
     0,
+    None,
 )
+
+
+def settings_of(program: Program, state: State) -> Settings:
+    """The settings in force: the program's own, or what startup handlers made of them."""
+    """The settings in force: the program's own, as startup handlers have changed them."""
+
 
 # Kinds that are missing are looked for again after so long.
 _REDISCOVER_SECONDS = 2.0
@@ -160,6 +173,7 @@ class Turn:
     pending: PMap[int, Ticket]
     alarm: float | None
     annotated: frozenset[str]
+    unconditioned: frozenset[str]
     warned: frozenset[str]
     failures: int
     calls: int
@@ -167,10 +181,10 @@ class Turn:
     indices: PMap[str, Any]
     stop_by: float | None
     exit_status: int
+    configured: Settings | None
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program
-        self.settings = program.settings
         self.now = now
         self.commands: list[Command] = []
         # How often user code was driven: at most once in a step (R11).
@@ -179,6 +193,7 @@ class Turn:
         # What the step has made of objects, before it is stored.
         self.touched: dict[Key, Known | None] = {}
         self.__dict__.update(zip(_FIELDS, _values_of(state), strict=True))
+        self.settings = settings_of(program, state)
         self.step += 1
 
     def known(self, key: Key) -> Known | None:

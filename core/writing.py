@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fnop.core.backoff import backoff_seconds
+from fnop.core.conditions import told_by
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty
@@ -160,6 +161,13 @@ def _home(turn: Turn, key: Key) -> Home:
     return home_of(resource, prunes_status=key.resource in turn.annotated)
 
 
+def _takes_conditions(turn: Turn, key: Key) -> bool:
+    """Whether the kind is the author's own, and its status has room for them."""
+    resource = turn.kinds[key.resource].resource
+    fits = resource.has_status and not resource.is_built_in
+    return fits and key.resource not in turn.unconditioned
+
+
 def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     resource = turn.kinds[key.resource].resource
     address = Address(resource, key.namespace or None, key.name)
@@ -175,7 +183,12 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         return
     try:
         found = next_write(
-            writing, known.body, resource, turn.settings.marker, _home(turn, key)
+            writing,
+            known.body,
+            resource,
+            turn.settings.marker,
+            _home(turn, key),
+            conditions=_takes_conditions(turn, key),
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
@@ -230,6 +243,8 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         return
     if writing.after is not None:
         known = replace(known, unsaved_until=0.0, unsaved_tries=0)
+    if writing.condition is not None:
+        known = replace(known, told=writing.condition)
     work, echo, ends = known.work or _IDLE, known.echo, writing.ends
     work = replace(
         work,
@@ -292,6 +307,8 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
     resource = turn.kinds[key.resource].resource
     if writing.endpoint == "status" or not resource.has_status:
         lost_state, lost = was_pruned(writing, body, turn.settings.marker)
+        if writing.condition is not None and not told_by(body, turn.settings.marker):
+            turn.unconditioned |= {key.resource}
         if _home(turn, key) is Home.STATUS and lost_state:
             turn.annotated |= {key.resource}
         if lost:
@@ -354,7 +371,9 @@ def _refused(
 ) -> None:
     """The server takes the content for invalid: find out whose fault it is."""
     split = turn.kinds[key.resource].resource.has_status
-    if writing.endpoint == "status" and _moves_state(turn, key, writing):
+    if writing.endpoint == "status" and _drops_condition(turn, key, writing):
+        _send(turn, key, known, replace(writing, unsaid=True))
+    elif writing.endpoint == "status" and _moves_state(turn, key, writing):
         _send(turn, key, known, replace(writing, moved=True))
     elif writing.finalizer is not None:
         turn.failures += not writing.tries
@@ -373,6 +392,17 @@ def _judge_refusal(
             _blame(turn, key, known, writing, author, message)
         case authors:
             _one_by_one(turn, key, known, writing, authors)
+
+
+def _drops_condition(turn: Turn, key: Key, writing: Writing) -> bool:
+    """A status schema may have conditions of its own making: try without ours."""
+    if writing.unsaid:
+        turn.unconditioned -= {key.resource}  # it was not the condition
+        return False
+    if writing.condition is None or not _takes_conditions(turn, key):
+        return False
+    turn.unconditioned |= {key.resource}
+    return True
 
 
 def _moves_state(turn: Turn, key: Key, writing: Writing) -> bool:

@@ -11,6 +11,8 @@ from fnop.core.inputs import Input
 from fnop.core.now import Now
 from fnop.core.operator import NEW, State, step
 from fnop.core.program import Program
+from fnop.core.settings import Settings
+from fnop.core.turn import settings_of
 
 __all__ = ["Machine", "Observer"]
 
@@ -30,6 +32,11 @@ class Machine:
         self.program = program
         self.state: State = NEW
         self._observers = tuple(observers)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return settings_of(self.program, self.state)
 
     def feed(self, now: Now, input: Input) -> tuple[Command, ...]:
         """Take one input in; the commands to perform.

@@ -218,7 +218,7 @@ class Runner:
                 case Random(size=size):
                     return Answer(self._random(size).hex())
                 case _:
-                    manager = self._machine.program.settings.marker
+                    manager = self._machine.settings.marker
                     return await self._ask(request_for(command, manager), effect)
         except Exception as problem:
             return outcomes.Unknown(_unforeseen(problem))

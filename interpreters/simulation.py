@@ -259,7 +259,7 @@ class SimulatedRun:
                 raw = hashlib.shake_128(text).digest(size)
                 return Answer(raw.hex())
             case effect:
-                manager = self.machine.program.settings.marker
+                manager = self.machine.settings.marker
                 request = request_for(command, manager)
                 self.requests.append(request)
                 return outcome_of(effect, self.request(request))

@@ -122,11 +122,12 @@ def restart_and_add(example: str) -> Callable[[World], None]:
 
 
 def own_status(found: Manifest | None) -> Mapping[str, Any] | None:
-    """The status that handlers have written, without fnop's own field."""
+    """The status that handlers have written, without fnop's own field and condition."""
     if found is None:
         return None
-    status = found.get("status") or {}
-    return {key: value for key, value in status.items() if key != MARKER}
+    status = {k: v for k, v in (found.get("status") or {}).items() if k != MARKER}
+    others = [each for each in status.pop("conditions", ()) if each["type"] != MARKER]
+    return {**status, "conditions": others} if others else status
 
 
 def status(expected: Mapping[str, Any], name: str = "example-1") -> Expectation:

@@ -12,6 +12,7 @@ from fnop.core.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from tests.example_scenarios import own_status
 from tests.simulations import DEFINITION, Scenario
 
 __all__ = ["Story", "Trace", "definition", "outside"]
@@ -220,11 +221,10 @@ class Story(Scenario):
         return [tail_of(each.path) for each in self.requests if each.method == "GET"]
 
     def status(self, name: str = "example-1") -> dict[str, Any]:
-        """The status of an example, without the operator's own state."""
+        """The status of an example, without what is the operator's own."""
         found = self.get("fnopexamples", name)
         assert found is not None
-        status = found.get("status") or {}
-        return {key: value for key, value in status.items() if key != MARKER}
+        return dict(own_status(found) or {})
 
     def user_sets_status(
         self, change: dict[str, Any], name: str = "example-1"

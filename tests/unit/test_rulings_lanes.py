@@ -107,7 +107,7 @@ def test_r4_only_again_runs_a_handler_again(registry: Registry, diary: Diary) ->
     def create(status: dict[str, Any], retry: int) -> Any:
         diary.append(("create", retry))
         if len(diary) < 3:
-            return fnop.again(after=10, because="it is not ready")
+            return fnop.again(after=10)
         return fnop.patch(status={"ready": True})
 
     story = Story(registry, [example()])

@@ -1,0 +1,118 @@
+"""Settings: one immutable value, which startup handlers may change."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core import settings as module
+from fnop.core.registry import Registry
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_startup_handler_returns_the_settings_from_then_on(
+    registry: Registry,
+) -> None:
+    seen: list[float] = []
+
+    @fnop.on.startup(registry=registry)
+    def first(settings: fnop.Settings) -> fnop.Settings:
+        return settings.replace(default_backoff_seconds=7, operator="other")
+
+    @fnop.on.startup(registry=registry)
+    async def second(settings: fnop.Settings) -> fnop.Settings:
+        seen.append(settings.default_backoff_seconds)
+        await fnop.sleep(1)
+        return settings.replace(conditions=False)
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(retry: int) -> None:
+        if not retry:
+            raise ValueError("again after the backoff")
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete() -> None:
+        """For the finalizer."""
+
+    @fnop.on.cleanup(registry=registry)
+    def cleanup(settings: fnop.Settings) -> None:
+        seen.append(settings.default_backoff_seconds)
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert seen == [7]
+    assert run.clock.elapsed == pytest.approx(8, abs=0.5)
+    found = run.get(KIND)
+    assert found is not None
+    assert found["metadata"]["finalizers"] == ["fnop.dev/other"]
+    managers = {each["manager"] for each in found["metadata"]["managedFields"]}
+    assert "fnop.dev/other" in managers
+    run.stop()
+    run.settle()
+    assert seen == [7, 7]
+
+
+def test_a_restart_begins_with_those_of_the_program(registry: Registry) -> None:
+    seen: list[float] = []
+
+    @fnop.on.startup(registry=registry)
+    def configure(settings: fnop.Settings) -> fnop.Settings:
+        seen.append(settings.default_backoff_seconds)
+        return settings.replace(default_backoff_seconds=7)
+
+    run = Scenario(registry, [])
+    run.settle()
+    run.crash()
+    run.settle()
+    assert seen == [60, 60]
+
+
+def failing_startup(registry: Registry, change: Any) -> str:
+    @fnop.on.startup(registry=registry, retries=1)
+    def configure(settings: fnop.Settings) -> Any:
+        return change(settings)
+
+    run = Scenario(registry, [])
+    run.settle()
+    assert run.exit is not None
+    assert run.exit.status == 1
+    return "\n".join(run.lines)
+
+
+def test_a_mistyped_setting_is_named(registry: Registry) -> None:
+    said = failing_startup(registry, lambda s: s.replace(default_backof_seconds=1))
+    assert "did you mean 'default_backoff_seconds'?" in said
+
+
+def test_a_setting_that_there_is_not_is_named(registry: Registry) -> None:
+    said = failing_startup(registry, lambda s: s.posting.enabled)
+    assert "there is no setting 'posting'" in said
+
+
+def test_a_value_that_cannot_be_is_refused(registry: Registry) -> None:
+    said = failing_startup(registry, lambda s: s.replace(operator="Not A Name"))
+    assert "the operator's name 'Not A Name' must be" in said
+
+
+def test_nobody_else_changes_settings(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    def create() -> Any:
+        return fnop.Settings()
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert any("by startup handlers alone" in line for line in run.lines)
