@@ -142,8 +142,8 @@ NEW = State(
 
 
 def settings_of(program: Program, state: State) -> Settings:
-    """The settings in force: the program's own, or what startup handlers made of them."""
-    """The settings in force: the program's own, as startup handlers have changed them."""
+    """The settings in force: the program's own, or what startup made of them."""
+    return program.settings if state.configured is None else state.configured
 
 
 # Kinds that are missing are looked for again after so long.
