@@ -82,9 +82,8 @@ def told_by(body: Body, type: str) -> Condition | None:
     """The condition of this type that an object has."""
     for each in _conditions(body.stanza("status")):
         if _is_of(each, type):
-            words = (str(each.get(name, "")) for name in ("status", "reason"))
-            message = str(each.get("message", ""))
-            return Condition(*words, message, _moment(each))
+            words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
+            return Condition(words[0], words[1], words[2], _moment(each))
     return None
 
 
@@ -112,7 +111,7 @@ def conditions_with(
     was = found[at] if at < len(found) else {}
     if was.get("status") == condition.status and was.get("lastTransitionTime"):
         moment = was["lastTransitionTime"]
-    new = {
+    new: dict[str, Any] = {
         "type": type,
         "status": condition.status,
         "reason": condition.reason,

@@ -161,7 +161,8 @@ def _with_condition(
     others = given if isinstance(given, list) else []
     now = wall_seconds(condition.wall)
     found = conditions_with(others, marker, condition, now)
-    return applied({"status": {"conditions": found}}, target)
+    with_it: dict[str, Any] = applied({"status": {"conditions": found}}, target)
+    return with_it
 
 
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:

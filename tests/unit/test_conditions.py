@@ -44,11 +44,12 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 
 
 def waiting(registry: Registry, role: Any = fnop.on.create, id: str = "wait") -> None:
-    @role(KIND, registry=registry, id=id)
     def wait(spec: Any, runtime: Any) -> Any:
         if runtime.total_seconds() < 30:
             return fnop.again(after=10, because="the instance is being provisioned")
         return None
+
+    role(KIND, registry=registry, id=id)(wait)
 
 
 def test_who_waits_says_so_in_one_write_and_without_a_traceback(
