@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from fnop.interpreters.cluster.cel import field_path
 from fnop.interpreters.cluster.metadata import name_faults
 from fnop.interpreters.cluster.rules import go_json, label_fault, type_name
-from fnop.interpreters.cluster.schema_rules import schema_faults
+from fnop.interpreters.cluster.schema_rules import schema_faults, unrecognized_formats
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
 
@@ -245,8 +245,9 @@ def _invalid(field: str, value: Any, why: str) -> Fault:
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
 
-def crd_faults(obj: Object) -> list[Fault]:
-    """What is wrong with a CRD whose shape is right."""
+def crd_faults(obj: Object, warnings: list[str] | None = None) -> list[Fault]:
+    """What is wrong with a CRD whose shape is right; warnings are for those that are
+    good."""
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
     faults = [*_name_faults(obj["metadata"], spec, names), *_group_faults(spec)]
@@ -267,6 +268,11 @@ def crd_faults(obj: Object) -> list[Fault]:
             faults.append(_required(f"spec.names.{field}"))
     faults += _names_faults(names)
     faults += _conversion_faults(spec)
+    if not faults and warnings is not None:
+        formats: set[str] = set()
+        for version in spec.get("versions") or ():
+            formats |= unrecognized_formats(version["schema"]["openAPIV3Schema"])
+        warnings += [f'unrecognized format "{name}"' for name in sorted(formats)]
     return faults
 
 

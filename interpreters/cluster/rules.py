@@ -404,7 +404,7 @@ UNITS = (
 )
 NAME = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 # As strfmt has it: one label with at most one dash early on, or a whole domain.
-LETTER = r"a-zA-Z0-9\u00aa-\uffff"
+LETTER = r"a-zA-Z0-9+<=>|~$^`\u00aa-\uffff"
 HOST = (
     rf"[{LETTER}](-?[{LETTER}]{{0,62}})?|"
     rf"([{LETTER}]([-{LETTER}]{{0,61}}[{LETTER}])?\.)+[a-zA-Z\u00aa-\uffff]{{2,63}}"

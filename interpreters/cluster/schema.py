@@ -86,10 +86,15 @@ class Schema:
     laws: Laws | None = None
 
     def reach(self, value: Any) -> int:
-        """How many nodes the schema has for the parts of a value."""
+        """How many validators the schema has for a value and its parts."""
+        count = 1 + bool(self.types or self.format)
+        if type(value) is str:
+            return count + bool(self.format)
+        if type(value) is list and self.items is not None:
+            return count + sum(map(self.items.reach, value))
         if type(value) is not dict:
-            return 1
-        return 1 + sum(
+            return count
+        return count + sum(
             child.reach(value[name])
             for name, child in self.properties.items()
             if name in value
@@ -103,16 +108,18 @@ class Schema:
         What it shares with an `old` value, which is filled, is not looked at.
         """
         kind = type(value)
-        if kind is str or self.opaque:
-            return value if kind is str else plain(value)
+        if kind is str:
+            return value
+        if kind is float and self.classes and not self.classes & NUMBERS:
+            return value  # will be refused, as what it is
+        if self.opaque:
+            return plain(value)
         if kind is dict:
             return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
         if kind is list:
             inner = self.inner
             result = value if inner is None else [inner.filled(item) for item in value]
             return result if _differs(result, value) else value
-        if kind is float and self.classes and not self.classes & NUMBERS:
-            return value  # will be refused, as what it is
         return plain(value)
 
     @property
@@ -306,17 +313,18 @@ class Schema:
                 yield from self.items.duplicates(item, (place, index))
 
     def _repeated(self, value: list[Any], place: Place) -> Iterator[Fault]:
+        if self.keys:
+            strange = (i for i, x in enumerate(value) if type(x) not in OBJECTS)
+            if (at := next(strange, None)) is not None:
+                yield Fault(
+                    place_text((place, at)),
+                    "FieldValueInvalid",
+                    f"Invalid value: {go_json(value[at])}: must be an object for an "
+                    "array of list-type map",
+                )
+                return
         seen: dict[bytes, int] = {}
         for index, item in enumerate(value):
-            if self.keys and type(item) is not dict:
-                shown = go_json(item)
-                yield Fault(
-                    place_text((place, index)),
-                    "FieldValueInvalid",
-                    f"Invalid value: {shown}: must be an object for an array of "
-                    "list-type map",
-                )
-                continue
             shown = self._identity(item)
             seen[shown] = count = seen.get(shown, 0) + 1
             if count == 2:
@@ -329,6 +337,7 @@ class Schema:
 
 NO_FIELDS: dict[str, Any] = {}
 NUMBERS = frozenset((int, float))
+OBJECTS = frozenset((dict, type(None)))
 
 
 def object_faults(

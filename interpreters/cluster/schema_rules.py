@@ -42,21 +42,30 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
         faults.append(
             _forbidden(f"{where}.nullable", "nullable cannot be true at the root")
         )
-    structural = (
-        []
-        if faults
-        else sorted(
-            _structural_faults(schema, where, "root"),
-            key=lambda fault: f"{fault.field}: {fault.message}",
-        )
+    if _has_unsupported(schema):
+        return faults  # no structure can be made of it
+    structural = sorted(
+        _structural_faults(schema, where, "root"),
+        key=lambda fault: f"{fault.field}: {fault.message}",
     )
     faults += structural
-    if not faults:
+    if not structural:
         faults += _default_faults(schema, where, root=True)
     if not faults:
         # Rules are compiled against types that make sense only.
         faults += _law_faults(schema, where, root=True)
     return faults
+
+
+def _has_unsupported(schema: dict[str, Any]) -> bool:
+    return (
+        isinstance(schema.get("items"), list)
+        or any(schema.get(name) for name in UNSUPPORTED)
+        or any(
+            _has_unsupported(part)
+            for part, _ in (*_parts(schema, ""), *_alternatives(schema, ""))
+        )
+    )
 
 
 def _names_its_dialect(schema: dict[str, Any]) -> bool:
@@ -161,13 +170,13 @@ def _mistyped(schema: dict[str, Any], field: str, why: str) -> Fault:
 def _list_type_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
     name = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys") or []
-    items = schema.get("items")
-    items = items if isinstance(items, dict) else {}
+    given = schema.get("items")
+    items = given if isinstance(given, dict) else {}
     field = f"{where}.x-kubernetes-list-type"
     if name is not None and schema.get("type") != "array":
         why = "must be array if x-kubernetes-list-type is specified"
         yield _mistyped(schema, f"{where}.type", why)
-    elif name is not None and name not in ("atomic", "set", "map"):
+    if name is not None and name not in ("atomic", "set", "map"):
         yield _unsupported(field, name, ("atomic", "set", "map"))
     if keys and name is None:
         why = "must be map if x-kubernetes-list-map-keys is non-empty"
@@ -177,7 +186,13 @@ def _list_type_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
         yield _invalid(field, name, why)
     if name == "set" and schema.get("type") == "array":
         yield from _set_item_faults(items, f"{where}.items")
-    if name == "map":
+    if name == "map" and given is None:
+        why = "must have a schema if x-kubernetes-list-type is map"
+        yield _required(f"{where}.items", why)
+        if not keys:
+            why = "must not be empty if x-kubernetes-list-type is map"
+            yield _required(f"{where}.x-kubernetes-list-map-keys", why)
+    elif name == "map":
         yield from _keys_faults(items, keys, where)
 
 
@@ -409,7 +424,7 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
     for fault in schema.faults(schema.filled(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""
         # Places in the message begin at the default.
-        dot = "." if inner and inner[0] not in ".[" else ""
+        dot = "." if inner and inner[0] != "." else ""
         field = f"{where}{dot}{inner}"
         yield Fault(field, fault.reason, fault.message)
 
