@@ -90,7 +90,8 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     _admit(cluster, kind, namespace, name)
-    faults = [*_name_faults(kind, obj["metadata"]), *object_faults(kind, obj)]
+    wrong = object_faults(kind, obj, None, call.warnings)
+    faults = [*_name_faults(kind, obj["metadata"]), *wrong]
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)
@@ -284,6 +285,6 @@ def object_faults(
     if kind.schema is not None:
         yield from schema_faults(kind.schema, obj, old, warnings)
     elif kind.resource == CRDS:
-        yield from crd_faults(obj)
+        yield from crd_faults(obj, warnings)
     else:
         yield from config_faults(kind.resource, obj, old)
