@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from fnop.core.objects import Body, owner_reference_of
+from fnop.core.hierarchies import (
+    adjust_namespace,
+    append_owner_reference,
+    label,
+    remove_owner_reference,
+)
+from fnop.core.objects import Body
 from fnop.effects import Target
 from fnop.effects.values import thaw_json
 
@@ -23,34 +29,29 @@ _NAME_LENGTH_MAX = 63
 
 
 def owned(
-    child: Mapping[str, Any], owner: Mapping[str, Any], *, namespaced: bool = True
+    child: Mapping[str, Any],
+    owner: Mapping[str, Any],
+    *,
+    namespaced: bool = True,
+    nested: Iterable[Any] | str = (),
 ) -> dict[str, Any]:
     """The child's manifest as `owner`'s own: a new value, nothing is changed.
 
     Adds the owner reference, the owner's namespace, and those of the owner's
-    labels that the child does not set itself.
+    labels that the child does not set itself; those also at the `nested` paths, such
+    as `"spec.template"`.
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]
     'u'
     """
-    found: dict[str, Any] = thaw_json(dict(child))
-    meta = found.setdefault("metadata", {})
-    owner_meta = owner.get("metadata") or {}
-    reference = owner_reference_of(thaw_json(dict(owner)))
-    others = [
-        each
-        for each in meta.get("ownerReferences") or []
-        if each.get("uid") != reference["uid"]
-    ]
-    meta["ownerReferences"] = [*others, reference]
+    meta = owner.get("metadata") or {}
+    found = append_owner_reference(remove_owner_reference(child, owner), owner)
     # An owner in another namespace cannot own (Kubernetes: owners and dependents).
-    if namespaced and owner_meta.get("namespace"):
-        meta.setdefault("namespace", owner_meta["namespace"])
-    labels = {**(owner_meta.get("labels") or {}), **(meta.get("labels") or {})}
-    if labels:
-        meta["labels"] = thaw_json(labels)
-    return found
+    if namespaced:
+        found = adjust_namespace(found, meta.get("namespace"))
+    labels = thaw_json(meta.get("labels") or {})
+    return label(found, labels, nested=nested) if labels else found
 
 
 def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:

@@ -102,7 +102,7 @@ def _own_child(
     resource = turn.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or known.body).data
-    child = owned(effect.child, owner, namespaced=namespaced)
+    child = owned(effect.child, owner, namespaced=namespaced, nested=effect.nested)
     role = effect.role or str(invocation.children)
     if not child["metadata"].get("name"):
         name = stable_name(owner, invocation.handler.id, role)

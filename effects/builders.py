@@ -160,9 +160,18 @@ def _selector(terms: Mapping[str, str] | str | None) -> str | None:
     return ",".join(f"{key}={value}" for key, value in sorted(terms.items()))
 
 
-def adopt(child: Mapping[str, Any], *, role: str | None = None) -> Adopt:
-    """A child that shall exist and be owned by the handled object."""
-    return Adopt(dict(child), role)
+def adopt(
+    child: Mapping[str, Any],
+    *,
+    role: str | None = None,
+    nested: str | Iterable[str] = (),
+) -> Adopt:
+    """A child that shall exist and be owned by the handled object.
+
+    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.
+    """
+    paths = (nested,) if isinstance(nested, str) else tuple(nested)
+    return Adopt(dict(child), role, paths)
 
 
 def event(

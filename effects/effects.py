@@ -304,10 +304,12 @@ class Adopt(_Effect):
 
     A child without a name gets a deterministic one, from the owner's uid, the
     handler's id and `role` (or the child's place among the handler's children).
+    `nested` are dotted paths within the child that get the owner's labels, too.
     """
 
     child: Any
     role: str | None = None
+    nested: tuple[str, ...] = ()
 
     def _check(self) -> None:
         _manifest(self, "child", named=False)
@@ -317,6 +319,11 @@ class Adopt(_Effect):
                 "name out (a stable one is made) or give metadata.name"
             )
         _text(self, "role", optional=True)
+        if "" in self.nested:
+            raise ValueError(
+                f"Adopt.nested takes dotted paths such as 'spec.template', not "
+                f"{self.nested!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

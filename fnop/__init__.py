@@ -30,6 +30,13 @@ from fnop.core.filters import (
     none_ as none_,
     not_ as not_,
 )
+from fnop.core.hierarchies import (
+    adjust_namespace as adjust_namespace,
+    append_owner_reference as append_owner_reference,
+    harmonize_naming as harmonize_naming,
+    label as label,
+    remove_owner_reference as remove_owner_reference,
+)
 from fnop.core.objects import View as View
 from fnop.core.ownership import owned as owned
 from fnop.core.registry import (
