@@ -198,6 +198,17 @@ class Arena:
     # A version before the next sequence.
     version: str
     counter: Iterator[int]
+    # How much has been compared so far.
+    sequences: int = 0
+    requests: int = 0
+    events: int = 0
+
+    def told(self) -> str:
+        """How much has been compared, in words."""
+        return (
+            f"{self.sequences} sequences, {self.requests} requests, "
+            f"{self.events} watch events"
+        )
 
     def play(self, ops: tuple[Op, ...]) -> None:
         """Raises `Difference`."""
@@ -211,6 +222,7 @@ class Arena:
 
     def _sequence(self, of: type[S]) -> S:
         namespace = f"space{next(self.counter)}"
+        self.sequences += 1
         simulated = fork(self.base)
         make_namespace(simulated, namespace)
         if self.old:
@@ -272,6 +284,7 @@ class Sequence:
         old = self.arena.old
         ours = perform(op, self.simulated, self.ours, old=old)
         theirs = perform(op, self.arena.real, self.theirs, old=old)
+        self.arena.requests += len(theirs)
         self._compare(
             str(op),
             [comparable(op, answer, old=old) for answer in ours],
@@ -286,6 +299,7 @@ class Sequence:
         query = {"watch": "true", "resourceVersion": self.our_start}
         _, text = self.simulated.raw("GET", path, query=query)
         theirs = self.arena.streams.until_last(plural, self.namespace)
+        self.arena.events += len(theirs)
         self._compare(f"the watch of {plural}", events_of(text), theirs)
 
     def _watch(self, op: Op) -> None:
@@ -296,6 +310,7 @@ class Sequence:
         ours = events_of(text) if status == 200 else []
         query = self._watch_query(op, self.theirs, self.their_start)
         their_status, theirs = watched(self.arena.real, path, query, len(ours))
+        self.arena.events += len(theirs)
         if start in ("", "0"):  # what is there comes in any order
             ours, theirs = by_name(ours), by_name(theirs)
         self._compare(str(op), [status, ours], [their_status, theirs])
