@@ -183,7 +183,7 @@ class Rollout:
         if old is not None and old != str(revision):
             past = [*filter(None, present.get(HISTORY, "").split(",")), old]
             notes[HISTORY] = ",".join(past)
-        return {**notes, **self.sizes()}
+        return notes
 
     def sizes(self) -> dict[str, str]:
         """SetReplicasAnnotations."""
@@ -264,8 +264,13 @@ class Rollout:
             return size
         return size + min(room, self.replicas - size)
 
-    def resize(self, rs: Object, size: int) -> bool:
-        """scaleReplicaSet; whether the number is another."""
+    def resize(self, rs: Object, size: int, *, shared: bool = False) -> bool:
+        """scaleReplicaSet; whether the number is another.
+
+        A set that keeps its number keeps its notes, too, but where sets share.
+        """
+        if _count(rs) == size and not shared:
+            return False
         changes: dict[str, Any] = {}
         if _count(rs) != size:
             changes["spec"] = {"replicas": size}
@@ -391,7 +396,7 @@ class Rollout:
             first = key_of(order[0])
             sizes[first] = max(0, sizes[first] + left)
         for each in order:
-            self.resize(each, sizes[key_of(each)])
+            self.resize(each, sizes[key_of(each)], shared=True)
 
     def clean_up(self) -> None:
         """cleanupDeployment: only so many old sets are kept."""

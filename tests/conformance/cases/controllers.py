@@ -50,7 +50,9 @@ def workload(kind: str, name: str, replicas: int | None = 1, **spec: Any) -> Jso
 
 
 def made(path: str, body: Json) -> Step:
-    return Step("POST", path, body, code=201, compare="code")
+    # Pods are refused until the service account of their namespace has a token.
+    wait = path == PODS
+    return Step("POST", path, body, code=201, compare="code", eventually=wait)
 
 
 def patched(path: str, change: Json) -> Step:
@@ -111,6 +113,10 @@ def pod(name: str, app: str, **more: Any) -> Json:
         "metadata": {"name": name, "labels": {"app": app}, **more},
         "spec": template(app)["spec"],
     }
+
+
+def on_node(given: Json) -> Json:
+    return {**given, "spec": {**given["spec"], "nodeName": "n"}}
 
 
 ACCOUNTS: tuple[Case, ...] = (
@@ -184,7 +190,12 @@ REPLICA_SETS: tuple[Case, ...] = (
             counted(f"{SETS}/rs-c", replicas=1, fullyLabeledReplicas=1),
             Step("DELETE", PODS, query={"labelSelector": "app=rs-c"}, compare="code"),
             counted(f"{SETS}/rs-c", "status", replicas=1, observedGeneration=1),
-            seen(PODS, "items.0.metadata.labels", query="app=rs-c", items__1=ABSENT),
+            seen(
+                PODS,
+                query="app=rs-c",
+                items__0__metadata__labels={"app": "rs-c"},
+                items__1=ABSENT,
+            ),
         ),
     ),
     Case(
@@ -427,9 +438,10 @@ DEPLOYMENT_CASES: tuple[Case, ...] = (
             ),
             seen(
                 f"{SETS}/dep-g-old",
-                "metadata.annotations",
                 metadata__ownerReferences__0__kind="Deployment",
                 metadata__ownerReferences__0__name="dep-g",
+                # What it wants of the set it says when it makes or resizes it.
+                metadata__annotations={"deployment.kubernetes.io/revision": "1"},
             ),
             counted(f"{DEPLOYMENTS}/dep-g", replicas=1, updatedReplicas=1),
             seen(SETS, query="app=dep-g-old", items__1=ABSENT),
@@ -761,7 +773,8 @@ SERVICE_CASES: tuple[Case, ...] = (
                 },
             ),
             seen(f"{NS}/endpoints/svc-a", "metadata.labels", subsets=ABSENT),
-            made(PODS, pod("svc-a-1", "svc-a")),
+            # Endpoints need the node of their pod.
+            made(PODS, on_node(pod("svc-a-1", "svc-a"))),
             status(
                 "svc-a-1",
                 phase="Running",
