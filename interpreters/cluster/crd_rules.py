@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
+
 from fnop.interpreters.cluster.cel import field_path
 from fnop.interpreters.cluster.metadata import name_faults
-from fnop.interpreters.cluster.rules import go_json, label_fault, type_name
+from fnop.interpreters.cluster.rules import label_fault, type_name
 from fnop.interpreters.cluster.schema_rules import schema_faults, unrecognized_formats
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
@@ -241,7 +243,7 @@ def _required(field: str, why: str = "") -> Fault:
 
 
 def _invalid(field: str, value: Any, why: str) -> Fault:
-    shown = go_json(value)
+    shown = orjson.dumps(value).decode()  # structs: their fields keep their order
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
 
@@ -393,10 +395,13 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
         yield _invalid("spec.versions", shown, "must contain unique version names")
     if len(stored) != 1:
         why = "must have exactly one version marked as storage version"
-        yield _invalid("spec.versions", _printed(versions), why)
+        yield _invalid("spec.versions", _printed(versions) or None, why)
         field = "status.storedVersions"
         if not stored:
             yield _invalid(field, None, "must have at least one stored version")
+        for name in stored[1:]:
+            # Only the first one was noted as stored.
+            yield _invalid(field, stored[:1], f"must have the storage version {name}")
     yield from _part_faults(versions)
 
 

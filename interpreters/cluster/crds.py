@@ -72,7 +72,7 @@ def unseen_status(obj: Object) -> dict[str, Any]:
     return {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
-        "storedVersions": _stored_versions(obj),
+        "storedVersions": _stored_versions(obj)[:1],
     }
 
 

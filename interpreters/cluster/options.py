@@ -84,3 +84,11 @@ def _faults(call: Call, *, applies: bool) -> Iterator[Fault]:
             "FieldValueNotSupported",
             f'Unsupported value: [{quoted(dry_run)}]: supported values: "All"',
         )
+    validation = call.query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Strict", "Warn"):
+        yield Fault(
+            "fieldValidation",
+            "FieldValueNotSupported",
+            f"Unsupported value: {quoted(validation)}: supported values: "
+            '"", "Ignore", "Strict", "Warn"',
+        )

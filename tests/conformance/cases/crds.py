@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
 from fnop.interpreters.protocol import MERGE_PATCH
 from tests.conformance.suite import Case, Step
 
-__all__ = ["CASES", "CRDS"]
+__all__ = ["CASES", "CRDS", "CRDS_136"]
 
 Json = dict[str, Any]
 
@@ -478,4 +479,565 @@ LIFE = (
         NEW,
     ),
 )
-CASES = (*REFUSED, *CHECKED, *LIFE)
+
+
+# ------------------------------------------------------- what becomes of an object
+
+SHAPES: dict[str, Json] = {
+    "closed": {"type": "object", "properties": {"a": INT, "b": {"type": "object"}}},
+    "open": {**ANY, "properties": {"a": {"type": "object", "properties": {"q": INT}}}},
+    "map": {"type": "object", "additionalProperties": True},
+    "texts": {"type": "object", "additionalProperties": S},
+    "filled": {
+        "type": "object",
+        "default": {"b": {}},
+        "properties": {
+            "a": {**INT, "default": 1},
+            "b": {
+                "type": "object",
+                "properties": {"c": {**S, "default": "c"}, "d": S},
+            },
+        },
+    },
+    "null": {**S, "nullable": True},
+    "nullDefault": {**S, "nullable": True, "default": "x"},
+    "notNull": {**S, "default": "y"},
+    "either": {"x-kubernetes-int-or-string": True},
+    "eitherMore": {
+        "x-kubernetes-int-or-string": True,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "nullable": True,
+    },
+    "embedded": {**ANY, "x-kubernetes-embedded-resource": True},
+    "colour": {**S, "enum": ["red", "A"]},
+    "count": {**INT, "enum": [1, 2, None], "nullable": True},
+    "set": {"type": "array", "items": S, "x-kubernetes-list-type": "set"},
+    "one": {
+        "type": "object",
+        "properties": {"a": INT, "b": INT},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    },
+    "never": {**INT, "not": {"minimum": 3}},
+    "any": {**S, "anyOf": [{"pattern": "^a"}, {"minLength": 3}]},
+    "both": {**S, "allOf": [{"pattern": "^a"}, {"minLength": 3}]},
+    "text": {**S, "minLength": 2, "maxLength": 1, "pattern": "^a"},
+    "number": {"type": "number", "minimum": 5, "maximum": 1, "multipleOf": 2},
+    "dated": {"x-kubernetes-preserve-unknown-fields": True, "format": "date"},
+    "moment": {**S, "format": "date-time"},
+    "host": {**S, "format": "hostname"},
+    "small": {"type": "object", "maxProperties": 1, "additionalProperties": INT},
+    "needy": {"type": "object", "required": ["y", "x"], "properties": {"x": INT}},
+}
+CRDS_136 = (crd("Shape", version(spec({"type": "object", "properties": SHAPES}))),)
+CRDS = (
+    *CRDS,
+    crd("Whole", version({**ANY, "properties": {"spec": {"type": "object"}}})),
+)
+SHAPED = f"/apis/{GROUP}/v1/namespaces/{{ns}}/shapes"
+
+
+def body_of(kind: str, name: str, **parts: Any) -> Json:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        **parts,
+    }
+
+
+def shape(code: int, *, called: str = "", strict: str = "", **parts: Any) -> Step:
+    body = body_of("Shape", called or f"v{crc32(repr(parts).encode())}", spec=parts)
+    query = {"fieldValidation": strict} if strict else {}
+    return Step("POST", SHAPED, body, query=query, code=code)
+
+
+def change(code: int, type: str = MERGE_PATCH, **parts: Any) -> Step:
+    return Step("PATCH", f"{SHAPED}/a", {"spec": parts}, type, code=code)
+
+
+def shapes(name: str, *steps: Step, servers: tuple[str, ...] = NEW) -> Case:
+    return Case(f"crds: {name}", steps, servers)
+
+
+SHAPING = (
+    shapes(
+        "fields that are not specified are pruned",
+        shape(201, closed={"a": 1, "z": 2, "b": {"q": 1}}, zz=1),
+    ),
+    shapes(
+        "unknown fields are preserved, but not below what is specified",
+        shape(201, open={"a": {"q": 1, "z": 2}, "y": {"z": [{"x": 1}]}}),
+    ),
+    shapes(
+        "a map of anything keeps no fields", shape(201, map={"a": 1, "b": {"c": 1}})
+    ),
+    shapes(
+        "the whole object is open, its spec is not",
+        Step(
+            "POST",
+            f"/apis/{GROUP}/v1/namespaces/{{ns}}/wholes",
+            body_of("Whole", "a", spec={"x": 1}, other={"y": {"z": 1}}),
+            code=201,
+        ),
+        servers=BOTH,
+    ),
+    shapes(
+        "defaults in defaults",
+        shape(201),
+        shape(201, filled={}),
+        shape(201, filled={"a": 5, "b": {"c": "z", "d": "w"}}),
+    ),
+    shapes(
+        "nulls where none may be",
+        shape(201, null=None, nullDefault=None, notNull=None, either=None),
+    ),
+    shapes("nulls in maps", shape(201, texts={"a": None, "b": "c"})),
+    shapes("a null inside a list", shape(422, set=[None])),
+    shapes(
+        "defaults come back when they are taken away",
+        shape(201, called="a", filled={"a": 2}, notNull="z"),
+        change(200, notNull=None),
+        change(200, filled={"a": None}),
+        change(200, filled=None),
+    ),
+    shapes("an integer or a text", shape(201, either="5%"), shape(201, either=5)),
+    shapes(
+        "neither an integer nor a text",
+        shape(422, either=1.5),
+        shape(422, either={"a": 1}),
+        shape(422, eitherMore=True),
+        shape(201, eitherMore=None),
+    ),
+    shapes(
+        "an embedded object",
+        shape(201, embedded={"apiVersion": "v1", "kind": "Pod", "a": 1}),
+        shape(422, embedded={}),
+        shape(422, embedded={"apiVersion": "", "kind": ""}),
+        shape(422, embedded={"apiVersion": "a/b/c", "kind": "9"}),
+        shape(400, embedded={"apiVersion": 1, "kind": "A"}),
+        shape(400, embedded={"apiVersion": "v1", "kind": "A", "metadata": 3}),
+    ),
+    shapes(
+        "an embedded object's metadata",
+        shape(
+            201,
+            embedded={
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "a", "labels": {"a": "b"}, "zz": 1},
+            },
+        ),
+    ),
+    shapes(
+        "one of a list of values", shape(422, colour="blue"), shape(201, colour="A")
+    ),
+    shapes(
+        "a value of the wrong type is not in the list of values",
+        shape(422, colour=1),
+        shape(422, colour={"b": 1, "a": 2}),
+    ),
+    shapes("a number may be a letter of the list", shape(422, colour=65)),
+    shapes("null is in no list of values", shape(422, count=None), shape(201, count=2)),
+    shapes("the same twice in a set", shape(422, set=["a", "b", "a", "a", "b"])),
+    shapes(
+        "one of two",
+        shape(422, one={}),
+        shape(422, one={"a": 1, "b": 2}),
+        shape(201, one={"b": 1}),
+    ),
+    shapes("what must not be", shape(422, never=3), shape(201, never=2)),
+    shapes("one of several", shape(422, any="b"), shape(201, any="bbb")),
+    shapes("all of several", shape(422, both="b"), shape(422, both="ab")),
+    shapes(
+        "only the first fault of a text", shape(422, text="bbb"), shape(422, text="b")
+    ),
+    shapes("every fault of a number", shape(422, number=3)),
+    shapes(
+        "a format without a type",
+        shape(201, dated="2020-01-01"),
+        shape(422, dated="x"),
+        shape(422, dated=3),
+        shape(422, dated={}),
+        shape(201, dated=[1]),
+    ),
+    shapes(
+        "a format and another type",
+        # Who manages such a field the real server cannot tell.
+        replace(shape(201, moment=["x"]), compare=("spec",)),
+        shape(422, moment=1.5),
+    ),
+    shapes(
+        "host names",
+        shape(201, host="a"),
+        shape(201, host="a-b.com"),
+        shape(422, host="a.b"),
+        shape(422, host="-a"),
+        shape(422, host="a--b"),
+    ),
+    shapes("too many fields", shape(422, small={"a": 1, "b": 2})),
+    shapes("what is required, in its order", shape(422, needy={})),
+    shapes(
+        "several faults, in the order of the schema",
+        shape(422, needy={"x": "q"}, closed="x", colour="blue", number="x"),
+    ),
+    shapes(
+        "fields of what should be none", shape(422, either={"a": 1}, colour=[{"b": 1}])
+    ),
+    shapes(
+        "strictly, before all else",
+        shape(400, strict="Strict", closed={"a": "x", "z": 1}, colour=[{"b": 1}]),
+        shape(400, strict="Strict", map={"a": {"b": 1}}),
+        shape(422, strict="Strict", closed={"a": "x"}),
+    ),
+    shapes("no such validation of fields", shape(422, strict="strict", notNull="x")),
+    shapes(
+        "a patch that is refused changes nothing",
+        shape(201, called="a", colour="red"),
+        change(422, colour="blue"),
+        Step("GET", f"{SHAPED}/a"),
+    ),
+    shapes(
+        "a patch with unknown fields",
+        shape(201, called="a", null="x"),
+        change(200, zz=1, null="y"),
+        Step(
+            "PATCH",
+            f"{SHAPED}/a",
+            {"spec": {"zz": 1}},
+            MERGE_PATCH,
+            query={"fieldValidation": "Strict"},
+            code=422,
+            # The message has the whole object, times and all.
+            has={"details.causes.0.field": "patch"},
+            compare=("reason", "code", "details.causes.0.reason"),
+        ),
+    ),
+)
+
+
+# ------------------------------------------------------------------ definitions
+
+
+def make(definition: Json) -> Step:
+    return Step("POST", DEFINITIONS, definition, code=201, compare="code")
+
+
+def redefine(plural: str, *versions: Json, **parts: Any) -> Step:
+    return Step(
+        "PATCH",
+        f"{DEFINITIONS}/{plural}.{GROUP}",
+        {"spec": {"versions": list(versions), **parts}},
+        MERGE_PATCH,
+        compare="code",
+    )
+
+
+def at(plural: str, name: str = "", version: str = "v1") -> str:
+    path = f"/apis/{GROUP}/{version}/namespaces/{{ns}}/{plural}"
+    return f"{path}/{name}" if name else path
+
+
+def definition_status(plural: str, **has: Any) -> Step:
+    return Step(
+        "GET",
+        f"{DEFINITIONS}/{plural}.{GROUP}",
+        has=has,
+        compare=("status.storedVersions", "status.acceptedNames"),
+        eventually=True,
+    )
+
+
+OPEN = spec(ANY)
+SCALE = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
+DEFINED = (
+    Case(
+        "crds: a kind in two versions",
+        (
+            make(
+                crd(
+                    "Dual",
+                    version(OPEN),
+                    version(OPEN, "v2", storage=False),
+                )
+            ),
+            served("duals"),
+            Step("POST", at("duals"), body_of("Dual", "a", spec={"x": 1}), code=201),
+            Step("GET", at("duals", "a", "v2"), has={"apiVersion": f"{GROUP}/v2"}),
+            Step("PATCH", at("duals", "a", "v2"), {"spec": {"y": 2}}, MERGE_PATCH),
+            Step("GET", at("duals", "a"), has={"spec.y": 2}),
+            redefine(
+                "duals",
+                version(OPEN, storage=False),
+                version(OPEN, "v2"),
+            ),
+            definition_status("duals", **{"status.storedVersions": ["v1", "v2"]}),
+            Step("GET", at("duals", "a"), has={"spec.y": 2}),
+        ),
+        BOTH,
+    ),
+    Case(
+        "crds: a version that is not served any more",
+        (
+            make(crd("Gone", version(OPEN), version(OPEN, "v2", storage=False))),
+            Step("GET", at("gones", "", "v2"), compare="code", eventually=True),
+            redefine(
+                "gones",
+                version(OPEN),
+                version(OPEN, "v2", storage=False, served=False),
+            ),
+            Step(
+                "GET", at("gones", "", "v2"), code=404, compare="code", eventually=True
+            ),
+            Step("GET", at("gones"), compare="code", eventually=True),
+        ),
+        BOTH,
+    ),
+    Case(
+        "crds: subresources come and go",
+        (
+            make(crd("Turn", version(OPEN))),
+            served("turns"),
+            Step("POST", at("turns"), body_of("Turn", "a", spec={"n": 1}), code=201),
+            Step("GET", f"{at('turns', 'a')}/status", code=404),
+            redefine(
+                "turns", version(OPEN, subresources={"status": {}, "scale": SCALE})
+            ),
+            Step(
+                "GET",
+                f"{at('turns', 'a')}/scale",
+                has={"spec.replicas": 1},
+                eventually=True,
+            ),
+            Step("GET", f"{at('turns', 'a')}/status", compare="code"),
+        ),
+        NEW,  # 1.20 hangs up here
+    ),
+    Case(
+        "crds: definitions of the same name",
+        (
+            make(crd("Same", version(OPEN))),
+            Step("POST", DEFINITIONS, crd("Same", version(OPEN)), code=409),
+        ),
+        BOTH,
+    ),
+    Case(
+        "crds: short names that are taken",
+        (
+            make(crd("Long", version(OPEN), shortNames=["lo"])),
+            served("longs"),
+            make(crd("Lone", version(OPEN), shortNames=["lo"])),
+            Step(
+                "GET",
+                f"{DEFINITIONS}/lones.{GROUP}",
+                has={"status.conditions.0.reason": "ShortNamesConflict"},
+                compare=("status",),
+                eventually=True,
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: a definition takes its objects along",
+        (
+            make(crd("Late", version(OPEN))),
+            served("lates"),
+            Step("POST", at("lates"), body_of("Late", "a"), code=201),
+            Step("DELETE", f"{DEFINITIONS}/lates.{GROUP}", compare="code"),
+            Step(
+                "GET",
+                f"{DEFINITIONS}/lates.{GROUP}",
+                code=404,
+                compare="code",
+                eventually=True,
+            ),
+            Step("GET", at("lates"), code=404, compare="code", eventually=True),
+        ),
+        BOTH,
+    ),
+    Case(
+        "crds: columns of a table that change",
+        (
+            make(crd("Board", version(OPEN))),
+            served("boards"),
+            Step("POST", at("boards"), body_of("Board", "a", spec={"x": 1}), code=201),
+            redefine(
+                "boards",
+                version(
+                    OPEN,
+                    additionalPrinterColumns=[
+                        {"name": "X", "type": "integer", "jsonPath": ".spec.x"}
+                    ],
+                ),
+            ),
+            Step(
+                "GET",
+                at("boards"),
+                accept="application/json;as=Table;v=v1;g=meta.k8s.io",
+                has={"columnDefinitions.1.name": "X", "rows.0.cells.1": 1},
+                compare=("columnDefinitions",),
+                eventually=True,
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: selectable fields",
+        (
+            make(
+                crd(
+                    "Pick",
+                    version(
+                        spec({"type": "object", "properties": {"c": S, "n": INT}}),
+                        selectableFields=[{"jsonPath": ".spec.c"}],
+                    ),
+                )
+            ),
+            served("picks"),
+            Step("POST", at("picks"), body_of("Pick", "a", spec={"c": "x"}), code=201),
+            Step("POST", at("picks"), body_of("Pick", "b", spec={"c": "y"}), code=201),
+            Step(
+                "GET",
+                at("picks"),
+                query={"fieldSelector": "spec.c=y"},
+                has={"items.0.metadata.name": "b"},
+            ),
+            Step("GET", at("picks"), query={"fieldSelector": "spec.n=1"}, code=400),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: a definition without anything",
+        (
+            Step(
+                "POST",
+                DEFINITIONS,
+                {
+                    "apiVersion": "apiextensions.k8s.io/v1",
+                    "kind": "CustomResourceDefinition",
+                    "metadata": {"name": "a"},
+                    "spec": {},
+                },
+                code=422,
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: names that are none",
+        (
+            Step(
+                "POST",
+                DEFINITIONS,
+                crd(
+                    "Bad", version(OPEN), plural="Bads", kind="9", shortNames=["B", ""]
+                ),
+                code=422,
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: two versions are stored, and none",
+        (
+            Step(
+                "POST",
+                DEFINITIONS,
+                crd("Two", version(OPEN), version(OPEN, "v2")),
+                code=422,
+            ),
+            Step(
+                "POST", DEFINITIONS, crd("Two", version(OPEN, storage=False)), code=422
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: a version without a schema",
+        (
+            Step(
+                "POST",
+                DEFINITIONS,
+                crd("Bare", {"name": "v1", "served": True, "storage": True}),
+                code=422,
+            ),
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: the metadata is not for a schema to say",
+        tuple(
+            Step(
+                "POST",
+                DEFINITIONS,
+                crd(
+                    "Meta",
+                    version({"type": "object", "properties": {"metadata": part}}),
+                ),
+                query={"dryRun": "All"},
+                code=code,
+                compare="all" if code == 422 else "code",
+            )
+            for part, code in (
+                (
+                    {"type": "object", "properties": {"name": {**S, "maxLength": 3}}},
+                    201,
+                ),
+                ({"type": "object", "properties": {"labels": ANY}}, 422),
+                ({"type": "string"}, 422),
+                ({"type": "object", "required": ["name"]}, 422),
+            )
+        ),
+        NEW,
+    ),
+    Case(
+        "crds: what is empty is not written",
+        (
+            Step(
+                "POST",
+                DEFINITIONS,
+                crd(
+                    "Empty",
+                    version(
+                        spec(
+                            {
+                                **ANY,
+                                "properties": {},
+                                "required": [],
+                                "nullable": False,
+                                "description": "",
+                                "default": {"a": 1.0},
+                            }
+                        )
+                    ),
+                ),
+                query={"dryRun": "All"},
+                code=201,
+                compare=("spec",),
+            ),
+        ),
+        NEW,
+    ),
+    refused("defaults of lists", {"type": "array", "items": INT, "default": ["x"]}),
+    refused(
+        "defaults of maps",
+        {"type": "object", "additionalProperties": INT, "default": {"a": "x"}},
+    ),
+    refused(
+        "an unknown field and a wrong one in a default",
+        {
+            "type": "object",
+            "properties": {"a": INT},
+            "default": {"z": 1.0, "a": "x"},
+        },
+    ),
+    refused("a map of nothing", {"type": "array", "x-kubernetes-list-type": "map"}),
+    refused("a type in what must not be", {**INT, "not": {"type": "string"}}),
+    accepted(
+        "a wrong default in a map",
+        {"type": "object", "additionalProperties": {**INT, "default": "x"}},
+    ),
+    accepted(
+        "a list as a default of a format", {**S, "format": "date", "default": [1]}
+    ),
+)
+CASES = (*REFUSED, *CHECKED, *LIFE, *SHAPING, *DEFINED)
