@@ -2,7 +2,8 @@
 
 A finalizer holds a deleted object until its deletion handlers are done
 (Kubernetes: "Using Finalizers to Control Deletion").  Only this operator's own
-name is ever added or removed; everybody else's stay, in their order.
+name, and that of one that it takes over from, is ever added or removed; everybody
+else's stay, in their order.
 
 Guarantees: it is never added to an object that is being deleted (the API server
 would refuse it), never removed while a deletion handler is still needed.
@@ -10,6 +11,7 @@ would refuse it), never removed while a deletion handler is still needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 __all__ = ["TABLE", "Duty", "finalizer_duty", "with_finalizer", "without_finalizer"]
@@ -45,15 +47,15 @@ def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
     return TABLE[needed, present, deleting]
 
 
-def with_finalizer(finalizers: tuple[str, ...], own: str) -> list[str]:
-    """The list with `own` at its end, once.
+def with_finalizer(finalizers: Iterable[str], own: str, *taken: str) -> list[str]:
+    """The list with `own` at its end, once; those that it takes over are gone.
 
-    >>> with_finalizer(("a",), "b")
+    >>> with_finalizer(("a", "old"), "b", "old")
     ['a', 'b']
     """
-    return [*without_finalizer(finalizers, own), own]
+    return [*without_finalizer(finalizers, own, *taken), own]
 
 
-def without_finalizer(finalizers: tuple[str, ...], own: str) -> list[str]:
-    """The list without `own`; the others keep their order."""
-    return [each for each in finalizers if each != own]
+def without_finalizer(finalizers: Iterable[str], *own: str) -> list[str]:
+    """The list without any of `own`; the others keep their order."""
+    return [each for each in finalizers if each not in own]

@@ -102,15 +102,17 @@ def next_write(
     home: Home,
     *,
     conditions: bool = False,
+    taken: tuple[str, ...] = (),
 ) -> tuple[str, Patch, bool] | None:
     """The endpoint ("" or "status"), the patch that is due next, and whether
     another endpoint follows; None when all is written.
 
-    `conditions` tells that the kind's status takes them.  Raises `ValueError` when the
+    `conditions` tells that the kind's status takes them, `taken` are finalizers that
+    `marker` takes the place of.  Raises `ValueError` when the
     state is too long to be stored, and `OperationFailed` when a JSON patch does not fit
     the object.
     """
-    target: Any = _target(writing, body, marker, home)
+    target: Any = _target(writing, body, marker, home, taken)
     if conditions and writing.condition is not None:
         target = _with_condition(target, marker, writing.condition)
     for name in ("metadata", "status"):
@@ -132,7 +134,9 @@ def next_write(
     return None
 
 
-def _target(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, Any]:
+def _target(
+    writing: Writing, body: Body, marker: str, home: Home, taken: tuple[str, ...]
+) -> dict[str, Any]:
     """The object as it shall be, all changes applied to its freshest body."""
     target: dict[str, Any] = body.data
     for _, patch in writing.patches:
@@ -147,7 +151,7 @@ def _target(writing: Writing, body: Body, marker: str, home: Home) -> dict[str, 
             target = applied({"metadata": {"annotations": {marker: text}}}, target)
     if writing.finalizer is not None:
         change = with_finalizer if writing.finalizer == "add" else without_finalizer
-        names = change(body.finalizers, marker)
+        names = change(body.finalizers, marker, *taken)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
 

@@ -119,10 +119,12 @@ def essence_of(body: Body) -> dict[str, Any]:
     labels = body.mapping("labels")
     annotations = body.mapping("annotations")
     if annotations:
+        kept = _BOOKKEEPING
+        foreign = [key[:-12] for key in annotations if key.endswith("/kopf-managed")]
+        if foreign:  # the mark of a Kopf operator's own prefix
+            kept = (*kept, *foreign)
         annotations = {
-            key: value
-            for key, value in annotations.items()
-            if not key.startswith(_BOOKKEEPING)
+            key: value for key, value in annotations.items() if not key.startswith(kept)
         }
     if labels or annotations:
         essence["metadata"] = {

@@ -27,7 +27,7 @@ from fnop.core.background import (
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.conditions import Condition, condition_of, told_by
 from fnop.core.evolve import replace
-from fnop.core.finalizers import Duty, finalizer_duty
+from fnop.core.finalizers import Duty, finalizer_duty, without_finalizer
 from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see
@@ -312,7 +312,7 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
         Facts(
             gone=known.gone,
             deleting=known.body.is_deleting,
-            blocked=at.settings.marker in known.body.finalizers,
+            blocked=_is_held(at, known.body),
             seen=was is not None and not stored.creating,
             changed=changed,
             initial=known.initial,
@@ -321,12 +321,26 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 
 def _duty(at: Moment, known: Known) -> Duty:
+    needed = any(
+        prematches(at, known, each) for each in at.kind.deleters
+    ) or holds_object(at, known)
     return finalizer_duty(
-        needed=any(prematches(at, known, each) for each in at.kind.deleters)
-        or holds_object(at, known),
-        present=at.settings.marker in known.body.finalizers,
+        needed=needed,
+        present=_is_present(at, known.body, needed=needed),
         deleting=known.body.is_deleting,
     )
+
+
+def _is_held(at: Moment, body: Body) -> bool:
+    """Whether this operator holds the object, or who it takes over from."""
+    return not set(at.settings.finalizers).isdisjoint(body.finalizers)
+
+
+def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
+    """A finalizer that is taken over holds as well, but is to be replaced in time."""
+    if needed and not body.is_deleting:
+        return at.settings.marker in body.finalizers
+    return _is_held(at, body)
 
 
 def _concerns(at: Moment, known: Known) -> bool:
@@ -622,7 +636,8 @@ def _record_deletion(
     if ended:
         if any(each.handler.finalizer for each in work.tending):
             return Rest(due)  # a daemon has yet to end
-        outlives = len(known.body.finalizers) > 1
+        others = without_finalizer(known.body.finalizers, *at.settings.finalizers)
+        outlives = bool(others)
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))

@@ -33,8 +33,10 @@ class Settings:
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
     `namespaces` None serves the whole cluster.  `lifecycle` chooses which of several
     handlers that are due are called in one pass (`fnop.core.lifecycles`).
-    `conditions` lets objects tell in their status what their handlers wait for, and
-    which have failed for good.
+    `takes_over` is the prefix of the annotations of a Kopf operator that this one
+    succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
+    that operator's finalizer.  `conditions` lets objects tell in their status what
+    their handlers wait for, and which have failed for good.
     """
 
     operator: str = "default"
@@ -47,6 +49,8 @@ class Settings:
     watch_silence_seconds: float = 330.0
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True
+    takes_over: str | None = None
+    takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
@@ -76,6 +80,12 @@ class Settings:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(_no_setting(name))
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """This operator's finalizer, and those that it takes the place of."""
+        taken = (self.takes_over_finalizer,) if self.takes_over else ()
+        return (self.marker, *taken)
 
     @property
     def marker(self) -> str:

@@ -17,6 +17,7 @@ from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.selection import sees
+from fnop.core.takeover import taken_over
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
 from fnop.effects.values import same_json
@@ -90,9 +91,19 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
             seen = see(body, turn.kinds[key.resource].observation)
             return Known(body, Stored(seen), readable=False, initial=listed)
         case None:
-            return Known(body, Stored(), initial=listed)
+            return Known(body, _predecessors(turn, key, body), initial=listed)
         case _:
             return Known(body, stored, initial=listed)
+
+
+def _predecessors(turn: Turn, key: Key, body: Body) -> Stored:
+    """What the operator has left that this one takes over from; else nothing."""
+    prefix = turn.settings.takes_over
+    if prefix is None:
+        return Stored()
+    kind = turn.kinds[key.resource]
+    handlers = [each.id for each in kind.changes]
+    return taken_over(body, prefix, kind.observation, handlers) or Stored()
 
 
 def _refreshed(

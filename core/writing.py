@@ -189,6 +189,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             turn.settings.marker,
             _home(turn, key),
             conditions=_takes_conditions(turn, key),
+            taken=turn.settings.finalizers[1:],
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
