@@ -28,10 +28,13 @@ OWNER_REFERENCE = frozenset(
 OBJECT_META = frozenset((*METADATA, "selfLink", "managedFields"))
 
 
-def unknown_fields(kind: Kind, body: dict[str, Any]) -> list[str]:
+def unknown_fields(
+    kind: Kind, body: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[str]:
     """The fields of a body that its kind does not have, as the server lists them.
 
-    A custom kind without a schema has every field.
+    A custom kind without a schema has every field.  What a body shares with an `old`
+    object, which was stored, is known.
     """
     if kind.resource == CRDS:
         found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
@@ -39,7 +42,7 @@ def unknown_fields(kind: Kind, body: dict[str, Any]) -> list[str]:
     if kind.schema is None:
         return []
     inside: list[str] = []  # embedded objects are looked at later
-    found = [*_of_metadata(body), *_unknown(kind.schema, body, "", inside)]
+    found = [*_of_metadata(body), *_unknown(kind.schema, body, "", inside, old)]
     return sorted(found) + sorted(inside)
 
 
@@ -58,26 +61,34 @@ def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
                     yield f"{path}.ownerReferences[{index}].{name}"
 
 
-def _unknown(schema: Schema, value: Any, path: str, inside: list[str]) -> Iterator[str]:
-    if isinstance(value, str) or schema.opaque:
-        return
-    if isinstance(value, dict):
+def _unknown(
+    schema: Schema, value: Any, path: str, inside: list[str], old: Any = None
+) -> Iterator[str]:
+    kind = type(value)
+    if kind is dict:
+        if schema.opaque or value is old:
+            return
         if schema.embedded:
             inside += _of_metadata(value, f"{path}.metadata")
+        before = old if type(old) is dict else {}
+        is_object = schema.root or schema.embedded
         for name, item in value.items():
-            if (schema.root or schema.embedded) and name in TYPE_META:
+            if is_object and name in TYPE_META:
                 continue
-            where = f"{path}.{name}" if path else name
             child = schema.properties.get(name, schema.additional)
-            if child is not None:
-                yield from _unknown(child, item, where, inside)
-            elif not schema.preserving:
-                yield where
-    elif isinstance(value, list) and (inner := schema.inner) is not None:
+            if child is None:
+                if not schema.preserving:
+                    yield f"{path}.{name}" if path else name
+            elif type(item) in NESTED and item is not before.get(name):
+                where = f"{path}.{name}" if path else name
+                yield from _unknown(child, item, where, inside, before.get(name))
+    elif kind is list and not schema.opaque and (inner := schema.inner) is not None:
         for index, item in enumerate(value):
-            yield from _unknown(inner, item, f"{path}[{index}]", inside)
+            if type(item) in NESTED:
+                yield from _unknown(inner, item, f"{path}[{index}]", inside)
 
 
+NESTED = frozenset((dict, list))
 TYPE_META = ("apiVersion", "kind", "metadata")
 
 
@@ -94,9 +105,11 @@ def check_fields(call: Call, body: dict[str, Any]) -> None:
     call.warnings.extend(texts)
 
 
-def check_patched_fields(call: Call, patched: dict[str, Any]) -> None:
+def check_patched_fields(
+    call: Call, patched: dict[str, Any], old: dict[str, Any] | None = None
+) -> None:
     """The same of what a patch makes of an object; it is refused with 422."""
-    texts = _complaints(call, patched)
+    texts = _complaints(call, patched, old)
     if texts and call.query.get("fieldValidation") == "Strict":
         shown = go_json(go_json(patched))
         fault = Fault(
@@ -156,7 +169,9 @@ def _undecodable(kind: Kind, why: str) -> Refusal:
     )
 
 
-def _complaints(call: Call, body: dict[str, Any]) -> list[str]:
+def _complaints(
+    call: Call, body: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[str]:
     if call.query.get("fieldValidation") == "Ignore":
         return []
-    return [f'unknown field "{name}"' for name in unknown_fields(call.kind, body)]
+    return [f'unknown field "{name}"' for name in unknown_fields(call.kind, body, old)]

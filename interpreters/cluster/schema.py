@@ -215,6 +215,9 @@ class Schema:
     ) -> Iterator[Fault]:
         before = old if type(old) is dict and not self.atomic else NO_FIELDS
         for name, item in value.items():
+            earlier = before.get(name, NOTHING)
+            if earlier is item:
+                continue
             child = self.properties.get(name)
             inside: Place = (place, name)
             if child is None:
@@ -222,7 +225,7 @@ class Schema:
                 # The real validator joins these places without a look at the first.
                 inside = inside if place else (None, f".{name}")
             if child is not None:
-                yield from child.faults(item, inside, before.get(name, NOTHING))
+                yield from child.faults(item, inside, earlier)
         for name in self.required:
             if name not in value:
                 field = place_text((place, name))
@@ -295,17 +298,19 @@ class Schema:
 
     # ------------------------------------------------------------ duplicates
 
-    def duplicates(self, value: Any, place: Place) -> Iterator[Fault]:
-        """What stands twice in lists that are sets or maps."""
-        if not self.has_sets:
+    def duplicates(self, value: Any, place: Place, old: Any = None) -> Iterator[Fault]:
+        """What stands twice in lists that are sets or maps, but for what is shared with
+        an `old` value."""
+        if not self.has_sets or value is old:
             return
         if type(value) is dict:
+            before = old if type(old) is dict else NO_FIELDS
             for name, item in value.items():
                 child = self.properties.get(name, self.additional)
-                if child is not None:
+                if child is not None and child.has_sets:
                     # Keys of maps are shown in brackets here.
                     part = name if name in self.properties else [name]
-                    yield from child.duplicates(item, (place, part))
+                    yield from child.duplicates(item, (place, part), before.get(name))
         elif type(value) is list and self.items is not None:
             if self.unique:
                 yield from self._repeated(value, place)
@@ -349,14 +354,15 @@ def object_faults(
     object before it, None where there was none.  What rules in CEL say of such
     things goes to `warnings`.
     """
-    faults = list(root.faults(new, None))
-    if old is not None and (faults or root.laws is not None or root.has_sets):
+    faults = list(root.faults(new, None, NOTHING if old is None else old))
+    if old is not None and (faults or root.laws is not None):
+        # What is compared is what a client would have read.
         old = root.filled(old)
         if faults:
             faults = list(root.faults(new, None, old))
     for value, place in root.embedded_values(new, None):
         faults += _embedded_faults(value, place_text(place))
-    repeated = list(root.duplicates(new, None))
+    repeated = list(root.duplicates(new, None, old))
     if repeated and (old is None or not any(root.duplicates(old, None))):
         faults += repeated
     yield from faults
@@ -397,8 +403,12 @@ def status_faults(
     faults = []
     schema = root.properties.get("status")
     if schema is not None and "status" in new:
-        before = root.filled(old).get("status", NOTHING)
-        for fault in schema.faults(new["status"], None, before):
+        before = old.get("status", NOTHING)
+        found = list(schema.faults(new["status"], None, before))
+        if found:
+            before = root.filled(old).get("status", NOTHING)
+            found = list(schema.faults(new["status"], None, before))
+        for fault in found:
             field = f"status.{fault.field}" if fault.field else "status"
             if fault.field == "<nil>":
                 field = fault.field

@@ -119,7 +119,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     live = served(kind.api_version, old)
     body = apply_patch(live)
     new = _decoded_result(kind, body)
-    check_patched_fields(call, body)
+    check_patched_fields(call, body, live)
     _check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
