@@ -336,12 +336,12 @@ def delete_collection(cluster: Cluster, call: Call) -> Answer:
     options = _options(call)
     found = [obj for _, obj in selected(cluster, call)]
     body = list_body(cluster, call.kind, found)
-    events: tuple[StoredEvent, ...] = ()
     if options.dry_run:
-        return cluster, ApiResponse(200, body), events
+        return cluster, ApiResponse(200, body), ()
+    events: list[StoredEvent] = []
     for obj in found:
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         cluster, _, more = deleted(cluster, call.kind, key, options, call.now)
         events += more
-    return cluster, ApiResponse(200, body), events
+    return cluster, ApiResponse(200, body), tuple(events)

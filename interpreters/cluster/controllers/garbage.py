@@ -86,9 +86,21 @@ def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
         changes = {"ownerReferences": solid}
         return rewritten(cluster, task.resource, task.key, obj, changes, now)
     kind = kind_of(cluster, task.resource, obj)
+    events: tuple[StoredEvent, ...] = ()
+    if waiting and _is_in_circle(cluster, obj):
+        # Each would wait for the other: so this one does not hold its owners.
+        free = [{**r, "blockOwnerDeletion": False} for r in references]
+        changes = {"ownerReferences": free}
+        cluster, events = rewritten(cluster, task.resource, task.key, obj, changes, now)
     options = Options(policy=_policy(cluster, obj, waiting))
-    cluster, _, events = deleted(cluster, kind, task.key, options, now)
-    return cluster, events
+    cluster, _, more = deleted(cluster, kind, task.key, options, now)
+    return cluster, events + more
+
+
+def _is_in_circle(cluster: Cluster, obj: Object) -> bool:
+    """unblockOwnerReferencesLocked: one of its dependents waits for its own."""
+    dependents = (lookup(cluster, *each) for each in _dependents(cluster, obj))
+    return any(each is not None and _is_waiting(each) for each in dependents)
 
 
 def _policy(cluster: Cluster, obj: Object, waiting: list[Reference]) -> str | None:
@@ -154,7 +166,7 @@ def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     """processDeletingDependentsItem: the dependents first, then the owner."""
     if not _is_waiting(obj):
         return cluster, ()
-    events: tuple[StoredEvent, ...] = ()
+    events: list[StoredEvent] = []
     for resource, key in _dependents(cluster, obj):
         dependent = lookup(cluster, resource, key)
         if dependent is not None:
@@ -164,11 +176,11 @@ def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     uid = obj["metadata"]["uid"]
     left = _dependents(cluster, obj)
     if any(_blocks(lookup(cluster, *dependent), uid) for dependent in left):
-        return cluster, events
+        return cluster, tuple(events)
     finalizers = without(obj["metadata"]["finalizers"], FOREGROUND)
     changes = {"finalizers": finalizers}
     cluster, more = rewritten(cluster, task.resource, task.key, obj, changes, now)
-    return cluster, events + more
+    return cluster, (*events, *more)
 
 
 def _blocks(dependent: Object | None, uid: str) -> bool:
@@ -182,7 +194,7 @@ def _orphan(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     if ORPHAN not in obj["metadata"].get("finalizers", ()):
         return cluster, ()
     uid = obj["metadata"]["uid"]
-    events: tuple[StoredEvent, ...] = ()
+    events: list[StoredEvent] = []
     for resource, key in _dependents(cluster, obj):
         dependent = lookup(cluster, resource, key)
         assert dependent is not None
@@ -193,7 +205,7 @@ def _orphan(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
         events += more
     changes = {"finalizers": without(obj["metadata"]["finalizers"], ORPHAN)}
     cluster, more = rewritten(cluster, task.resource, task.key, obj, changes, now)
-    return cluster, events + more
+    return cluster, (*events, *more)
 
 
 PARTS: dict[str, Callable[[Cluster, Task, Object, float], Round]] = {

@@ -29,14 +29,14 @@ __all__ = ["acted", "emptied"]
 
 def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
     """Delete objects, as far as their finalizers let go of them."""
-    events: tuple[StoredEvent, ...] = ()
+    events: list[StoredEvent] = []
     for key in keys:
         obj = lookup(cluster, kind.resource, key)
         if obj is not None and "deletionTimestamp" not in obj["metadata"]:
             options = Options(policy="Background")
             cluster, _, more = deleted(cluster, kind, key, options, now)
             events += more
-    return cluster, events
+    return cluster, tuple(events)
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:

@@ -65,7 +65,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
     if not cluster.agenda and cluster.control.next > now:
         return cluster, ()
     cluster, tasks = _taken(cluster, now)
-    events: tuple[StoredEvent, ...] = ()
+    events: list[StoredEvent] = []
     for task in tasks:
         actor = ACTORS.get(task.controller)
         if actor is None:
@@ -77,7 +77,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
     if not events and cluster.agenda:
         # A round without a visible result is no round.
         return tick(cluster, now)
-    return cluster, events
+    return cluster, tuple(events)
 
 
 def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
