@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -33,13 +33,21 @@ __all__ = [
     "ABSENT",
     "Case",
     "Raw",
+    "Scope",
     "Simulated",
     "Step",
     "assert_alike",
     "check_step",
+    "declared",
+    "kept",
     "normalized",
     "play",
+    "widest",
 ]
+
+# What of an answer is compared: "all", "code", dotted paths, or "old": its code,
+# which is another one there.
+Scope = str | tuple[str, ...]
 
 PATIENCE_SECONDS = 20.0
 TRUE = ("true", "1")
@@ -75,7 +83,8 @@ class Step:
     code: int = 200
     # Parts of the answer: a dotted path and the value there (ABSENT: nothing).
     has: Mapping[str, Any] = field(default_factory=dict)
-    # What of the answers is compared: "all", "code", or the dotted paths.
+    # What of the answers must be compared: "all", "code", or the dotted paths.
+    # Where the transcript has the whole answer, all of it is.
     compare: str | tuple[str, ...] = "all"
     # Repeat until `code` and `has` are met: controllers are at work.
     eventually: bool = False
@@ -295,30 +304,89 @@ def check_step(step: Step, status: int, body: Any, *, server: str = "") -> None:
 
 
 def normalized(
-    case: Case, answers: list[tuple[int, Any]], namespace: str, server: str
+    case: Case,
+    answers: list[tuple[int, Any]],
+    namespace: str,
+    server: str,
+    scopes: Sequence[Scope] = (),
 ) -> list[Any]:
     """What two servers' answers to one case must have in common, step by step.
 
-    Of a step that this server is known to answer otherwise, only the code is kept.
+    The scopes are those of the steps, unless others are given.
     """
     names = Renaming(namespace, server)
-    found: list[Any] = []
-    for step, (status, body) in zip(case.steps, answers, strict=True):
-        if is_old(step, server):
-            found.append({"code": status, "old": True})
-        elif step.compare == "code":
-            found.append({"code": status})
-        elif step.compare == "all":
-            found.append({"code": status, "answer": names.of(body)})
+    return [
+        shown(status, body, scope, names)
+        for (status, body), scope in zip(
+            answers, scopes or declared(case, server), strict=True
+        )
+    ]
+
+
+def declared(case: Case, server: str) -> list[Scope]:
+    """What the steps say that is compared.
+
+    Of a step that this server is known to answer otherwise it is the code.
+    """
+    return ["old" if is_old(step, server) else step.compare for step in case.steps]
+
+
+def kept(case: Case, server: str, golden: Sequence[Any] | None) -> list[Scope]:
+    """What is compared with a transcript: the whole answer where it has that."""
+    scopes = declared(case, server)
+    if golden is None:
+        return scopes
+    return [
+        "all" if scope != "old" and "answer" in step else scope
+        for scope, step in zip(scopes, golden, strict=True)
+    ]
+
+
+def shown(status: int, body: Any, scope: Scope, names: Renaming) -> dict[str, Any]:
+    """One answer as it is compared."""
+    match scope:
+        case "old":
+            return {"code": status, "old": True}
+        case "code":
+            return {"code": status}
+        case "all":
+            return {"code": status, "answer": names.of(body)}
+    parts = {path: part_of(body, path) for path in scope}
+    return {
+        "code": status,
+        "parts": {
+            path: names.of(part) for path, part in parts.items() if part is not ABSENT
+        },
+    }
+
+
+def widest(
+    case: Case,
+    server: str,
+    ours: tuple[list[tuple[int, Any]], str],
+    theirs: tuple[list[tuple[int, Any]], str],
+) -> list[Scope]:
+    """Whole answers wherever those of the simulated and the real server are equal.
+
+    Both are given with the namespaces that they were played in.  Definitions are
+    left as the case has it: their conditions are a matter of time.
+    """
+    least = declared(case, server)
+    scopes: list[Scope] = [
+        scope if scope == "old" or "customresourcedefinitions" in step.path else "all"
+        for step, scope in zip(case.steps, least, strict=True)
+    ]
+    while True:
+        mine = normalized(case, *ours, server, scopes)
+        other = normalized(case, *theirs, server, scopes)
+        # One less: where an answer is left out, names may fall into place.
+        for number, scope in enumerate(scopes):
+            is_unlike = differences(mine[number], other[number])
+            if scope == "all" and least[number] != "all" and is_unlike:
+                scopes[number] = least[number]
+                break
         else:
-            parts = {path: part_of(body, path) for path in step.compare}
-            shown = {
-                path: names.of(part)
-                for path, part in parts.items()
-                if part is not ABSENT
-            }
-            found.append({"code": status, "parts": shown})
-    return found
+            return scopes
 
 
 def assert_alike(case: Case, ours: list[Any], theirs: list[Any], whose: str) -> None:

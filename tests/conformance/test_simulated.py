@@ -15,6 +15,7 @@ from tests.conformance.suite import (
     Case,
     assert_alike,
     check_step,
+    kept,
     normalized,
     play,
 )
@@ -46,5 +47,5 @@ def test_it_answers_as_recorded(case: Case, server: str, base: Cluster) -> None:
             f"--server {server} {topic_of(case)}"
         )
     answers = play(case, fork(base), NAMESPACE)
-    ours = normalized(case, answers, NAMESPACE, server)
+    ours = normalized(case, answers, NAMESPACE, server, kept(case, server, golden))
     assert_alike(case, ours, golden, f"Kubernetes {server} answered")
