@@ -201,6 +201,198 @@ PROPAGATION: tuple[Case, ...] = (
     ),
 )
 
+
+def linked(name: str, *owners: Json, **metadata: Any) -> Step:
+    return made(configmap(name, ownerReferences=list(owners), **metadata))
+
+
+def owners_of(name: str, *names: str) -> Step:
+    """Look until these, in this order, own the object."""
+    has: Json = {
+        f"metadata.ownerReferences.{number}.name": owner
+        for number, owner in enumerate(names)
+    }
+    has[f"metadata.ownerReferences.{len(names)}"] = ABSENT
+    if not names:
+        has = {"metadata.ownerReferences": ABSENT}
+    return Step(
+        "GET", f"{MAPS}/{name}", has=has, compare=(*has, "metadata"), eventually=True
+    )
+
+
+def in_the(policy: str, name: str) -> Step:
+    return delete(f"{MAPS}/{name}", {"propagationPolicy": policy}, compare="code")
+
+
+OWNERS: tuple[Case, ...] = (
+    Case(
+        "garbage: a chain goes in the background",
+        (
+            made(configmap("chain-1")),
+            linked("chain-2", owned_by(0, "chain-1")),
+            linked("chain-3", owned_by(1, "chain-2")),
+            in_the("Background", "chain-1"),
+            gone(f"{MAPS}/chain-3"),
+            gone(f"{MAPS}/chain-2"),
+        ),
+    ),
+    Case(
+        "garbage: a chain goes in the foreground, the last one first",
+        (
+            made(configmap("front-1")),
+            linked("front-2", owned_by(0, "front-1", blocks=True)),
+            linked("front-3", owned_by(1, "front-2", blocks=True), finalizers=HELD),
+            in_the("Foreground", "front-1"),
+            Step(
+                "GET",
+                f"{MAPS}/front-2",
+                has={"metadata.finalizers": ["foregroundDeletion"]},
+                compare=("metadata.finalizers",),
+                eventually=True,
+            ),
+            freed(f"{MAPS}/front-3"),
+            gone(f"{MAPS}/front-1"),
+            gone(f"{MAPS}/front-2"),
+        ),
+    ),
+    Case(
+        "garbage: a diamond goes as a whole",
+        (
+            made(configmap("top")),
+            linked("left", owned_by(0, "top", blocks=True)),
+            linked("right", owned_by(0, "top", blocks=True)),
+            linked(
+                "bottom",
+                owned_by(1, "left", blocks=True),
+                owned_by(2, "right", blocks=True),
+            ),
+            in_the("Foreground", "top"),
+            gone(f"{MAPS}/top"),
+            gone(f"{MAPS}/bottom"),
+        ),
+    ),
+    Case(
+        "garbage: one owner of two is enough to live",
+        (
+            made(configmap("two-a")),
+            made(configmap("two-b")),
+            linked("two-c", owned_by(0, "two-a"), owned_by(1, "two-b")),
+            in_the("Background", "two-a"),
+            owners_of("two-c", "two-b"),
+            in_the("Background", "two-b"),
+            gone(f"{MAPS}/two-c"),
+        ),
+    ),
+    Case(
+        "garbage: orphans keep their own dependents",
+        (
+            made(configmap("orph-1")),
+            linked("orph-2", owned_by(0, "orph-1")),
+            linked("orph-3", owned_by(1, "orph-2")),
+            in_the("Orphan", "orph-1"),
+            gone(f"{MAPS}/orph-1"),
+            owners_of("orph-2"),
+            owners_of("orph-3", "orph-2"),
+        ),
+    ),
+    Case(
+        "garbage: who does not block does not hold its owner",
+        (
+            made(configmap("free-1")),
+            linked("free-2", owned_by(0, "free-1"), finalizers=HELD),
+            in_the("Foreground", "free-1"),
+            gone(f"{MAPS}/free-1"),
+            freed(f"{MAPS}/free-2"),
+            gone(f"{MAPS}/free-2"),
+        ),
+    ),
+    Case(
+        "garbage: owners that have never been there",
+        (
+            linked(
+                "never",
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": "x",
+                    "uid": "00000000-0000-0000-0000-000000000001",
+                },
+            ),
+            gone(f"{MAPS}/never"),
+        ),
+    ),
+    Case(
+        "garbage: an owner under that name, but another one",
+        (
+            made(configmap("namesake")),
+            linked(
+                "mistaken",
+                {
+                    **owned_by(0, "namesake"),
+                    "uid": "00000000-0000-0000-0000-000000000002",
+                },
+            ),
+            gone(f"{MAPS}/mistaken"),
+            there(f"{MAPS}/namesake"),
+        ),
+    ),
+    Case(
+        "garbage: an owner elsewhere is none",
+        (
+            made({"metadata": {"name": "{ns}-else"}}, SPACES),
+            made(configmap("far"), f"{SPACES}/{{ns}}-else/configmaps"),
+            linked("near", owned_by(1, "far")),
+            gone(f"{MAPS}/near"),
+            there(f"{SPACES}/{{ns}}-else/configmaps/far"),
+            delete(f"{SPACES}/{{ns}}-else", compare="code"),
+        ),
+    ),
+    Case(
+        "garbage: a circle in the foreground",
+        (
+            made(configmap("ring-a")),
+            linked("ring-b", owned_by(0, "ring-a", blocks=True)),
+            Step(
+                "PATCH",
+                f"{MAPS}/ring-a",
+                {"metadata": {"ownerReferences": [owned_by(1, "ring-b", blocks=True)]}},
+                MERGE_PATCH,
+                compare="code",
+            ),
+            in_the("Foreground", "ring-a"),
+            gone(f"{MAPS}/ring-a"),
+            gone(f"{MAPS}/ring-b"),
+        ),
+    ),
+    Case(
+        "garbage: an owner of an unknown kind is waited for",
+        (
+            linked(
+                "unknown",
+                {
+                    "apiVersion": "nobody.conf.dev/v1",
+                    "kind": "Nobody",
+                    "name": "x",
+                    "uid": "00000000-0000-0000-0000-000000000003",
+                },
+            ),
+            owners_of("unknown", "x"),
+        ),
+    ),
+    Case(
+        "deletion: a second, gentler policy orphans after all",
+        (
+            made(configmap("soft-1", finalizers=HELD)),
+            linked("soft-2", owned_by(0, "soft-1", blocks=True), finalizers=HELD),
+            in_the("Foreground", "soft-1"),
+            in_the("Orphan", "soft-1"),
+            owners_of("soft-2"),
+            freed(f"{MAPS}/soft-1"),
+            gone(f"{MAPS}/soft-1"),
+        ),
+    ),
+)
+
 GRACE: tuple[Case, ...] = (
     Case(
         "deletion: a pod without a node has no grace",
@@ -317,4 +509,11 @@ SPACE: tuple[Case, ...] = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*OPTIONS, *PROPAGATION, *GRACE, *COLLECTIONS, *SPACE)
+CASES: tuple[Case, ...] = (
+    *OPTIONS,
+    *PROPAGATION,
+    *OWNERS,
+    *GRACE,
+    *COLLECTIONS,
+    *SPACE,
+)
