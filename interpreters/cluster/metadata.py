@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -197,11 +198,41 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
     for key in metadata.get("annotations", ()):
         for why in key_faults(key.lower()):
             yield _invalid("metadata.annotations", key, why)
-    for reference in metadata.get("ownerReferences", ()):
-        yield from _reference_faults(reference)
+    if references := metadata.get("ownerReferences"):
+        yield from _references_faults(references)
     for finalizer in metadata.get("finalizers", ()):
         for why in key_faults(finalizer):
             yield _invalid("metadata.finalizers", finalizer, why)
+
+
+def _references_faults(references: list[dict[str, Any]]) -> Iterator[Fault]:
+    """What is wrong with each of them, and that only one may be the controller."""
+    first = ""
+    for reference in references:
+        yield from _reference_faults(reference)
+        if not reference.get("controller"):
+            continue
+        name = f"{reference.get('kind', '')}/{reference.get('name', '')}"
+        if first:
+            why = (
+                "Only one reference can have Controller set to true. "
+                f'Found "true" in references for {first} and {name}'
+            )
+            shown = json.dumps(
+                [_shown_reference(each) for each in references],
+                separators=(",", ":"),
+                ensure_ascii=False,
+            )
+            message = f"Invalid value: {shown}: {why}"
+            yield Fault("metadata.ownerReferences", "FieldValueInvalid", message)
+        first = first or name
+
+
+def _shown_reference(reference: dict[str, Any]) -> dict[str, Any]:
+    """A reference in the order of its fields in Go."""
+    texts = {k: reference.get(k, "") for k in ("apiVersion", "kind", "name", "uid")}
+    given = ("controller", "blockOwnerDeletion")
+    return {**texts, **{k: reference[k] for k in given if reference.get(k) is not None}}
 
 
 def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:

@@ -145,6 +145,12 @@ def merge_patched(target: Any, patch: Any) -> Any:
 
     >>> merge_patched({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
+
+    As in the library of Kubernetes, objects in lists lose their nulls, too, but for
+    lists in the place of an object.
+
+    >>> merge_patched({"b": {}}, {"a": [None, {"c": None}], "b": [{"c": None}]})
+    {'b': [{'c': None}], 'a': [None, {}]}
     """
     if not isinstance(patch, dict):
         return patch
@@ -154,9 +160,23 @@ def merge_patched(target: Any, patch: Any) -> Any:
             result.pop(name, None)
         elif isinstance(value, dict):
             result[name] = merge_patched(result.get(name), value)
+        elif isinstance(value, list) and not isinstance(result.get(name), dict):
+            result[name] = without_nulls(value)
         else:
             result[name] = value
     return result
+
+
+def without_nulls(items: list[Any]) -> list[Any]:
+    """A list whose objects have no nulls, however deep; its own nulls stay."""
+    return [
+        merge_patched({}, item)
+        if isinstance(item, dict)
+        else without_nulls(item)
+        if isinstance(item, list)
+        else item
+        for item in items
+    ]
 
 
 # ---------------------------------------------------------- strategic merge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -30,6 +31,8 @@ COMPARED = [
 def test_both_answer_alike(
     case: Case, server: str, real: Callable[[str], Real], base: Cluster
 ) -> None:
+    if case.slow and not os.environ.get("FNOP_SLOW"):
+        pytest.skip("slow: set FNOP_SLOW, or see the recorded transcript")
     answers, namespace = real(server).play(case)
     for step, (status, body) in zip(case.steps, answers, strict=True):
         check_step(step, status, body, server=server)
