@@ -193,6 +193,9 @@ def _dry_run_faults(dry: Any) -> Iterator[Fault]:
 def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
     metadata = obj["metadata"]
     name = metadata["name"]
+    if kind.resource in (NAMESPACES, CRDS):
+        _check_own_way(kind, options, metadata)
+        return
     if options.uid is not None and options.uid != metadata["uid"]:
         raise conflict(
             kind.group,
@@ -211,6 +214,22 @@ def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
             f"match the ResourceVersion in record ({metadata['resourceVersion']}). "
             "The object might have been modified",
         )
+
+
+def _check_own_way(kind: Kind, options: Options, metadata: dict[str, Any]) -> None:
+    """The registries of namespaces and definitions have words of their own."""
+    for what, wanted, present in (
+        ("UID", options.uid, metadata["uid"]),
+        ("ResourceVersion", options.version, metadata["resourceVersion"]),
+    ):
+        if wanted is not None and wanted != present:
+            raise conflict(
+                kind.group,
+                kind.plural,
+                metadata["name"],
+                f"Precondition failed: {what} in precondition: {wanted}, {what} in "
+                f"object meta: {present}",
+            )
 
 
 def _check_last_finalizer(call: Call, options: Options, obj: Object) -> None:

@@ -101,7 +101,7 @@ def ready(pods: list[dict[str, Any]]) -> int:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 2), PACES)
 def test_deployments_keep_their_bounds(
     replicas: int, surge: int, lost: int, paces: dict[str, Pace]
@@ -127,7 +127,7 @@ def test_deployments_keep_their_bounds(
     assert notes == ["2"] * replicas
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), PACES)
 def test_stateful_sets_keep_their_order(replicas: int, paces: dict[str, Pace]) -> None:
     body = workload(replicas, serviceName="s")
@@ -142,7 +142,7 @@ def test_stateful_sets_keep_their_order(replicas: int, paces: dict[str, Pace]) -
     assert ready(listed(way[-1], PODS)) == replicas
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 3), PACES)
 def test_jobs_complete(
     completions: int, parallelism: int, paces: dict[str, Pace]

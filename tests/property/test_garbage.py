@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from fnop.interpreters.cluster import (
     Cluster,
@@ -23,12 +23,13 @@ from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 START = 1_700_000_000.0
 MAPS = "/api/v1/namespaces/default/configmaps"
 BASE = tick(empty_cluster(now=START), START)[0]
-SIZE = 6
+SIZE = 4
 POLICIES = ("Background", "Foreground", "Orphan")
 
-# Who owns whom (circles, diamonds and all), and whether the owner has to wait.
+# Who owns whom (circles, diamonds and all), and whether the owner has to wait.  Who
+# owns and blocks himself waits for ever, in Kubernetes, too: there is none here.
 GRAPHS = st.dictionaries(
-    st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)),
+    st.sampled_from([(a, b) for a in range(SIZE) for b in range(SIZE) if a != b]),
     st.booleans(),
     max_size=9,
 )
@@ -132,8 +133,10 @@ def expected(
     return {f"m{n}": {f"m{each}" for each in owners[n]} for n in owners}
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(GRAPHS, DELETIONS)
+@example({(0, 1): True, (1, 0): True}, [(0, "Foreground")])
+@example({(0, 1): True, (1, 2): True, (2, 0): True}, [(1, "Foreground")])
 def test_who_has_lost_all_owners_goes(
     edges: dict[tuple[int, int], bool], deletions: list[tuple[int, str]]
 ) -> None:
@@ -143,7 +146,7 @@ def test_who_has_lost_all_owners_goes(
     assert left(cluster) == expected(edges, deletions)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(GRAPHS, st.integers(0, SIZE - 1), st.sampled_from(POLICIES), PACES)
 def test_a_slow_collector_only_takes_longer(
     edges: dict[tuple[int, int], bool], number: int, policy: str, pace: Pace

@@ -456,6 +456,59 @@ COLLECTIONS: tuple[Case, ...] = (
         ),
     ),
     Case(
+        "deletion: of a collection, some of it held",
+        (
+            made(configmap("col-f", labels={"col": "5"}, finalizers=HELD)),
+            made(configmap("col-g", labels={"col": "5"})),
+            delete(MAPS, query={"labelSelector": "col in (5)"}, compare="code"),
+            gone(f"{MAPS}/col-g"),
+            there(f"{MAPS}/col-f", **{"metadata.deletionGracePeriodSeconds": 0}),
+            freed(f"{MAPS}/col-f"),
+            gone(f"{MAPS}/col-f"),
+        ),
+    ),
+    Case(
+        "deletion: of a collection, in the foreground",
+        (
+            made(configmap("col-h", labels={"col": "6"})),
+            linked("col-i", owned_by(0, "col-h", blocks=True), finalizers=HELD),
+            delete(
+                MAPS,
+                {"propagationPolicy": "Foreground"},
+                query={"labelSelector": "col=6"},
+                compare="code",
+            ),
+            Step(
+                "GET",
+                f"{MAPS}/col-h",
+                has={"metadata.finalizers": ["foregroundDeletion"]},
+                compare=("metadata.finalizers",),
+            ),
+            Step(
+                "GET",
+                f"{MAPS}/col-i",
+                has={"metadata.deletionGracePeriodSeconds": 0},
+                compare=("metadata.finalizers",),
+                eventually=True,
+            ),
+            freed(f"{MAPS}/col-i"),
+            gone(f"{MAPS}/col-h"),
+        ),
+    ),
+    Case(
+        "deletion: of a collection that has nothing, and of a wrong selector",
+        (
+            delete(MAPS, query={"labelSelector": "col=none"}, compare=("items",)),
+            delete(MAPS, query={"labelSelector": "col in"}, code=400, compare="code"),
+            delete(
+                MAPS,
+                {"propagationPolicy": "Sideways"},
+                query={"labelSelector": "col=none"},
+                code=422,
+            ),
+        ),
+    ),
+    Case(
         "deletion: of a collection, by name",
         (
             made(configmap("col-c", labels={"col": "3"})),
@@ -482,6 +535,53 @@ COLLECTIONS: tuple[Case, ...] = (
 )
 
 SPACE: tuple[Case, ...] = (
+    Case(
+        "deletion: nothing is made in a namespace that ends",
+        (
+            made({"metadata": {"name": "{ns}-end"}}, SPACES),
+            made(configmap("last", finalizers=HELD), f"{SPACES}/{{ns}}-end/configmaps"),
+            delete(f"{SPACES}/{{ns}}-end", compare=("status", "spec")),
+            Step(
+                "POST",
+                f"{SPACES}/{{ns}}-end/configmaps",
+                configmap("late"),
+                code=403,
+                has={"details.causes.0.reason": "NamespaceTerminating"},
+            ),
+            Step(
+                "PATCH",
+                f"{SPACES}/{{ns}}-end/configmaps/last",
+                {"data": {"a": "b"}},
+                MERGE_PATCH,
+                compare=("data",),
+            ),
+            delete(f"{SPACES}/{{ns}}-end", compare=("spec", "status.phase")),
+            freed(f"{SPACES}/{{ns}}-end/configmaps/last"),
+        ),
+    ),
+    Case(
+        "deletion: a namespace's dry run and preconditions",
+        (
+            made({"metadata": {"name": "{ns}-dry"}}, SPACES),
+            delete(
+                f"{SPACES}/{{ns}}-dry", query={"dryRun": "All"}, compare=("status",)
+            ),
+            delete(
+                f"{SPACES}/{{ns}}-dry", {"preconditions": {"uid": "other"}}, code=409
+            ),
+            delete(
+                f"{SPACES}/{{ns}}-dry",
+                {"preconditions": {"resourceVersion": "1"}},
+                code=409,
+                compare=("reason", "details"),
+            ),
+            delete(
+                f"{SPACES}/{{ns}}-dry",
+                {"preconditions": {"uid": "$0.metadata.uid"}},
+                compare=("status",),
+            ),
+        ),
+    ),
     Case(
         "deletion: a namespace says what holds it",
         (
