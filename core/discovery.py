@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyrsistent import PMap, pmap
+from immutables import Map
 
 from fnop.core.resources import Catalogue, Resource, parse_resource_list
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused
@@ -34,7 +34,7 @@ class Page:
 class Discovery:
     """A round of questions.  `problem` is the first answer that was none."""
 
-    pending: PMap[int, Page]
+    pending: Map[int, Page]
     resources: tuple[Resource, ...] = ()
     problem: str | None = None
     forbidden: bool = False
@@ -49,7 +49,7 @@ class Discovery:
 
 def begun(pages: dict[int, Page]) -> Discovery:
     """A round with these questions under way."""
-    return Discovery(pmap(pages))
+    return Discovery(Map(pages))
 
 
 def answered(
@@ -57,7 +57,7 @@ def answered(
 ) -> tuple[Discovery, tuple[Page, ...]]:
     """Take one document in; the pages that are to be asked for next."""
     page = discovery.pending[id]
-    pending = discovery.pending.remove(id)
+    pending = discovery.pending.delete(id)
     match outcome:
         case Applied(object=dict() as document):
             pages, found = _read(page, document)

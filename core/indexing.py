@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyrsistent import PMap, pmap
+from immutables import Map
 
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError
@@ -26,28 +26,34 @@ __all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
 # A kind whose stream has failed so often is not waited for any longer.
 FAILURES_MAX = 3
 
-_NONE: PMap[Any, Any] = pmap()
+_NONE: Map[Any, Any] = Map()
 
 
 class Index(Mapping[Any, tuple[Any, ...]]):
     """An index as handlers see it: each key with the values of all its objects.
 
-    >>> index = Index(pmap({"a": pmap({Key("pods", "n", "p"): 1})}))
+    >>> index = Index().with_object(Key("pods", "n", "p"), {"a": 1})
     >>> index["a"], list(index), "b" in index
     ((1,), ['a'], False)
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_names", "_values")
 
-    def __init__(self, values: PMap[Any, PMap[Key, Any]] = _NONE) -> None:
+    def __init__(
+        self,
+        values: Map[Any, Map[Key, Any]] = _NONE,
+        names: Map[Key, tuple[Any, ...]] = _NONE,
+    ) -> None:
         self._values = values
+        self._names = names  # under which an object's values stand
 
     def __getitem__(self, key: Any) -> tuple[Any, ...]:
         found = self._values[key]
         return tuple(found[each] for each in sorted(found))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
+        # In an order that no hash decides: a replay sees the same.
+        return iter(sorted(self._values, key=repr))
 
     def __len__(self) -> int:
         return len(self._values)
@@ -57,18 +63,23 @@ class Index(Mapping[Any, tuple[Any, ...]]):
 
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
         """With these values of an object, instead of those it had."""
-        values = self._values
-        for name in [name for name, by_object in values.items() if key in by_object]:
-            rest = values[name].remove(key)
-            values = values.set(name, rest) if rest else values.remove(name)
+        had = self._names.get(key, ())
+        if not had and not found:
+            return self
+        values, names = self._values, self._names
+        for name in had:
+            rest = values[name].delete(key)
+            values = values.set(name, rest) if rest else values.delete(name)
         for name, value in found.items():
             values = values.set(name, values.get(name, _NONE).set(key, value))
-        return Index(values)
+        if found:
+            return Index(values, names.set(key, tuple(found)))
+        return Index(values, names.delete(key))
 
 
-def empty_indices(program: Program) -> PMap[str, Index]:
+def empty_indices(program: Program) -> Map[str, Index]:
     """All indices of a program: handlers can ask for them from the beginning."""
-    return pmap({each.id: Index() for each in program.activity(Role.INDEX)})
+    return Map({each.id: Index() for each in program.activity(Role.INDEX)})
 
 
 def indexed(turn: Turn, key: Key, body: Body) -> None:

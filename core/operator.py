@@ -167,7 +167,7 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
     ticket = turn.pending.get(number)
     if ticket is None:
         return
-    turn.pending = turn.pending.remove(number)
+    turn.pending = turn.pending.delete(number)
     turn.calls -= ticket.outside
     match ticket.kind:
         case "errand":

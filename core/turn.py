@@ -11,7 +11,7 @@ from enum import Enum
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from pyrsistent import PMap, pmap
+from immutables import Map
 
 from fnop.core.backoff import jitter_of
 from fnop.core.commands import (
@@ -96,9 +96,9 @@ class State:
     discovery_tries: int
     streams: Table[int, StreamKey]
     followed: Table[StreamKey, Stream]
-    objects: PMap[Key, Known]
+    objects: Map[Key, Known]
     queue: WorkQueue
-    pending: PMap[int, Ticket]
+    pending: Map[int, Ticket]
     alarm: float | None
     annotated: frozenset[str]
     unconditioned: frozenset[str]
@@ -106,7 +106,7 @@ class State:
     failures: int
     calls: int
     ready: bool
-    indices: PMap[str, Any]
+    indices: Map[str, Any]
     stop_by: float | None
     exit_status: int
     configured: Settings | None
@@ -124,9 +124,9 @@ NEW = State(
     0,
     Table(),
     Table(),
-    pmap(),
+    Map(),
     EMPTY,
-    pmap(),
+    Map(),
     None,
     frozenset(),
     frozenset(),
@@ -134,7 +134,7 @@ NEW = State(
     0,
     0,
     False,
-    pmap(),
+    Map(),
     None,
     0,
     None,
@@ -168,9 +168,9 @@ class Turn:
     discovery_tries: int
     streams: Table[int, StreamKey]
     followed: Table[StreamKey, Stream]
-    objects: PMap[Key, Known]
+    objects: Map[Key, Known]
     queue: WorkQueue
-    pending: PMap[int, Ticket]
+    pending: Map[int, Ticket]
     alarm: float | None
     annotated: frozenset[str]
     unconditioned: frozenset[str]
@@ -178,7 +178,7 @@ class Turn:
     failures: int
     calls: int
     ready: bool
-    indices: PMap[str, Any]
+    indices: Map[str, Any]
     stop_by: float | None
     exit_status: int
     configured: Settings | None
@@ -225,10 +225,10 @@ class Turn:
 
     def _store(self) -> None:
         for key, known in self.touched.items():
-            if known is None:
-                self.objects = self.objects.discard(key)
-            else:
+            if known is not None:
                 self.objects = self.objects.set(key, known)
+            elif key in self.objects:
+                self.objects = self.objects.delete(key)
         self.touched.clear()
 
     def close(self) -> State:

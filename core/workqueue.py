@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyrsistent import PMap, pmap
+from immutables import Map
 
 __all__ = ["EMPTY", "WorkQueue"]
 
@@ -62,7 +62,7 @@ class WorkQueue:
     tail, the last that came at its head.
     """
 
-    due: PMap[Any, tuple[float, int]]
+    due: Map[Any, tuple[float, int]]
     front: Line
     back: Line
     heap: Heap
@@ -126,7 +126,7 @@ class WorkQueue:
         """The queue without the key."""
         if key not in self.due:
             return self
-        due, size = self.due.discard(key), self.size
+        due, size = self.due.delete(key), self.size
         front, back, heap = self.front, self.back, self.heap
         # The heads are always current, so that next_due() need not search.
         while heap is not None and due.get(heap[1][2]) != heap[1][:2]:
@@ -151,4 +151,4 @@ class WorkQueue:
         return len(self.due)
 
 
-EMPTY = WorkQueue(pmap(), None, None, None, 0, 0)
+EMPTY = WorkQueue(Map(), None, None, None, 0, 0)

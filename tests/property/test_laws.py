@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from pyrsistent import PMap
+from immutables import Map
 
 import fnop
 from fnop.adapters.scenario import final_objects
@@ -424,7 +424,7 @@ class Frozen:
         return self.of_container(value)
 
     def of_container(self, value: Any) -> Any:
-        if isinstance(value, (PMap, Table)):
+        if isinstance(value, (Map, Table)):
             items = [[self.of(key), self.of(item)] for key, item in value.items()]
             return sorted(items, key=canonical)
         if isinstance(value, tuple):

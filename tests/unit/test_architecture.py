@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What each room may import, beyond itself.
 ALLOWED = {
     "effects": {"orjson", "pyrsistent"},
-    "core": {"cronsim", "fnop.effects", "orjson", "pyrsistent", "returns"},
+    "core": {"cronsim", "fnop.effects", "immutables", "orjson", "returns"},
     "interpreters": {
         "cel_expr_python",
         "fnop.core",
