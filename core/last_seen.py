@@ -119,7 +119,7 @@ def essence_of(body: Body) -> dict[str, Any]:
     labels = body.mapping("labels")
     annotations = body.mapping("annotations")
     if annotations:
-        kept = _BOOKKEEPING
+        kept: tuple[str, ...] = _BOOKKEEPING
         foreign = [key[:-12] for key in annotations if key.endswith("/kopf-managed")]
         if foreign:  # the mark of a Kopf operator's own prefix
             kept = (*kept, *foreign)
