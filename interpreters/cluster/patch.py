@@ -91,9 +91,9 @@ def _operating(body: Any) -> Patcher:
     for operation in body:
         if not isinstance(operation, dict):
             raise _undecodable(operation, "handlers.jsonPatchOp")
-        if str(operation.get("op")) not in OPERATIONS:
-            shown = orjson.dumps(operation).decode()
-            raise bad_request(f"invalid operation {shown}: unsupported operation")
+        if wrong := unreadable(operation):
+            shown = orjson.dumps(operation, option=orjson.OPT_SORT_KEYS).decode()
+            raise bad_request(f"invalid operation {shown}: {wrong}")
     if len(body) > MOST_OPERATIONS:
         raise failure(
             413,
@@ -102,6 +102,26 @@ def _operating(body: Any) -> Patcher:
             f"is {MOST_OPERATIONS}, got {len(body)}",
         )
     return lambda obj: _operated(obj, body)
+
+
+def unreadable(operation: dict[str, Any]) -> str:
+    """What an operation lacks (jsonpatch.validateOperation), or "".
+
+    >>> unreadable({"op": "add", "path": "/a"})
+    "failed to decode 'value': operation, missing value field: missing value"
+    """
+    match operation.get("op"):
+        case "add" | "replace" if "value" not in operation:
+            wrong = "'value': operation, missing value field"
+        case "move" | "copy" if "from" not in operation:
+            wrong = "'from': operation, missing from field"
+        case op if not isinstance(op, str) or op not in OPERATIONS:
+            return "unsupported operation"
+        case _ if "path" not in operation:
+            wrong = "'path': operation missing path field"
+        case _:
+            return ""
+    return f"failed to decode {wrong}: missing value"
 
 
 def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
@@ -123,7 +143,7 @@ def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
 
 
 def _tests_for_null(operation: dict[str, Any]) -> bool:
-    return operation["op"] == "test" and operation.get("value", 0) is None
+    return operation["op"] == "test" and operation.get("value") is None
 
 
 def _one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:

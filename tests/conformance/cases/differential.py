@@ -25,6 +25,12 @@ BOTH = ("1.20", "1.36")
 WORDLESS = ("status", "reason", "code")
 
 
+def owner(**more: Any) -> Json:
+    """A reference to the first object of the case."""
+    head = {"apiVersion": f"{GROUP}/v1", "kind": "Plain", "name": "owner"}
+    return {**head, "uid": "$0.metadata.uid", **more}
+
+
 def plain(name: str = "a", **metadata: Any) -> Json:
     head = {"apiVersion": f"{GROUP}/v1", "kind": "Plain"}
     return {**head, "metadata": {"name": name, **metadata}}
@@ -395,6 +401,90 @@ PATCHES = (
         BOTH,
     ),
 )
+TODAY = (
+    Case(
+        "differential: JSON patches that cannot be read, in today's words",
+        (
+            post(PLAINS, plain()),
+            *(
+                operate(f"{PLAINS}/a", [operation], 400)
+                for operation in (
+                    {"op": "jump"},
+                    {"op": "jump", "path": "/a"},
+                    {"path": "/a"},
+                    {},
+                    {"op": "add"},
+                    {"op": "add", "path": "/spec"},
+                    {"op": "add", "value": 1},
+                    {"op": "remove"},
+                    {"op": "move", "path": "/spec"},
+                )
+            ),
+            operate(f"{PLAINS}/a", [{"op": "test", "path": "/spec"}]),
+            operate(f"{PLAINS}/a", [{"op": "test", "path": "/kind"}], 422),
+        ),
+        ("1.36",),
+    ),
+    Case(
+        "differential: an object has one controller",
+        (
+            post(PLAINS, plain("owner")),
+            post(
+                PLAINS,
+                plain("a", ownerReferences=[owner(controller=True)]),
+            ),
+            merge(
+                f"{PLAINS}/a",
+                {
+                    "metadata": {
+                        "ownerReferences": [
+                            owner(controller=True),
+                            owner(uid=NOWHERE, controller=True),
+                        ]
+                    }
+                },
+                422,
+                has={"details.causes.0.field": "metadata.ownerReferences"},
+            ),
+            post(
+                PLAINS,
+                plain(
+                    "b",
+                    ownerReferences=[
+                        owner(controller=True, blockOwnerDeletion=False),
+                        owner(uid=NOWHERE, controller=False),
+                        owner(uid=NOWHERE, name="other", controller=True),
+                    ],
+                ),
+                422,
+                has=INVALID,
+            ),
+        ),
+        ("1.36",),
+    ),
+    Case(
+        "differential: nulls in the lists of a merge patch",
+        (
+            post(PLAINS, {**plain(), "spec": {"list": [1], "object": {"a": 1}}}),
+            merge(
+                f"{PLAINS}/a",
+                {"spec": {"list": [None, {"a": None}, [{"b": None, "c": 1}]]}},
+                has={"spec.list": [None, {}, [{"c": 1}]]},
+            ),
+            merge(
+                f"{PLAINS}/a",
+                {"spec": {"object": [None, {"a": None}]}},
+                has={"spec.object": [None, {"a": None}]},
+            ),
+            merge(
+                f"{PLAINS}/a",
+                {"spec": {"new": {"a": None, "list": [{"b": None}]}}},
+                has={"spec.new": {"list": [{}]}},
+            ),
+        ),
+        ("1.36",),
+    ),
+)
 SCHEMAS = (
     Case(
         "differential: keyed items without their keys",
@@ -442,4 +532,4 @@ SCHEMAS = (
         ("1.36",),
     ),
 )
-CASES = (*DELETION, *CREATION, *PATCHES, *SCHEMAS)
+CASES = (*DELETION, *CREATION, *PATCHES, *TODAY, *SCHEMAS)
