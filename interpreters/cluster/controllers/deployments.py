@@ -259,7 +259,10 @@ class Rollout:
         if not self.rolling:
             return self.replicas
         size = 0 if new is None else _count(new)
-        room = self.replicas + self.surge - sum(map(_count, self.sets))
+        # Kubernetes adds up what the sets shall have; pods that a slow replica set has
+        # not removed yet may then be too many for a while. Here they count.
+        there = sum(max(_count(each), _told(each, "replicas")) for each in self.sets)
+        room = self.replicas + self.surge - there
         if room <= 0:
             return size
         return size + min(room, self.replicas - size)
