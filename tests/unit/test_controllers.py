@@ -197,3 +197,19 @@ def test_jobs_end_and_go_after_their_time() -> None:
     world.settle()
     assert world.send("GET", JOBS)["items"] == []
     assert world.phases() == []
+
+
+def test_a_budget_forgets_evictions_that_did_not_happen() -> None:
+    world = World()
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    world.send("POST", PODS, pod("a"))
+    spec = {"minAvailable": 0, "selector": {"matchLabels": {"app": "a"}}}
+    world.send("POST", budgets, {"metadata": {"name": "b"}, "spec": spec})
+    world.settle()
+    evicted = {"status": {"disruptedPods": {"a": "2023-11-14T22:13:20Z"}}}
+    world.send("PATCH", f"{budgets}/b/status", evicted)
+    world.settle(START + 119)
+    assert "disruptedPods" in world.send("GET", f"{budgets}/b")["status"]
+    world.settle()
+    assert "disruptedPods" not in world.send("GET", f"{budgets}/b")["status"]
+    assert world.now == START + 120

@@ -13,6 +13,7 @@ from fnop.interpreters.cluster.controllers.turns import (
     is_going,
     is_ready,
     key_of,
+    moment,
     owner_reference,
     phase,
 )
@@ -183,6 +184,9 @@ def _endpoint(service: Object, pod: Object) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- budgets
 
+# DeletionTimeout: an evicted pod that is still there then is not going to go.
+EVICTION_SECONDS = 120
+
 
 def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
     """The status of one budget (`pkg/controller/disruption`)."""
@@ -212,10 +216,12 @@ def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
     disrupted = {
         name: at
         for name, at in (old.get("disruptedPods") or {}).items()
-        if any(p["metadata"]["name"] == name and not is_going(p) for p in pods)
+        if moment(at) + EVICTION_SECONDS > now
+        and any(p["metadata"]["name"] == name and not is_going(p) for p in pods)
     }
     if disrupted:
         status["disruptedPods"] = disrupted
+        desk.remind(min(map(moment, disrupted.values())) + EVICTION_SECONDS)
     desk.status(budget, status)
     return desk.turn()
 
