@@ -109,25 +109,23 @@ def _declared(*, exact: bool) -> list[cel.FunctionDecl]:
 
 
 def _extensions() -> list[cel.CelExtensionBase]:
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional
+    """What rules may use; to evaluate them, bindings are needed beside it."""
+    from cel_expr_python.ext import ext_optional
 
-    return [
-        ext_optional.ExtOptional(),
-        ext_math.ExtMath(),
-        ext_bindings.ExtBindings(),
-    ]
+    return [ext_optional.ExtOptional()]
 
 
 @lru_cache(maxsize=1)
 def _runtime() -> cel.Env:
     """Where rules are evaluated: every value is what it is."""
     from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings
 
     dyn = cel.Type.DYN
     return cel.NewEnv(
         variables={"self": dyn, "oldSelf": dyn, "oldSelves": dyn},
         functions=_declared(exact=False),
-        extensions=_extensions(),
+        extensions=[*_extensions(), ext_bindings.ExtBindings()],
     )
 
 
@@ -168,6 +166,8 @@ def _error_of(value: cel.Value) -> str | None:
     text = re.sub(r"^[A-Z_]+: ", "", str(value.value()))
     if found := re.match(r'Key not found in map : "?(.*?)"?$', text):
         return f"no such key: {found[1]}"
+    if found := re.match(r"cannot convert (\w+) to (\w+)$", text):
+        return f"type conversion error from '{found[1]}' to '{found[2]}'"
     if found := re.match(r"Index error: index=(-?\d+)", text):
         return f"index out of bounds: {found[1]}"
     if text.startswith(("No matching overloads", "Applying SELECT")):
@@ -279,8 +279,13 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
     ]
     # Only what is specified is seen: more can be where unknown fields are kept.
     is_closed = not (root or schema.get("x-kubernetes-preserve-unknown-fields"))
-    if is_closed and all(
-        name == called and part is None for name, called, part in fields
+    is_plain = not any(
+        part.get("nullable") for part in _fields(schema, root=root).values()
+    )
+    if (
+        is_closed
+        and is_plain
+        and all(name == called and part is None for name, called, part in fields)
     ):
         return None
 
@@ -290,7 +295,8 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
         return {
             called: value[name] if part is None else part(value[name])
             for name, called, part in fields
-            if name in value
+            # A null is as good as nothing to rules.
+            if value.get(name) is not None
         }
 
     return convert
@@ -676,12 +682,26 @@ OVERLOAD = re.compile(
 )
 
 
+# What the library says, and how cel-go puts it.
+IN_GO = (
+    ("null_type", "null"),
+    (r"google\.protobuf\.(Timestamp|Duration)", lambda found: found[1].lower()),
+    (
+        r"expression of type ('.*?') cannot be the operand of a select operation",
+        r"type \1 does not support field selection",
+    ),
+    ("cannot be the range of a comprehension", "cannot be range of a comprehension"),
+    (r"has\(\) argument must be a field selection", "invalid argument to has() macro"),
+)
+
+
 def _in_go(error: str, rule: str) -> str:
     """The library's complaint in the words of cel-go."""
     text = re.sub(r"^[A-Z_]+: ", "", re.sub(r" \[[A-Z_]+\]$", "", error))
     text = re.sub(r"undefined field '([^']*)' not found in struct '[^']*'",
                   r"undefined field '\1'", text)  # fmt: skip
-    text = text.replace("null_type", "null")
+    for pattern, ours in IN_GO:
+        text = re.sub(pattern, ours, text)
     # What follows from a mistake is none of its own to cel-go.
     text = re.sub(r"\nERROR: [^\n]*'\*error\*'[^\n]*(\n \|[^\n]*)*", "", text)
     lines = rule.split("\n")

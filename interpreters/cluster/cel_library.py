@@ -354,7 +354,8 @@ def _ip(text: str) -> dict[str, str]:
     found = _address(text)
     if found is None:
         raise ValueError(
-            f'IP Address "{text}" parse error during conversion from string'
+            f'IP Address "{text}" parse error during conversion from string: '
+            f'ParseAddr("{text}"): unable to parse IP'
         )
     return {"IP": str(found)}
 
@@ -404,6 +405,8 @@ def _network(cidr: dict[str, str]) -> IPv4Network | IPv6Network:
 
 
 def _contains_ip(cidr: dict[str, str], ip: Any) -> bool:
+    if isinstance(ip, str) and _address(ip) is None:
+        raise ValueError("No matching overloads")  # so the real library puts it
     return _of(ip if isinstance(ip, dict) else _ip(ip)) in _network(cidr)
 
 

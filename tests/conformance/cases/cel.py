@@ -201,4 +201,154 @@ USED = tuple(
     )
     for name in LIBRARY
 )
-CASES = (*EVALUATED, *WRITTEN, *USED)
+
+
+# ----------------------------------------------------------- what rules make of values
+
+KNOWN: Json = {
+    "type": "object",
+    "properties": {
+        "a": INT,
+        "b": {"type": "string", "maxLength": 20},
+        "n": {"type": "number"},
+        "t": {"type": "string", "format": "date-time", "maxLength": 40},
+        "d": {"type": "string", "format": "duration", "maxLength": 20},
+        "l": {"type": "array", "maxItems": 5, "items": INT},
+        "ls": {"type": "array", "maxItems": 5, "items": S},
+        "m": {"type": "object", "maxProperties": 5, "additionalProperties": INT},
+        "o": {"type": "object", "properties": {"x": INT, "y": S}},
+        "p": {"x-kubernetes-int-or-string": True},
+        "by": {"type": "string", "format": "byte", "maxLength": 20},
+    },
+}
+# Each holds for some of the values and fails or errs for others.
+TOLD = {
+    "numbers": (
+        "!has(self.a) || self.a > 3",
+        "!has(self.a) || self.a % 2 == 0",
+        "!has(self.a) || self.a / 0 == 1",
+        "!has(self.a) || self.a + 9223372036854775807 > 0",
+        "!has(self.n) || self.n * 2.0 == 3.0",
+        "!has(self.n) || double(self.a) < self.n",
+        "!has(self.a) || string(self.a) == '12'",
+    ),
+    "words": (
+        "!has(self.b) || self.b.startsWith('a')",
+        "!has(self.b) || self.b.matches('^[a-z]+$')",
+        "!has(self.b) || int(self.b) == 3",
+        "!has(self.b) || self.b.split(' ').size() == 1",
+        "!has(self.b) || self.b.substring(1, 9) == 'ab'",
+        "!has(self.b) || self.b.charAt(0) == 'a'",
+        "!has(self.b) || '%s is %d'.format([self.b, 3]) == 'abc is 3'",
+        "!has(self.b) || self.b in ['abc', 'x']",
+    ),
+    "lists": (
+        "!has(self.l) || self.l.all(x, x > 1)",
+        "!has(self.l) || self.l.exists_one(x, x == 2)",
+        "!has(self.l) || self.l.map(x, x * 2).sum() == 12",
+        "!has(self.l) || self.l.max() > 2",
+        "!has(self.l) || self.l[0] == 1",
+        "!has(self.ls) || self.ls.isSorted()",
+        "!has(self.ls) || self.ls + ['q'] == ['q']",
+    ),
+    "maps and objects": (
+        "!has(self.m) || self.m['k'] == 1",
+        "!has(self.m) || self.m.size() != 2",
+        "!has(self.m) || self.m.all(k, self.m[k] > 0)",
+        "!has(self.o) || self.o.x == 1",
+        "!has(self.o) || self.o.?x.orValue(5) == 1",
+    ),
+    "moments and spans": (
+        "!has(self.t) || self.t.getFullYear() == 2020",
+        "!has(self.t) || self.t + duration('1h') < timestamp('2020-01-02T05:00:00Z')",
+        "!has(self.d) || self.d.getMinutes() == 60",
+        "!has(self.d) || self.d < duration('1m')",
+        "!has(self.by) || self.by == b'abc'",
+    ),
+    "integers or texts": (
+        "!has(self.p) || type(self.p) == int",
+        "!has(self.p) || self.p == '5%'",
+    ),
+    "addresses and quantities": (
+        "!has(self.b) || isIP(self.b)",
+        "!has(self.b) || ip(self.b).family() == 4",
+        "!has(self.b) || cidr('10.0.0.0/8').containsIP(self.b)",
+        "!has(self.b) || isURL(self.b)",
+        "!has(self.b) || isQuantity(self.b)",
+    ),
+}
+SAMPLES: tuple[Json, ...] = (
+    {
+        **{"a": 1, "b": "abc", "n": 1.5, "t": "2020-01-02T03:04:05Z", "d": "1h"},
+        **{"l": [1, 2, 3], "ls": ["a", "b"], "m": {"k": 1, "j": 2}},
+        **{"o": {"x": 1, "y": "z"}, "p": "5%", "by": "YWJj"},
+    },
+    {
+        **{"a": 12, "b": "10.0.0.1", "n": 2, "t": "2030-01-02T03:04:05Z", "d": "2m"},
+        **{"l": [3, 1], "ls": [], "m": {}, "o": {}, "p": 7, "by": "YQ=="},
+    },
+    {
+        **{"a": -3, "b": "Hello World", "n": -0.5, "t": "1999-12-31T23:59:59Z"},
+        **{"d": "0s", "l": [], "ls": ["c", "a", "b"], "m": {"k": 5, "j": -1}, "p": "x"},
+    },
+)
+TELLING = {name: f"Tell{index}" for index, name in enumerate(TOLD)}
+CRDS_136 = (
+    *CRDS_136,
+    *(
+        crd(
+            TELLING[name],
+            ruled(KNOWN, *({"rule": rule} for rule in rules)),
+        )
+        for name, rules in TOLD.items()
+    ),
+)
+
+
+def told(name: str) -> Case:
+    kind = TELLING[name]
+    path = f"/apis/{GROUP}/v1/namespaces/{{ns}}/{kind.lower()}s"
+    body = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "a"}}
+    steps = (Step("POST", path, {**body, "spec": each}, code=422) for each in SAMPLES)
+    return case(f"what rules say of {name}", *steps)
+
+
+NULLABLE = {**S, "nullable": True}
+CRDS_136 = (
+    *CRDS_136,
+    crd(
+        "Void",
+        ruled(
+            {"type": "object", "properties": {"a": NULLABLE}},
+            {"rule": "!has(self.a)"},
+        ),
+    ),
+)
+VOID = {"apiVersion": f"{GROUP}/v1", "kind": "Void", "metadata": {"name": "a"}}
+NULLS = case(
+    "null is as good as nothing",
+    *(
+        Step(
+            "POST",
+            f"/apis/{GROUP}/v1/namespaces/{{ns}}/voids",
+            {**VOID, "spec": {"a": value}},
+            code=code,
+        )
+        for value, code in (("x", 422), (None, 201))
+    ),
+)
+MORE_WRITTEN = (
+    rule("a field of a number", "self.a.b == 1"),
+    rule("a field of a number that is looked for", "has(self.a.b)"),
+    rule("itself looked for", "has(self)"),
+    rule("no mathematics", "math.abs(self.a) == 3"),
+    rule("a path that cannot be", "self.a > 1", fieldPath="a"),
+)
+CASES = (
+    *EVALUATED,
+    *WRITTEN,
+    *MORE_WRITTEN,
+    *USED,
+    *(told(name) for name in TOLD),
+    NULLS,
+)
