@@ -166,8 +166,8 @@ def _shown(number: float) -> str:
     >>> _shown(5.0), _shown(1e21), _shown(0.1)
     ('5', '1e+21', '0.1')
     """
-    if isinstance(number, float) and number.is_integer() and abs(number) < 1e21:
-        return str(round(number))
+    if number == int(number) and abs(number) < 1e21:
+        return str(int(number))
     return str(number)
 
 

@@ -26,7 +26,7 @@ VALUES = st.recursive(
     ),
     max_leaves=6,
 )
-LIMITS = {
+LIMITS: dict[str, st.SearchStrategy[Json]] = {
     "integer": st.fixed_dictionaries(
         {}, optional={"minimum": st.integers(0, 5), "multipleOf": st.integers(1, 3)}
     ),

@@ -97,7 +97,7 @@ LIBRARY = {
     "versions": "semver('1.2.3').isLessThan(semver('1.10.0'))",
     "optional": "optional.of(1).hasValue()",
 }
-CRDS_136 = (
+CRDS_136: tuple[Json, ...] = (
     crd(
         "Law",
         ruled(SPEC, *RULES),

@@ -230,7 +230,9 @@ VALUES: dict[str, Json] = {
         "m",
     ),
 }
-CRDS = (crd("Value", version(spec({"type": "object", "properties": VALUES}))),)
+CRDS: tuple[Json, ...] = (
+    crd("Value", version(spec({"type": "object", "properties": VALUES}))),
+)
 PATH = f"/apis/{GROUP}/v1/namespaces/{{ns}}/values"
 
 
