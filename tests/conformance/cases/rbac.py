@@ -1603,6 +1603,7 @@ CONTROLLED: tuple[Case, ...] = (
             ),
             Step("GET", "/api/v1/namespaces/{ns}-f", code=404, eventually=True),
         ),
+        slow=True,
     ),
 )
 
