@@ -48,7 +48,9 @@ def same(new: Any, old: Any) -> bool:
 
 
 def go_json(value: Any) -> str:
-    """JSON as Go writes it into messages: keys in order."""
+    """JSON as Go writes it into messages: keys in order, 2.0 as 2."""
+    if type(value) is float and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
