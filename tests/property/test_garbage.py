@@ -124,11 +124,11 @@ def expected(
                 each.discard(number)
         gone = {number}
         while gone:
-            for each in gone:
-                owners.pop(each, None)
+            for lost in gone:
+                owners.pop(lost, None)
             touched = {n for n, each in owners.items() if each & gone}
-            for each in touched:
-                owners[each] -= gone
+            for left_behind in touched:
+                owners[left_behind] -= gone
             gone = {n for n in touched if not owners[n]}
     return {f"m{n}": {f"m{each}" for each in owners[n]} for n in owners}
 
