@@ -142,6 +142,13 @@ _modules = click.option(
     is_flag=True,
     help="Serve the whole cluster (as without -n).",
 )
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
+)
 @click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
 @click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file to use.")
 @click.option(
@@ -180,6 +187,7 @@ def run(
     simulate: Sequence[str],
     namespace: Sequence[str],
     all_namespaces: bool,
+    selector: str,
     name: str,
     record: str | None,
     **options: Any,
@@ -201,7 +209,7 @@ def run(
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     console = _console(options)
-    settings = _settings(name, tuple(namespace) or None)
+    settings = _settings(name, tuple(namespace) or None, selector)
     program = _program(paths, module, settings)
     recorder = None if record is None else _recorder(record, program)
     try:
@@ -242,9 +250,11 @@ def _console(options: dict[str, Any]) -> Console:
     )
 
 
-def _settings(operator: str, namespaces: tuple[str, ...] | None) -> Settings:
+def _settings(
+    operator: str, namespaces: tuple[str, ...] | None, selector: str
+) -> Settings:
     try:
-        return Settings(operator=operator, namespaces=namespaces)
+        return Settings(operator, namespaces, selector)
     except ValueError as problem:
         _fail(str(problem), EXIT_USAGE)
 
@@ -462,6 +472,7 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
             settings = _settings(
                 header["operator"],
                 None if namespaces is None else tuple(namespaces),
+                header.get("selector", ""),
             )
             found = replayed(records, _program(paths, module, settings))
         except RecordingProblem as problem:

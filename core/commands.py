@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.effects import Effect
 
@@ -92,6 +93,7 @@ class ListPage:
     namespace: str | None
     limit: int
     continue_token: str | None = None
+    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Watch:
     version: str
     timeout_seconds: int
     silence_seconds: float
+    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
 
 
 @dataclass(frozen=True, slots=True)

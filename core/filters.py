@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from fnop.core.diff import Path
+from fnop.core.errors import RegistrationError
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -54,6 +55,11 @@ class Callback:
         """What a function asks for; with `takes_value` its first argument is one."""
         if isinstance(fn, Combination):
             return fn.callback(takes_value=takes_value)
+        if inspect.iscoroutinefunction(fn):
+            name = getattr(fn, "__name__", repr(fn))
+            raise RegistrationError(
+                f"{name} is async, but a filter answers at once; write it without async"
+            )
         parameters = list(inspect.signature(fn).parameters.values())
         if takes_value:
             parameters = parameters[1:]
@@ -96,7 +102,14 @@ def _called(
     part: Callback, values: tuple[Any, ...], arguments: Mapping[str, Any]
 ) -> bool:
     given = arguments if part.rest else {name: arguments[name] for name in part.wants}
-    return bool(part.fn(*values, **given))
+    return _verdict(part.fn(*values, **given))
+
+
+def _verdict(answer: Any) -> bool:
+    """Yes or no; anything else is a slip, such as a missing `return`."""
+    if isinstance(answer, bool):
+        return answer
+    raise TypeError(f"a filter answers True or False, not {answer!r:.80}")
 
 
 def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
@@ -148,7 +161,7 @@ class Sight:
 
     def call(self, callback: Callback, *values: Any) -> bool:
         arguments = self.arguments(callback.wants, callback.rest)
-        return bool(callback.fn(*values, **arguments))
+        return _verdict(callback.fn(*values, **arguments))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,16 @@ stream that ends is opened again (fnop.core.watcher decides when and how).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds
-from fnop.core.commands import Fetch, ListPage, Ready
+from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.objects import Body, Key
 from fnop.core.program import kind_of
+from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Handler, Role
 from fnop.core.resources import Resource
 from fnop.core.store import observe
@@ -113,7 +116,7 @@ def _serve_kinds(turn: Turn) -> bool:
                 by_resource.setdefault(resource.key, []).append(handler)
     for key, handlers in by_resource.items():
         turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
-        _follow(turn, resources[key])
+        _follow(turn, resources[key], handlers)
     return complete
 
 
@@ -164,14 +167,20 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
     turn.warn_once(f"unserved {selector} {handler.id}", text)
 
 
-def _follow(turn: Turn, resource: Resource) -> None:
+def _follow(turn: Turn, resource: Resource, handlers: Iterable[Handler]) -> None:
+    selectors = selectors_of(handlers, turn.settings.selector)
     namespaces: tuple[str | None, ...] = (None,)
     if resource.namespaced and turn.settings.namespaces is not None:
         namespaces = turn.settings.namespaces
     for namespace in namespaces:
-        stream = Stream(resource, namespace)
-        if stream.key not in turn.followed:
+        stream = Stream(resource, namespace, selectors)
+        present = turn.followed.get(stream.key)
+        if present is None:
             open_stream(turn, stream)
+        elif present.selectors != selectors:
+            # Other handlers are for the kind than before: list it anew.
+            turn.emit(CloseStream(present.id))
+            open_stream(turn, replace(stream, id=present.id, lists=present.lists))
 
 
 def open_stream(turn: Turn, stream: Stream) -> None:
@@ -203,7 +212,9 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         return
     if token is not None:
         limit = turn.settings.list_page_limit
-        more = ListPage(number, stream.resource, stream.namespace, limit, token)
+        more = ListPage(
+            number, stream.resource, stream.namespace, limit, token, stream.selectors
+        )
         turn.emit(more)
         return
     if stream.lists:

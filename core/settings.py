@@ -33,6 +33,7 @@ class Settings:
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
     `namespaces` None serves the whole cluster.  `lifecycle` chooses which of several
     handlers that are due are called in one pass (`fnop.core.lifecycles`).
+    `selector` is a label selector that all served objects have to fit.
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
     succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
     that operator's finalizer.  `conditions` lets objects tell in their status what
@@ -41,6 +42,7 @@ class Settings:
 
     operator: str = "default"
     namespaces: tuple[str, ...] | None = None
+    selector: str = ""
     default_backoff_seconds: float = 60.0
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0

@@ -19,6 +19,7 @@ from fnop.core.commands import ListPage, Watch
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
+from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 
@@ -53,6 +54,7 @@ class Stream:
 
     resource: Resource
     namespace: str | None
+    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
     id: int = 0
     phase: Phase = Phase.WAITING
     version: str | None = None
@@ -84,7 +86,11 @@ def opened(
             heard=False,
         )
         return listing, ListPage(
-            id, stream.resource, stream.namespace, settings.list_page_limit
+            id,
+            stream.resource,
+            stream.namespace,
+            settings.list_page_limit,
+            selectors=stream.selectors,
         )
     watching = replace(
         stream, id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
@@ -96,6 +102,7 @@ def opened(
         stream.version,
         settings.watch_timeout_seconds,
         settings.watch_silence_seconds,
+        stream.selectors,
     )
 
 

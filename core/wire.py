@@ -19,6 +19,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.objects import Body
+from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Outcome
@@ -50,6 +51,8 @@ def _to_json(value: Any) -> Any:
         return value.key
     if isinstance(value, Subject):
         return value.label
+    if isinstance(value, Selectors):
+        return [value.labels, value.fields]
     if isinstance(value, _VALUES):
         return to_wire(cast(Any, value))
     if isinstance(value, tuple):
@@ -92,6 +95,6 @@ def command_to_wire(value: Command) -> dict[str, Any]:
         if isinstance(value, Say) and each.name == "exception":
             continue
         item = getattr(value, each.name)
-        if item is not None and item != ():
+        if item is not None and item not in ((), Selectors()):
             found[each.name] = _to_json(item)
     return found

@@ -37,6 +37,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "handlers": [handler.id for handler in program.handlers],
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
+        "selector": settings.selector,
     }
 
 

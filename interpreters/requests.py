@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnop.core.commands import Fetch, ListPage, Perform, Watch
+from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.effects import (
     Answer,
@@ -120,8 +121,17 @@ def list_request(command: ListPage) -> ApiRequest:
     query = [("limit", str(command.limit))]
     if command.continue_token:
         query.append(("continue", command.continue_token))
+    query += _selected(command.selectors)
     path = path_of(command.resource, command.namespace)
     return ApiRequest("GET", path, tuple(query))
+
+
+def _selected(selectors: Selectors) -> list[tuple[str, str]]:
+    named = (
+        ("labelSelector", selectors.labels),
+        ("fieldSelector", selectors.fields),
+    )
+    return [(name, value) for name, value in named if value]
 
 
 def watch_request(command: Watch) -> ApiRequest:
@@ -131,6 +141,7 @@ def watch_request(command: Watch) -> ApiRequest:
         ("resourceVersion", command.version),
         ("allowWatchBookmarks", "true"),
         ("timeoutSeconds", str(command.timeout_seconds)),
+        *_selected(command.selectors),
     )
     return ApiRequest("GET", path_of(command.resource, command.namespace), query)
 
