@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, SupportsIndex
 
@@ -189,8 +190,29 @@ def canonical(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """A short digest of a JSON value, equal for equal canonical forms."""
-    return hashlib.blake2b(canonical(value), digest_size=10).hexdigest()
+    """A short digest of a JSON value, equal for equal values (`same_json`).
+
+    >>> digest({"a": 1.0}) == digest({"a": 1}), digest(True) == digest(1)
+    (True, False)
+    """
+    raw = canonical(value)
+    if _WHOLE_FLOAT.search(raw):  # it may stand in a text, too: no matter
+        raw = canonical(_integral(value))
+    return hashlib.blake2b(raw, digest_size=10).hexdigest()
+
+
+_WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
+
+
+def _integral(value: Any) -> Any:
+    """The same value with whole numbers as integers, which JSON can write."""
+    if isinstance(value, dict):
+        return {key: _integral(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_integral(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    return value
 
 
 def same_json(one: Any, other: Any) -> bool:
