@@ -45,8 +45,8 @@ PATIENCE_SECONDS = 10.0
 MOST_PAGES = 20
 
 
-# A JSON patch with an operation that there is not.
-UNREADABLE = [{"op": "jump"}]
+# A JSON patch with an operation that there is not, and a merge patch that is a list.
+UNREADABLE = ([{"op": "jump"}], [1])
 
 
 class Difference(AssertionError):
@@ -111,6 +111,10 @@ def without_novelties(op: Op, body: Any) -> Any:
     if KINDS[op.plural].status is not None and not op.sub:
         # It took status in the wrong place for a change of managed fields.
         body = {name: part for name, part in body.items() if name != "status"}
+    status = body.get("status")
+    if isinstance(status, dict) and status.get("phase") == "":
+        # Its validator took the empty text for null.
+        body = {**body, "status": {**status, "phase": "-"}}
     return body
 
 
@@ -409,7 +413,8 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
         return {"code": status, "answer": body}
     if old and op.verb == "update" and is_nowhere(status, body):
         return {"code": 404}
-    if old and op.body == UNREADABLE and status in (400, 422):
+    is_unread = op.verb == "patch" and op.body in UNREADABLE
+    if old and is_unread and status in (400, 422):
         return {"code": 400}  # it was 422, and not told why
     if old and status == 415:
         return {"code": 415}  # in fewer words then

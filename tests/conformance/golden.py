@@ -15,7 +15,7 @@ from typing import Any
 from tests.conformance.cases import TOPICS
 from tests.conformance.suite import Case
 
-__all__ = ["file_of", "recorded", "text_of", "topic_of"]
+__all__ = ["FOLDER", "file_of", "recorded", "text_of", "topic_of"]
 
 FOLDER = Path(__file__).parent / "golden"
 _TOPICS = {case.name: topic for topic, cases in TOPICS.items() for case in cases}

@@ -5,11 +5,14 @@ No server is needed: the real ones' answers are in golden/.
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from fnop.interpreters.cluster import Cluster
-from tests.conformance.cases import CASES
-from tests.conformance.golden import recorded, topic_of
+from tests.conformance.cases import CASES, TOPICS
+from tests.conformance.golden import FOLDER, recorded, topic_of
 from tests.conformance.servers import NAMESPACE, fork
 from tests.conformance.suite import (
     Case,
@@ -19,6 +22,7 @@ from tests.conformance.suite import (
     normalized,
     play,
 )
+from tests.simulations import ROOT
 
 COMPARED = [
     pytest.param(case, server, id=f"{case.name} ({server})")
@@ -29,6 +33,24 @@ COMPARED = [
 
 def test_names_are_unique() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_no_transcript_is_left_over() -> None:
+    played = {(server, case.name) for case in CASES for server in case.servers}
+    found = {
+        (file.parent.name, name)
+        for file in FOLDER.glob("*/*.json")
+        for name in json.loads(file.read_text())
+    }
+    assert found - played == set()
+
+
+def test_the_page_tells_all_topics_and_how_many_cases_there_are() -> None:
+    page = (ROOT / "docs/conformance.md").read_text()
+    rows = [line for line in page.splitlines() if line.endswith("` |")]
+    assert set(TOPICS) <= set(re.findall(r"`(\w+)`", "".join(rows)))
+    least = int(re.search(r"at least (\d+) cases", page)[1])  # type: ignore[index]
+    assert least <= len(CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -42,7 +64,7 @@ def test_it_answers_as_written_down(case: Case, base: Cluster) -> None:
 def test_it_answers_as_recorded(case: Case, server: str, base: Cluster) -> None:
     golden = recorded(case, server)
     if golden is None:
-        pytest.skip(
+        pytest.fail(
             "not recorded: run python -m tests.conformance.record "
             f"--server {server} {topic_of(case)}"
         )
