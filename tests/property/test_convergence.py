@@ -1,0 +1,117 @@
+"""No essential change is lost, whatever comes between.
+
+Edits, reverts, restarts, waiting and retries in any order: at the end each handler
+that a change concerns has seen, at least once, a state that is not older than the
+change, or the change has been taken back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, note, settings, strategies as st
+
+import fnop
+from fnop.core.registry import Registry
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+# How a handler goes about it: for so many attempts it fails, asks to wait, or sleeps.
+WAYS = ("plain", "fails", "again", "sleeps", "calls")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one handler behaves; `times` is how often before it succeeds."""
+
+    name: str
+    times: int
+    seconds: int
+
+
+ways = st.builds(Way, st.sampled_from(WAYS), st.integers(1, 3), st.integers(20, 90))
+edits = st.tuples(st.just("edit"), st.integers(0, 2), st.integers(0, 1))
+# Shorter than what handlers wait for: the next move comes in the middle of it.
+pauses = st.one_of(
+    st.tuples(st.just("wait"), st.integers(1, 30), st.just(0)),
+    st.tuples(st.just("step"), st.integers(1, 12), st.just(0)),
+)
+crashes = st.tuples(st.just("crash"), st.just(0), st.just(0))
+scripts = st.lists(st.one_of(edits, pauses, edits, pauses, crashes), max_size=12)
+
+
+class Operator:
+    """An update handler, one of a field, one of a creation; and what they saw."""
+
+    def __init__(self, update: Way, field: Way, create: Way) -> None:
+        self.registry = Registry()
+        self.seen: dict[str, list[Any]] = defaultdict(list)
+        fnop.on.update(KIND, registry=self.registry, id="update")(
+            self.handler("update", update)
+        )
+        fnop.on.field(KIND, registry=self.registry, field="spec.n", id="field")(
+            self.handler("field", field)
+        )
+        fnop.on.create(KIND, registry=self.registry, id="create")(
+            self.handler("create", create)
+        )
+
+    def handler(self, name: str, way: Way) -> Any:
+        seen = self.seen[name]
+
+        async def handle(spec: dict[str, Any], retry: int, runtime: Any) -> Any:
+            if way.name == "fails" and retry < way.times:
+                raise fnop.TemporaryError("not yet", delay=way.seconds)
+            if way.name == "again" and runtime.total_seconds() < way.seconds:
+                return fnop.again(after=way.seconds)
+            if way.name == "sleeps":
+                for _ in range(way.times):
+                    await fnop.sleep(way.seconds)
+            if way.name == "calls":
+                await fnop.get("configmaps", name="absent")
+            seen.append(dict(spec))  # the view that it began with
+            return None
+
+        return handle
+
+
+@settings(max_examples=150)
+@given(ways, ways, ways, scripts)
+def test_every_handler_has_seen_what_it_was_to_see(
+    update: Way, field: Way, create: Way, script: list[tuple[str, int, int]]
+) -> None:
+    operator = Operator(update, field, create)
+    run = Scenario(operator.registry, [example(n=0, m=0)])
+    for move, number, other in script:
+        match move:
+            case "edit":
+                run.edit(KIND, spec={"n": number, "m": other})
+            case "wait":
+                run.settle(seconds=number)
+            case "step":
+                for _ in range(number):
+                    run.advance()
+            case "crash":
+                run.crash()
+    run.settle()
+    assert run.settle(), "it comes to rest"
+    found = run.get(KIND)
+    assert found is not None
+    final = found["spec"]
+    note(f"final {final}, seen {dict(operator.seen)}")
+    assert operator.seen["create"], "the creation is seen"
+    # What the whole-object handlers acknowledged last is what there is.
+    whole = [*operator.seen["create"], *operator.seen["update"]]
+    assert final in whole
+    last = (operator.seen["update"] or operator.seen["create"])[-1]
+    assert last == final or _is_taken_back(operator.seen, final)
+    # The field handler is called with the creation, and for the field alone.
+    assert operator.seen["field"][-1]["n"] == final["n"]
+
+
+def _is_taken_back(seen: dict[str, list[Any]], final: Any) -> bool:
+    """An edit that was taken back before anybody saw it done is no change."""
+    return bool(seen["create"]) and final in seen["create"]
