@@ -75,7 +75,9 @@ def left(
 def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     """Put the record back; at the end of a cycle its work is dropped."""
     if ends:
-        work = replace(known.work or Work(), cycle=None, progress={}, declared={})
+        work = replace(
+            known.work or Work(), cycle=None, progress={}, declared={}, results={}
+        )
         known = replace(known, work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = replace(known, work=None)

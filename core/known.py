@@ -248,5 +248,7 @@ class Known:
     background: Mapping[str, Standing] = field(default_factory=dict)
     changed: float = 0.0
     reports: Reports = NO_REPORTS
+    # Its deletion, which others hold up, has been handled by optional handlers.
+    released: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None

@@ -210,8 +210,9 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             expire(turn, key, known, invocation)
         case Write(writing):
             begin_write(turn, key, known, writing)
-        case Settle(stored, ends):
-            keep(turn, key, replace(known, stored=stored), ends=ends)
+        case Settle(stored, ends, released):
+            released = released or known.released
+            keep(turn, key, replace(known, stored=stored, released=released), ends=ends)
         case Look():
             look_at(turn, key, known)
         case Rest():

@@ -113,10 +113,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Remember without writing: nothing on the object needs to change."""
+    """Remember without writing: nothing on the object needs to change.
+
+    `released` says that the deletion of an object that others hold has been handled.
+    """
 
     stored: Stored
     ends: bool
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +316,7 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
         Facts(
             gone=known.gone,
             deleting=known.body.is_deleting,
-            blocked=_is_held(at, known.body),
+            blocked=_is_held(at, known.body) or _is_of_interest(at, known),
             seen=was is not None and not stored.creating,
             changed=changed,
             initial=known.initial,
@@ -336,6 +340,19 @@ def _is_held(at: Moment, body: Body) -> bool:
     return not set(at.settings.finalizers).isdisjoint(body.finalizers)
 
 
+def _is_of_interest(at: Moment, known: Known) -> bool:
+    """Whether a deletion that others hold up is to be handled all the same.
+
+    Optional handlers are called for it, once in a process: they hold nothing.
+    """
+    if known.released or not known.body.is_deleting or not known.body.finalizers:
+        return False
+    return any(
+        each.role is Role.DELETE and each.optional and prematches(at, known, each)
+        for each in at.kind.changes
+    )
+
+
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
     """A finalizer that is taken over holds as well, but is to be replaced in time."""
     if needed and not body.is_deleting:
@@ -353,7 +370,10 @@ def _selected(
 ) -> tuple[Handler, ...]:
     """The handlers for a cause, in order; one function under one id runs once."""
     found: dict[str, Handler] = {}
+    theirs = cause.reason is Reason.DELETE and not _is_held(at, known.body)
     for each in at.kind.changes:
+        if theirs and not (each.role is Role.DELETE and each.optional):
+            continue  # without our finalizer nothing has begun here
         if each.id not in found and _takes_part(each, known, cause, seen):
             if each.takes_all:
                 found[each.id] = each
@@ -569,17 +589,27 @@ def _record(
     after = _ended(known, cycle) if ended else _partial(at, known, cycle, records)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
     condition = _to_be_told(at, known, cycle, records, ended)
-    if work.patches or work.results or news or condition is not None:
+    results = _settled(work.results, records)
+    if work.patches or results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
         return Write(
-            Writing(
-                work.patches, work.results, written, memory, ended, condition=condition
-            )
+            Writing(work.patches, results, written, memory, ended, condition=condition)
         )
     if ended:
         return Settle(after, ends=True)
     return Rest(due)
+
+
+def _settled(
+    results: Mapping[str, Any], records: Mapping[str, Progress]
+) -> dict[str, Any]:
+    """The results that stand: a handler's only when its parts have succeeded, too."""
+    return {
+        name: value
+        for name, value in results.items()
+        if name not in records or records[name].has_succeeded
+    }
 
 
 def _to_be_told(
@@ -640,6 +670,9 @@ def _record_deletion(
         outlives = bool(others)
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))
+        if not _is_held(at, known.body):
+            stored = replace(known.stored, progress={})
+            return Settle(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, known, cycle, records)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)

@@ -91,8 +91,9 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             writing = _in_order(turn, key, writing)
             _warn_collisions(turn, key, writing)
         if writing.finalizer is None:
-            work = replace(known.work or _IDLE, patches=(), results={})
-            known = replace(known, work=work)
+            work = known.work or _IDLE
+            later = {k: v for k, v in work.results.items() if k not in writing.results}
+            known = replace(known, work=replace(work, patches=(), results=later))
         writing = _housed(turn, key, known, writing)
     _send(turn, key, known, writing)
 
@@ -252,6 +253,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         writing=None,
         cycle=None if ends else work.cycle,
         progress={} if ends else work.progress,
+        results={} if ends else work.results,
         declared={} if ends else work.declared,
     )
     if writing.finalizer == Duty.ADD.value and echo is not None:

@@ -608,10 +608,6 @@ def test_e7_many_daemons_that_end_at_once_end_the_operator_in_order(
     assert {reason for _, reason in diary} <= {"resource_deleted", "operator_exiting"}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an object without a need for this operator's finalizer is let go unseen",
-)
 @pytest.mark.parametrize("finalizers", [["example.com/other"], [MARKER]])
 def test_e12_an_optional_deletion_handler_runs_while_the_object_waits(
     registry: Registry, diary: list[Any], finalizers: list[str]
@@ -667,9 +663,6 @@ def test_e13b_a_part_that_fails_for_good_is_no_success_of_its_parent(
     assert (condition["status"], condition["reason"]) == ("False", "CreateFailed")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the result of a handler is written although a part has failed"
-)
 def test_e13b_a_parent_whose_part_has_failed_has_no_result(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="parent")
     def parent() -> dict[str, Any]:

@@ -591,7 +591,7 @@ def test_r22_a_deletion_meanwhile_ends_the_write(sizes: Registry, diary: Diary) 
     story = Story(sizes, [example(size=1)])
     story.fate = deleted
     assert story.settle()
-    assert story.machine.state.objects == {}
+    assert not story.machine.state.objects
     assert story.machine.state.failures == 0
 
 
@@ -836,7 +836,7 @@ def test_r24_the_deletion_of_the_object_ends_it(sizes: Registry, diary: Diary) -
     story.events.popleft()  # the echo itself never comes
     story.let_events_through(1)
     story.settle(seconds=0.1)
-    assert story.machine.state.objects == {}
+    assert not story.machine.state.objects
     story.apply(example(size=7))
     story.let_events_through()
     story.settle(seconds=0.1)
@@ -893,7 +893,7 @@ def test_r24_a_look_that_finds_nothing_forgets_the_object(
     story.lose_events()
     story.settle(seconds=20)
     assert diary == [("create", 1)]
-    assert story.machine.state.objects == {}
+    assert not story.machine.state.objects
 
 
 def test_r24_a_look_that_finds_a_namesake_takes_it_for_one(
