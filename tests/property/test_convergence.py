@@ -94,7 +94,7 @@ def test_every_handler_has_seen_what_it_was_to_see(
             case "step":
                 for _ in range(number):
                     run.advance()
-            case "crash":
+            case _:
                 run.crash()
     run.settle()
     assert run.settle(), "it comes to rest"
