@@ -53,7 +53,7 @@ def call_of(situation: Situation) -> Call:
         facts["body"] = situation.body.data
     facts["moments"] = [situation.now.wall, situation.started]
     wants = sorted(arguments_for(situation, Writers()))
-    indices = sorted(situation.indices.keys() & set(wants))
+    indices = sorted(set(situation.indices) & set(wants))
     arguments = {"wants": wants, "indices": indices, "facts": facts}
     return Call(situation.handler.function, arguments, as_handler=True)
 

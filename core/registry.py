@@ -620,6 +620,8 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
         )
         if role is Role.INDEX:
             _check_index(handler, label)
+        if role is Role.DAEMON:
+            _check_daemon(handler, label)
         registry.add(handler)
         return fn
 
@@ -643,6 +645,15 @@ def _function(fn: Callable[..., Any], options: dict[str, Any], label: str) -> st
         return function_name(fn)
     except ValueError as problem:
         raise RegistrationError(f"{label}: {problem}") from None
+
+
+def _check_daemon(handler: Handler, label: str) -> None:
+    """A plain function would end at once, or never let anybody else have a turn."""
+    if handler.signature.form is Form.PLAN and not handler.function:
+        raise RegistrationError(
+            f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
+            "make it async, or let it run in a thread with impure=True"
+        )
 
 
 def _check_index(handler: Handler, label: str) -> None:

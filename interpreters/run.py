@@ -65,6 +65,7 @@ from fnop.interpreters.requests import (
     request_for,
     watch_request,
 )
+from fnop.interpreters.watchdog import Watchdog
 
 __all__ = ["Runner"]
 
@@ -117,28 +118,32 @@ class Runner:
     async def run(self) -> Exit:
         """Run until the operator ends; answers why it did."""
         self._put(Started(self._seed))
+        watchdog = Watchdog(lambda text: self._on_say(Say("warning", text)))
         try:
             while self._exit is None:
                 await self._wake.wait()
                 self._wake.clear()
-                await self._drain()
+                await self._drain(watchdog)
         finally:
+            watchdog.close()
             await self._close()
         return self._exit
 
-    async def _drain(self) -> None:
+    async def _drain(self, watchdog: Watchdog) -> None:
         taken = 0
         while self._inbox and self._exit is None:
             now = self._clock.now()
+            watchdog.begin()
             commands = self._machine.feed(now, self._inbox.popleft())
-            self._watchdog(now.mono, commands)
+            watchdog.end()
+            self._name_slow(now.mono, commands)
             for command in commands:
                 self._perform(command)
             taken += 1
             if taken % _BATCH == 0:
                 await asyncio.sleep(0)
 
-    def _watchdog(self, began: float, commands: tuple[Command, ...]) -> None:
+    def _name_slow(self, began: float, commands: tuple[Command, ...]) -> None:
         took = self._clock.now().mono - began
         if took > SLOW_STEP_SECONDS:
             names = {

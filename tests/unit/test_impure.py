@@ -13,6 +13,7 @@ from fnop.core import impure, resources
 from fnop.core.registry import Registry
 from fnop.effects import Call, builders
 from fnop.effects.wire import from_wire, to_wire
+from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
 from tests.live import operating
 from tests.simulations import Scenario, example
@@ -298,3 +299,32 @@ async def deaf(logger: Any) -> None:
     except asyncio.CancelledError:
         logger.info("it is cancelled")
         raise
+
+
+# --------------------------------------------------------- who does not come back
+
+
+def test_a_step_that_takes_too_long_is_named() -> None:
+    said: list[str] = []
+    told = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        told.set()
+
+    watchdog = Watchdog(say, patience=0.01)
+    watchdog.begin()
+    assert told.wait(20)
+    watchdog.end()
+    watchdog.close()
+    assert "the operator stands still for 0.01 s, at " in said[0]
+    assert "test_impure.py:" in said[0]
+    assert "impure handler" in said[0]
+
+
+def test_a_plain_daemon_is_refused() -> None:
+    def daemon(stopped: Any) -> None:
+        """It would never let anybody else have a turn."""
+
+    with pytest.raises(fnop.RegistrationError, match="a daemon awaits something"):
+        fnop.daemon(KIND, registry=Registry())(daemon)
