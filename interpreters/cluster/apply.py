@@ -6,7 +6,7 @@ apimachinery adds: managers from before the first apply, kubectl's last configur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from fnop.interpreters.cluster.managed import (
     entry_of,
     entry_with,
     identity,
+    is_typable,
     kind_in,
     ordered,
     resets,
@@ -133,15 +134,35 @@ def _check(applying: Applying, config: Object) -> None:
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    faults = list(shape_faults(config, applying.shape))
-    if faults:
-        text = faults[0]
-        if len(faults) > 1:
-            text = "\n  ".join(["errors:", *faults])
+    if text := _fault_text(shape_faults(config, applying.shape)):
         raise internal(
             f"failed to create typed patch object ({_place_text(config)}): {text}",
             bare=True,
         )
+
+
+def _check_live(applying: Applying, live: Object) -> None:
+    """What is there must be of its type, too: another schema may have let it in."""
+    if is_typable(applying.kind, live):
+        return
+    faults = shape_faults(_bare(live), applying.shape, repeats=True)
+    where, text = _place_text(live), _fault_text(faults)
+    if live["metadata"].get("managedFields"):
+        why = f"failed to create typed live object ({where}): {text}"
+    else:
+        why = (
+            "failed to create manager for existing fields: "
+            f"failed to convert new object ({where}) to smd typed: {text}"
+        )
+    raise internal(why, bare=True)
+
+
+def _fault_text(faults: Iterable[str]) -> str:
+    """All faults in one text; empty where there are none."""
+    found = list(faults)
+    if len(found) < 2:
+        return "".join(found)
+    return "\n  ".join(["errors:", *found])
 
 
 def configuration(body: Any) -> Object:
@@ -201,6 +222,8 @@ def _negotiated(applying: Applying, live: Object | None, config: Object) -> Obje
 
 def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
     kind, writer = applying.kind, applying.writer
+    if live is not None:
+        _check_live(applying, live)
     entries = _entries_before(applying, live)
     base: Object = live or {"apiVersion": kind.api_version, "kind": kind.kind}
     last = next((entry for entry in entries if identity(entry) == applying.who), None)

@@ -23,14 +23,14 @@ from fnop.interpreters.cluster.fieldsets import (
     union,
 )
 from fnop.interpreters.cluster.kinds import Kind, Registry
-from fnop.interpreters.cluster.shapes import shape_of
+from fnop.interpreters.cluster.shapes import Shape, shape_of
 from fnop.interpreters.cluster.store import Object, timestamp
 from fnop.interpreters.cluster.typed import (
     Comparison,
     Untypable,
     compared,
+    fits,
     reconciled,
-    shape_faults,
 )
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "entry_with",
     "given_entries",
     "identity",
+    "is_typable",
     "kind_in",
     "ordered",
     "resets",
@@ -275,27 +276,48 @@ def tracked(
     if old is not None and not entries:
         # Whose managers are not known is not tracked until somebody applies it.
         return with_entries(new, ())
-    if not _fits(kind, old or {}, new, writer):
-        return with_entries(new, live)
+    if not (old is None or is_typable(kind, old)) or not is_typable(kind, new):
+        return with_entries(new, ())
     try:
         entries = after_update(registry, kind, old or {}, new, entries, writer)
     except Untypable:
-        entries = live
+        entries = ()
     return with_entries(new, entries)
 
 
-def _fits(kind: Kind, old: Object, new: Object, writer: Writer) -> bool:
-    """Whether even what the write does not reach is of its type.
+def is_typable(kind: Kind, obj: Object) -> bool:
+    """Whether an object is of its type; if not, nobody manages it (UpdateNoErrors).
 
-    The rest is validated, and what does not fit is refused anyway.
+    What does not fit the schema gets this far where the write does not reach it,
+    and where it was stored under another schema.
     """
-    if not kind.custom or not kind.status:
+    if not kind.custom or kind.source is None:
         return True
-    name = "spec" if writer.subresource == "status" else "status"
-    value, shape = new.get(name), shape_of(kind).of(name)
-    if value is None or shape is None or value == old.get(name):
+    shape = shape_of(kind)
+    return all(
+        _fits(kind, value, shape.of(name))
+        for name, value in obj.items()
+        if name not in HEAD
+    )
+
+
+# What is made of Go's types.
+HEAD = frozenset(("apiVersion", "kind", "metadata"))
+
+
+def _fits(kind: Kind, value: Any, shape: Shape | None) -> bool:
+    if shape is None:
         return True
-    return next(shape_faults(value, shape), None) is None
+    # Known by identity, as below.
+    known: dict[int, Any] = kind.memo.setdefault("typed", {})
+    if known.get(id(value)) is value:
+        return True
+    if not fits(value, shape):
+        return False
+    if len(known) >= MOST_FITTING:
+        known.clear()
+    known[id(value)] = value
+    return True
 
 
 def with_entries(obj: Object, entries: Entries) -> Object:

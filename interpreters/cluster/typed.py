@@ -28,6 +28,7 @@ __all__ = [
     "Untypable",
     "compared",
     "fields_of",
+    "fits",
     "merged",
     "reconciled",
     "shape_faults",
@@ -457,8 +458,49 @@ def _is_whole(shape: Shape) -> bool:
 # ------------------------------------------------------------------- validating
 
 
-def shape_faults(value: Any, shape: Shape, place: str = "") -> Iterator[str]:
-    """Why a configuration is not of its type, in the server's words."""
+def fits(value: Any, shape: Shape) -> bool:
+    """Whether a value is of its type; an item may be there more than once.
+
+    >>> fits({"a": [1, 1]}, DEDUCED), fits(1, Shape("string"))
+    (True, False)
+    """
+    if value is None or shape is DEDUCED:
+        return True
+    kind = type(value)
+    if kind is dict:
+        if not shape.is_map:
+            return False
+        fields, additional = shape.fields, shape.additional
+        for name, item in value.items():
+            below = fields.get(name) or additional
+            # What is not in the schema is pruned before anybody looks.
+            if below is not None and not fits(item, below):
+                return False
+        return True
+    if kind is list and shape.list_type:
+        return _items_fit(value, shape)
+    return next(shape_faults(value, shape), None) is None
+
+
+def _items_fit(value: list[Any], shape: Shape) -> bool:
+    below = shape.items
+    assert below is not None
+    if shape.list_type != "atomic":
+        try:
+            for item in value:
+                key_of(item, shape)
+        except Untypable:
+            return False
+    return all(fits(item, below) for item in value)
+
+
+def shape_faults(
+    value: Any, shape: Shape, place: str = "", *, repeats: bool = False
+) -> Iterator[str]:
+    """Why a value is not of its type, in the server's words.
+
+    Only what is stored may have items that are there more than once: `repeats`.
+    """
     form = _form(value, shape)
     if value is None:
         return
@@ -473,14 +515,16 @@ def shape_faults(value: Any, shape: Shape, place: str = "") -> Iterator[str]:
             if below is None:
                 yield _placed(f"{place}.{name}", "field not declared in schema")
                 return
-            yield from shape_faults(item, below, f"{place}.{name}")
+            yield from shape_faults(item, below, f"{place}.{name}", repeats=repeats)
     elif type(value) is not list:
         yield _placed(place, f"expected list, got {_go(value)}")
     else:
-        yield from _list_faults(value, shape, place)
+        yield from _list_faults(value, shape, place, repeats)
 
 
-def _list_faults(value: list[Any], shape: Shape, place: str) -> Iterator[str]:
+def _list_faults(
+    value: list[Any], shape: Shape, place: str, repeats: bool
+) -> Iterator[str]:
     assert shape.items is not None
     seen: set[str] = set()
     for index, item in enumerate(value):
@@ -492,10 +536,11 @@ def _list_faults(value: list[Any], shape: Shape, place: str) -> Iterator[str]:
                 yield _placed(place, f"element {index}: {fault}")
                 return
             element = element_text(key)
-            if key in seen:
+            if key in seen and not repeats:
                 yield _placed(place, f"duplicate entries for key {element}")
             seen.add(key)
-        yield from shape_faults(item, shape.items, place + element)
+        below = place + element
+        yield from shape_faults(item, shape.items, below, repeats=repeats)
 
 
 def _scalar_faults(value: Any, shape: Shape, place: str) -> Iterator[str]:
