@@ -382,6 +382,38 @@ UPDATES = (
         patch("status", {"metadata": {"labels": {"a": "b"}}}, "c", sub="/status"),
     ),
     case(
+        "managed fields: status of a wrong type leaves no managers",
+        create("wrong", {"size": 1}),
+        patch("wrong", {"status": {"unknown": 1, "phase": None}}),
+        patch("wrong", {"status": {"conditions": [{"type": "A"}, {"type": "A"}]}}),
+        patch("wrong", {"status": {"phase": 1}}),
+        patch("wrong", {"spec": {"size": 2}}),
+        apply("wrong", {"size": 2}),
+    ),
+    case(
+        "managed fields: status of items without keys leaves no managers",
+        create("keyless", {"size": 1}),
+        patch("keyless", {"status": {"conditions": [{"status": "x"}]}}),
+        create("born", {"size": 1}, status={"phase": 1}),
+        create("fit", {"size": 1}, status={"phase": "x"}),
+        Step(
+            "PUT",
+            f"{THINGS}/fit",
+            {"metadata": "$3.metadata", "spec": {"size": 1}, "status": "x"}
+            | {"apiVersion": f"{GROUP}/v1", "kind": "Thing"},
+            agent="b",
+            compare=WHOLE,
+        ),
+    ),
+    case(
+        "managed fields: spec of a wrong type beside a status leaves no managers",
+        create("beside", {"size": 1}),
+        patch(
+            "beside", {"spec": {"size": "x"}, "status": {"phase": "y"}}, sub="/status"
+        ),
+        patch("beside", {"status": {"phase": "z"}}, sub="/status"),
+    ),
+    case(
         "managed fields: without the subresource status is a field like others",
         create("plain", {"size": 1}, path=PLAINS, kind="Plain", status={"phase": "x"}),
         patch("plain", {"status": {"phase": "y"}}, path=PLAINS),
