@@ -10,6 +10,7 @@ from typing import Any
 from fnop.interpreters.cluster.crds import CRDS, crd_defaults
 from fnop.interpreters.cluster.defaults import SCHEMAS
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["defaulted", "fresh_status"]
@@ -70,6 +71,10 @@ def _pods(*path: str) -> Callable[[Object], Object]:
         if not spec:
             return obj
         filled = dict(spec)
+        # The old name of a field and its new one are kept equal.
+        account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+        if account:
+            filled["serviceAccountName"] = filled["serviceAccount"] = account
         for name in ("containers", "initContainers"):
             if name in spec:
                 filled[name] = [_container(one) for one in spec[name]]
@@ -104,6 +109,9 @@ def _pod(obj: Object) -> Object:
     obj = _pods("spec")(obj)
     if "spec" not in obj:
         return obj
+    if "serviceAccountName" not in obj["spec"]:
+        names = {"serviceAccountName": "default", "serviceAccount": "default"}
+        obj = _with(obj, {**obj["spec"], **names}, "spec")
     for name in ("containers", "initContainers"):
         if name in obj["spec"]:
             asking = [_requesting(one) for one in obj["spec"][name]]
@@ -214,6 +222,56 @@ def _binding(obj: Object) -> Object:
     return obj
 
 
+QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
+
+
+def _deployment(obj: Object) -> Object:
+    obj = _pods(*TEMPLATED)(obj)
+    strategy = _at(obj, "spec", "strategy")
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return obj
+    rolling = {**QUARTER, **(strategy.get("rollingUpdate") or {})}
+    if strategy.get("rollingUpdate") == rolling and "type" in strategy:
+        return obj
+    strategy = {**strategy, "type": "RollingUpdate", "rollingUpdate": rolling}
+    return _with(obj, strategy, "spec", "strategy") if "spec" in obj else obj
+
+
+GENERATION = "deprecated.daemonset.template.generation"
+
+
+def _daemon_set(obj: Object) -> Object:
+    """The version of its template that is older than metadata.generation."""
+    obj = _pods(*TEMPLATED)(obj)
+    given = obj["metadata"].get("annotations", {})
+    if GENERATION in given:
+        return obj
+    annotations = {GENERATION: "1", **given}
+    return _with(obj, annotations, "metadata", "annotations")
+
+
+EVENT: dict[str, Any] = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
+def _event(obj: Object) -> Object:
+    missing = EVENT.keys() - obj.keys()
+    return {**EVENT, **obj} if missing else obj
+
+
+def _node(obj: Object) -> Object:
+    spec = dict(obj.get("spec") or {})
+    if "podCIDR" in spec:
+        spec.setdefault("podCIDRs", [spec["podCIDR"]])
+    return {**obj, "spec": spec}
+
+
 TEMPLATED = ("spec", "template", "spec")
 DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "namespaces"): _namespace,
@@ -221,10 +279,12 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
     ("", "replicationcontrollers"): _pods(*TEMPLATED),
-    ("apps", "deployments"): _pods(*TEMPLATED),
+    ("", "events"): _event,
+    ("", "nodes"): _node,
+    ("apps", "deployments"): _deployment,
     ("apps", "replicasets"): _pods(*TEMPLATED),
     ("apps", "statefulsets"): _pods(*TEMPLATED),
-    ("apps", "daemonsets"): _pods(*TEMPLATED),
+    ("apps", "daemonsets"): _daemon_set,
     ("batch", "jobs"): _job,
     ("batch", "cronjobs"): _pods("spec", "jobTemplate", *TEMPLATED),
     ("networking.k8s.io", "networkpolicies"): _policy,
@@ -237,7 +297,35 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
 
 STATUS: dict[Resource, dict[str, Any]] = {
     ("", "namespaces"): {"phase": "Active"},
-    ("", "pods"): {"phase": "Pending", "qosClass": "BestEffort"},
+    ("", "nodes"): {
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+        "nodeInfo": dict.fromkeys(
+            (
+                "machineID",
+                "systemUUID",
+                "bootID",
+                "kernelVersion",
+                "osImage",
+                "containerRuntimeVersion",
+                "kubeletVersion",
+                "kubeProxyVersion",
+                "operatingSystem",
+                "architecture",
+            ),
+            "",
+        ),
+    },
+    ("apps", "replicasets"): {"replicas": 0},
+    ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
+    ("apps", "daemonsets"): dict.fromkeys(
+        (
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+        ),
+        0,
+    ),
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
     ("", "services"): {"loadBalancer": {}},
@@ -254,6 +342,32 @@ def defaulted(kind: Kind, obj: Object) -> Object:
     return obj if fill is None else fill(obj)
 
 
-def fresh_status(kind: Kind) -> dict[str, Any]:
+def fresh_status(kind: Kind, obj: Object) -> dict[str, Any]:
     """The status of a built-in object that was just created."""
+    if kind.resource == ("", "pods"):
+        return {"phase": "Pending", "qosClass": _quality(obj.get("spec") or {})}
     return STATUS.get(kind.resource, {})
+
+
+def _quality(spec: Object) -> str:
+    """The quality of service (qos.ComputePodQOS): whose pods are evicted last."""
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    asked = [one.get("resources") or {} for one in containers]
+    parts = ("requests", "limits")
+    counted = [
+        {
+            (part, name): amount(value)
+            for part in parts
+            for name, value in (one.get(part) or {}).items()
+            if name in ("cpu", "memory") and amount(value)
+        }
+        for one in asked
+    ]
+    if not any(counted):
+        return "BestEffort"
+    is_full = all(
+        ("limits", name) in one and one["limits", name] == one.get(("requests", name))
+        for one in counted
+        for name in ("cpu", "memory")
+    )
+    return "Guaranteed" if is_full else "Burstable"

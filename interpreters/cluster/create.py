@@ -226,7 +226,7 @@ def _with_fresh_status(kind: Kind, obj: Object) -> Object:
         )
     if kind.resource == CRDS:
         return {**obj, "status": unseen_status(obj)}
-    return {**obj, "status": fresh_status(kind)}
+    return {**obj, "status": fresh_status(kind, obj)}
 
 
 def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:

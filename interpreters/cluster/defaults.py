@@ -44,7 +44,7 @@ PROBE = _open(
     httpGet=_open(path="/", scheme="HTTP"),
 )
 HOOK = _open(httpGet=_open(path="/", scheme="HTTP"))
-FIELD = _open(fieldRef=_open(apiVersion="v1"))
+FIELD = _open(fieldRef=_open(apiVersion="v1"), resourceFieldRef=_open(divisor="0"))
 CONTAINER = _open(
     resources={},
     terminationMessagePath="/dev/termination-log",
@@ -88,16 +88,10 @@ POD_DEFAULTS: dict[str, Any] = {
 POD = _open(
     **POD_DEFAULTS,
     enableServiceLinks=True,
-    serviceAccountName="default",
-    serviceAccount="default",
     priority=0,
     preemptionPolicy="PreemptLowerPriority",
 )
 TEMPLATE = _open(spec=_open(**POD_DEFAULTS))
-ROLLING = {
-    "type": "RollingUpdate",
-    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-}
 JOB = _open(
     template=TEMPLATE, backoffLimit=6, completionMode="NonIndexed", suspend=False
 )
@@ -126,7 +120,6 @@ SPECS: dict[tuple[str, str], Source] = {
     ("", "replicationcontrollers"): _open(replicas=1, template=TEMPLATE),
     ("apps", "deployments"): _open(
         replicas=1,
-        strategy=ROLLING,
         revisionHistoryLimit=10,
         progressDeadlineSeconds=600,
         template=TEMPLATE,

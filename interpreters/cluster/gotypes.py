@@ -16,6 +16,7 @@ from typing import Any
 
 from fnop.interpreters.cluster import types
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.quantities import canonical
 
 __all__ = ["Misfit", "go_name", "read_as", "unknown_in"]
 
@@ -60,9 +61,6 @@ class Misfit(Exception):
 
 
 Read = Callable[[Any], Any]
-QUANTITY = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
-)
 BAD_QUANTITY = (
     "quantities must match the regular expression "
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -113,11 +111,11 @@ def _base64(value: Any) -> Any:
 
 
 def _quantity(value: Any) -> Any:
-    if type(value) in (int, float):
-        return str(value)
-    if type(value) is str and QUANTITY.fullmatch(value):
-        return value
-    raise Misfit(BAD_QUANTITY)
+    text = str(value) if type(value) in (int, float) else value
+    found = canonical(text.strip()) if type(text) is str else None
+    if found is None:
+        raise Misfit(BAD_QUANTITY)
+    return found
 
 
 def _int_or_string(value: Any) -> Any:
@@ -167,9 +165,13 @@ def _map_of(items: Read, name: str, zero: Any) -> Read:
 # Fields that Go leaves out where they are empty (omitempty, and no pointer); of texts
 # all are but these, of lists and maps all that are not required.
 POINTERS = frozenset(
-    ("holderIdentity", "storageClassName", "value", "volumeAttributesClassName")
+    ("holderIdentity", "storageClassName", "volumeAttributesClassName")
 )
 PLAIN_NUMBERS = frozenset(("minReadySeconds", "hostPort", "nodePort"))
+# Numbers in a status are left out where they are 0, but for these.
+STATUS_NUMBERS = frozenset(
+    ("availableReplicas", "collisionCount", "ready", "restartCount", "terminating")
+)
 PLAIN_FLAGS = frozenset(
     (
         "hostIPC",
@@ -188,7 +190,7 @@ PLAIN_FLAGS = frozenset(
 class Struct:
     """A Go struct: its fields, and how each is read."""
 
-    __slots__ = ("fields", "go", "name", "omitted")
+    __slots__ = ("fields", "go", "name", "omitted", "zeros")
 
     def __init__(self, name: str) -> None:
         version, short = name.split(".")[-2:]
@@ -196,11 +198,13 @@ class Struct:
         self.go = f"{version}.{short}"
         self.fields: dict[str, Read] = {}
         self.omitted: frozenset[str] = frozenset()
+        # What is written even where nobody has said it.
+        self.zeros: dict[str, Any] = {}
 
     def __call__(self, value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise Misfit(go_name(value), self.go)
-        result = {}
+        result = dict(self.zeros)
         fields, omitted = self.fields, self.omitted
         for name, item in value.items():
             read = fields.get(name)
@@ -232,13 +236,16 @@ def _definition(name: str) -> Read:
     omitted = set()
     for field, part in source["properties"].items():
         struct.fields[field] = _reader(part)[0]
-        if field not in required and _is_omitted(field, part):
+        if field not in required and _is_omitted(name, field, part):
             omitted.add(field)
+        is_number = field in required and part.get("type") == "integer"
+        if is_number and name.endswith("Status"):
+            struct.zeros[field] = 0
     struct.omitted = frozenset(omitted)
     return struct
 
 
-def _is_omitted(field: str, part: Source) -> bool:
+def _is_omitted(struct: str, field: str, part: Source) -> bool:
     match part.get("type"):
         case "string":
             return field not in POINTERS
@@ -247,7 +254,13 @@ def _is_omitted(field: str, part: Source) -> bool:
         case "object":
             return "additionalProperties" in part
         case "integer":
-            return field in PLAIN_NUMBERS
+            if not struct.endswith("Status"):
+                return field in PLAIN_NUMBERS
+            # availableReplicas is always written of stateful sets only.
+            of_set = struct.endswith("StatefulSetStatus")
+            return field not in STATUS_NUMBERS or (
+                field == "availableReplicas" and not of_set
+            )
         case "boolean":
             return field in PLAIN_FLAGS
         case _:
