@@ -143,14 +143,44 @@ def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
         found = [item for item in found if _place(item) >= start]
     shown = found[: page.limit] if page.limit else found
     metadata: dict[str, Any] = {"resourceVersion": str(page.version)}
-    if len(shown) < len(found):
+    left = len(found) - len(shown)
+    is_full = 0 < page.limit == len(shown)
+    if left or (is_full and _may_go_on(call, page, selection, shown[-1])):
         metadata["continue"] = _token(_next(call, shown[-1][0]), page.version)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             # How many are left is known only where nothing is filtered out.
-            metadata["remainingItemCount"] = len(found) - len(shown)
+            metadata["remainingItemCount"] = left
     body = list_body(cluster, call.kind, [obj for _, obj in shown])
     body["metadata"] = {**body["metadata"], **metadata}
     return ApiResponse(200, body)
+
+
+def _may_go_on(
+    call: Call, page: Page, selection: Selection, last: tuple[Key, Object]
+) -> bool:
+    """Whether another page is promised behind a full one, though it be empty.
+
+    Whoever has filled a page does not look what else is selected: that there are
+    keys behind it is enough.
+    """
+    namespace = call.route.namespace
+    if not (selection.labels or selection.fields) or _is_single(call, selection):
+        return False
+    return any(
+        namespace in (None, item[0][0]) and _place(item) > _place(last)
+        for item in page.objects.items()
+    )
+
+
+def _is_single(call: Call, selection: Selection) -> bool:
+    """Whether a list is the reading of one key (SelectionPredicate.MatchesSingle)."""
+    if call.query.get("continue"):
+        return False
+    if call.kind.namespaced and call.route.namespace is None:
+        return False
+    return any(
+        test.equal and test.path == ("metadata", "name") for test in selection.fields
+    )
 
 
 def _page(cluster: Cluster, call: Call) -> Page:

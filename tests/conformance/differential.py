@@ -79,9 +79,6 @@ def perform(op: Op, server: Raw, memory: Memory, *, old: bool) -> list[Answer]:
     if old and query.get("resourceVersionMatch") == "NotOlderThan":
         # It answered from a cache without an order.
         query = {k: v for k, v in query.items() if not k.startswith("resourceVersion")}
-    if old and len(query) > 1:
-        # It promised another page where only objects out of the selection were left.
-        query.pop("limit", None)
     answers: list[Answer] = []
     while len(answers) < MOST_PAGES:
         status, found = server.raw(VERBS[op.verb], path, body, op.type, query)
