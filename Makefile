@@ -39,4 +39,7 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
-.PHONY: help demo test lint types transcripts differential bench
+bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
+	$(BIN)/python -m bench.cluster
+
+.PHONY: help demo test lint types transcripts differential bench bench-cluster

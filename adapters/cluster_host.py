@@ -51,6 +51,7 @@ class View:
     """What equal watches show; each event is made ready once for all of them."""
 
     request: ApiRequest
+    opened: Cluster
     followers: dict[Follower, None] = field(default_factory=dict)
 
 
@@ -149,7 +150,9 @@ class Host:
         key = (request.path, request.accept, shaping)
         view = self._views.setdefault(place, {}).get(key)
         if view is None:
-            view = self._views[place][key] = View(replace(request, query=shaping))
+            view = self._views[place][key] = View(
+                replace(request, query=shaping), self.cluster
+            )
         view.followers[follower] = None
         return Following(request, iter(found), place, key)
 
@@ -205,8 +208,12 @@ class Host:
 
     def _show_formed(self, view: View, seen: StoredEvent) -> None:
         """Tables and the like; of a table, a stream's first event has the heads."""
-        for headed in (True, False):
-            followers = [each for each in view.followers if each.is_fresh == headed]
+        # Who takes a line is not fresh any more: so both groups come first.
+        groups = [
+            (headed, [each for each in view.followers if each.is_fresh == headed])
+            for headed in (True, False)
+        ]
+        for headed, followers in groups:
             if not followers:
                 continue
             shown = simulated.presented(
@@ -218,10 +225,10 @@ class Host:
                     follower.take(line)
 
     def _end_unserved(self) -> None:
-        """A definition is gone or another one, and with it watches of its kind."""
+        """A definition is gone or written anew, and with it watches of its kind."""
         for views in [*self._views.values()]:
             for view in [*views.values()]:
-                if not simulated.is_served(self.cluster, view.request):
+                if not simulated.is_served(self.cluster, view.request, view.opened):
                     for follower in [*view.followers]:
                         follower.end()
 

@@ -492,6 +492,8 @@ def test_tables_have_their_heads_once(client: Client) -> None:
     first, second = (each["object"] for each in lines(watch, 2))
     assert first["columnDefinitions"]
     assert not second["columnDefinitions"]
+    names = [each["rows"][0]["object"]["metadata"]["name"] for each in (first, second)]
+    assert names == ["one", "two"], "each event comes once"
     watch.close()
 
 
@@ -508,6 +510,11 @@ def test_watches_end_when_their_kind_goes(client: Client) -> None:
         "spec": spec,
     }
     assert client.ask("POST", root, body)[0] == 201
+    watch = watching(client, path="/apis/a.dev/v1/things")
+    # Its spec is written: informers are to list anew.
+    change = {"spec": {"names": {"shortNames": ["th"]}}}
+    assert client.ask("PATCH", f"{root}/things.a.dev", change, MERGE)[0] == 200
+    assert watch.read() == b""
     watch = watching(client, path="/apis/a.dev/v1/things")
     assert client.ask("DELETE", f"{root}/things.a.dev")[0] == 200
     assert watch.read() == b""
