@@ -95,6 +95,12 @@ def test_a_row_says_what_is_so_and_where_it_is_shown(row: Row) -> None:
         assert (PAGE.parent / page).exists()
 
 
+def test_the_settings_that_it_names_exist() -> None:
+    named = re.findall(r"`Settings\.(\w+)`", PAGE.read_text())
+    assert named
+    assert set(named) <= set(fnop.Settings.__slots__)
+
+
 # ------------------------------------------------ 1: decorators and their options
 
 
