@@ -14,8 +14,10 @@ from fnop.interpreters.cluster.status import (
     Refusal,
     bad_request,
     failure,
+    internal,
     unsupported_media_type,
 )
+from fnop.interpreters.cluster.typed import go_text
 from fnop.interpreters.protocol import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -286,12 +288,23 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
         return patch  # an atomic list
     if key and not all(isinstance(item, dict) for item in (*old, *patch)):
         return patch
-    if any(_directive(item) == "replace" for item in patch):
-        return [item for item in patch if _directive(item) != "replace"]
+    values = [item for item in patch if _directive(item) != "replace"]
+    if key and isinstance(target, list):
+        _check_keys(values, key)
+    if len(values) < len(patch):
+        return values
     deleted = [_identity(x, key) for x in patch if _directive(x) == "delete"]
     patch = [item for item in patch if not _directive(item)]
     old = [item for item in old if _identity(item, key) not in deleted]
     return _ordered(_united(old, patch, key), old, patch, order, key)
+
+
+def _check_keys(patch: list[Any], key: str) -> None:
+    """What is to be merged with a list that is there has keys (ErrNoMergeKey)."""
+    for item in patch:
+        if key not in item:
+            what = f"map: {go_text(item)} does not contain declared merge key: {key}"
+            raise internal(what, bare=True)
 
 
 def _directive(item: Any) -> Any:

@@ -29,6 +29,7 @@ __all__ = [
     "compared",
     "fields_of",
     "fits",
+    "go_text",
     "merged",
     "reconciled",
     "shape_faults",
@@ -568,20 +569,20 @@ def _placed(place: str, why: str) -> str:
 
 
 def _go(value: Any) -> str:
-    return f"&{{{_go_text(value)}}}"
+    return f"&{{{go_text(value)}}}"
 
 
-def _go_text(value: Any) -> str:
+def go_text(value: Any) -> str:
     """A JSON value as Go's `%v` prints it.
 
-    >>> _go_text({"b": [1, True], "a": None})
+    >>> go_text({"b": [1, True], "a": None})
     'map[a:<nil> b:[1 true]]'
     """
     if isinstance(value, dict):
-        items = (f"{name}:{_go_text(value[name])}" for name in sorted(value))
+        items = (f"{name}:{go_text(value[name])}" for name in sorted(value))
         return f"map[{' '.join(items)}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_go_text, value))}]"
+        return f"[{' '.join(map(go_text, value))}]"
     if value is None:
         return "<nil>"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -589,4 +590,4 @@ def _go_text(value: Any) -> str:
 
 def _go_syntax(value: Any) -> str:
     """The same by `%#v`, as far as scalars go."""
-    return f"&value.valueUnstructured{{Value:{_go_text(value)}}}"
+    return f"&value.valueUnstructured{{Value:{go_text(value)}}}"

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.protocol import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from fnop.interpreters.protocol import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+)
 from tests.conformance.sequences import DEFINITIONS_OF_KINDS, GROUP, NOWHERE
 from tests.conformance.suite import ABSENT, Case, Step
 
@@ -23,6 +28,7 @@ SECRETS = "/api/v1/namespaces/{ns}/secrets"
 BOTH = ("1.20", "1.36")
 # Words of decoders show types of Go and bytes of the body.
 WORDLESS = ("status", "reason", "code")
+UNKEYED: Json = {"name": "x"}
 
 
 def owner(**more: Any) -> Json:
@@ -61,6 +67,10 @@ def post(path: str, body: Any, code: int = 201, **more: Any) -> Step:
 
 def merge(path: str, body: Any, code: int = 200, **more: Any) -> Step:
     return Step("PATCH", path, body, type=MERGE_PATCH, code=code, **more)
+
+
+def strategic(path: str, body: Any, code: int = 200, **more: Any) -> Step:
+    return Step("PATCH", path, body, type=STRATEGIC_PATCH, code=code, **more)
 
 
 def operate(path: str, body: Any, code: int = 200, **more: Any) -> Step:
@@ -532,4 +542,43 @@ SCHEMAS = (
         ("1.36",),
     ),
 )
-CASES = (*DELETION, *CREATION, *PATCHES, *TODAY, *SCHEMAS)
+MERGERS = (
+    Case(
+        "differential: items without a key merge with no list that is there",
+        (
+            post(PLAINS, plain("owner")),
+            post(MAPS, config_map()),
+            strategic(
+                f"{MAPS}/a",
+                {"metadata": {"ownerReferences": [UNKEYED]}},
+                422,
+                compare=WORDLESS,
+            ),
+            strategic(f"{MAPS}/a", {"metadata": {"ownerReferences": [owner()]}}),
+            strategic(
+                f"{MAPS}/a",
+                {"metadata": {"ownerReferences": [UNKEYED]}},
+                500,
+                has={
+                    "message": "map: map[name:x] does not contain declared merge key: "
+                    "uid"
+                },
+            ),
+            strategic(
+                f"{MAPS}/a",
+                {"metadata": {"ownerReferences": [{**UNKEYED, "$patch": "delete"}]}},
+                500,
+            ),
+            strategic(
+                f"{MAPS}/a",
+                {"metadata": {"ownerReferences": [UNKEYED, {"$patch": "replace"}]}},
+                500,
+            ),
+            strategic(
+                f"{MAPS}/a", {"metadata": {"ownerReferences": [{"$patch": "replace"}]}}
+            ),
+        ),
+        ("1.20",),
+    ),
+)
+CASES = (*DELETION, *CREATION, *PATCHES, *TODAY, *SCHEMAS, *MERGERS)

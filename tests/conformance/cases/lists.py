@@ -365,6 +365,31 @@ def pages() -> Iterator[Case]:
         servers=BOTH,
     )
     yield Case(
+        "a full page promises another as long as there are keys behind it",
+        (
+            *create("a", "b", "c", labels={"l": "1"}),
+            *create("d", labels={"l": "2"}),
+            listed(limit=3, labelSelector="l=1", has=items("a", "b", "c")),
+            listed(
+                limit=3,
+                labelSelector="l=1",
+                **{"continue": "$4.metadata.continue"},
+                has=items(),
+            ),
+            listed(limit=1, fieldSelector="metadata.name!=d", has=items("a")),
+            listed(
+                limit=2,
+                fieldSelector="metadata.name!=d",
+                **{"continue": "$6.metadata.continue"},
+                has=items("b", "c"),
+            ),
+            listed(limit=4, labelSelector="l=1", has=items("a", "b", "c")),
+            listed(limit=1, labelSelector="l=2", has=items("d")),
+            listed(limit=1, labelSelector="l=3", has=items()),
+        ),
+        servers=BOTH,
+    )
+    yield Case(
         "limits",
         (
             *create("a", "b"),
