@@ -210,6 +210,38 @@ def events(*expected: tuple[str, str]) -> Expectation:
     return Expectation(f"the Kubernetes Events are {expected}", holds)
 
 
+def data(kind: str, name: str, expected: Mapping[str, str]) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, name)
+        return found is not None and found.get("data") == expected
+
+    return Expectation(f"{name} of {kind} holds {dict(expected)}", holds)
+
+
+def held(kind: str, name: str, yes: bool = True) -> Expectation:
+    """The object is there, with fnop's finalizer on it or without."""
+
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, name)
+        return found is not None and yes == (
+            MARKER in (found["metadata"].get("finalizers") or ())
+        )
+
+    return Expectation(f"{name} of {kind} has {'a' if yes else 'no'} finalizer", holds)
+
+
+def remembered(kind: str, name: str, yes: bool = True) -> Expectation:
+    """fnop keeps its state in an annotation of the object, or has none about it."""
+
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, name)
+        return found is not None and yes == (
+            MARKER in (found["metadata"].get("annotations") or {})
+        )
+
+    return Expectation(f"{name} has {'a' if yes else 'no'} state annotation", holds)
+
+
 def said(text: str, times: int | None = None) -> Expectation:
     def holds(seen: Picture) -> bool:
         found = sum(text in line for line in seen.lines)
@@ -386,6 +418,95 @@ SPIES = Story(
     ),
 )
 
+
+def create_late(world: World) -> None:
+    """An object whose secret comes after it."""
+    (example,) = manifests_of("09-testing")[1:]
+    spec = {**example["spec"], "secret": "key"}
+    world.create({**example, "metadata": {"name": "example-2"}, "spec": spec})
+    world.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}})
+
+
+TESTING = Story(
+    "09-testing",
+    (
+        Step(
+            create("09-testing"),
+            (
+                status({"claim": {"volume": "example-1-data"}}),
+                finalizers(),
+                events(("Normal", "Claimed")),
+                Expectation(
+                    "the volume has the size",
+                    lambda seen: (
+                        (seen.get("persistentvolumeclaims", "example-1-data") or {})
+                        .get("spec", {})
+                        .get("resources")
+                        == {"requests": {"storage": "2Gi"}}
+                    ),
+                ),
+            ),
+        ),
+        Step(
+            create_late,
+            (status({"claim": {"volume": "example-2-data"}}, name="example-2"),),
+        ),
+        Step(
+            edit({"spec": {"size": "1Gi"}}),
+            (said("resize/spec.size failed for good: PermanentError", times=1),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
+
+def restart_and_recolour(world: World) -> None:
+    world.restart()
+    world.edit("configmaps", "original", {"data": {"colour": "green"}})
+
+
+BUILTINS = Story(
+    "10-builtins",
+    (
+        Step(
+            create("10-builtins"),
+            (
+                data("configmaps", "twin", {"colour": "blue"}),
+                remembered("configmaps", "original"),
+                remembered("configmaps", "plain", False),
+                remembered("configmaps", "twin", False),
+                held("configmaps", "original", False),
+                held("pods", "server"),
+                held("services", "front", False),
+                annotation("pods", "server", "example.fnop.dev/known-as", "front"),
+                said("configmaps/original: "),
+                said("pods/server: "),
+            ),
+        ),
+        # The next process finds in the annotation what was handled.
+        Step(
+            restart_and_recolour,
+            (
+                data("configmaps", "twin", {"colour": "green"}),
+                said("create handler copied succeeded", times=1),
+                said("update handler copied succeeded", times=1),
+            ),
+        ),
+        Step(
+            delete("pods", "server"),
+            (
+                gone("pods", "server"),
+                gone("services", "front"),
+                said("pods/server: DELETED"),
+            ),
+        ),
+        Step(
+            delete("configmaps", "original"),
+            (gone("configmaps", "original"), gone("configmaps", "twin")),
+        ),
+    ),
+)
+
 PARTS = Story(
     "07-subhandlers",
     (
@@ -519,6 +640,8 @@ STORIES = (
     HANDLERS,
     PARTS,
     SPIES,
+    TESTING,
+    BUILTINS,
     FILTERING,
     DAEMONS,
     TIMERS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,3 +108,17 @@ def test_its_readme_shows_commands_that_exist(name: str) -> None:
     assert docstring.partition('"""')[0] in text
     for file in ("example.py", "object.yaml"):
         assert f"examples/{name}/{file}" in text
+
+
+def test_the_tests_of_an_example_pass() -> None:
+    """In a process of their own: they import their operator as an author's tests do."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "examples/09-testing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,48 @@
+"""Handlers of Kubernetes' own kinds: what they remember is in annotations."""
+
+from typing import Any
+
+import fnop
+
+COPY = "example.fnop.dev/copy"
+ADDRESS = "example.fnop.dev/address"
+
+
+@fnop.on.create("configmaps", labels={COPY: fnop.PRESENT})
+@fnop.on.update("configmaps", labels={COPY: fnop.PRESENT})
+def copied(body: Any, labels: dict[str, str]) -> fnop.Effect:
+    """A ConfigMap with this label has a copy, which follows it and goes with it."""
+    copy = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": labels[COPY]},
+        "data": body.get("data", {}),
+    }
+    return fnop.apply(fnop.append_owner_reference(copy, body))
+
+
+@fnop.on.create("pods", labels={ADDRESS: fnop.PRESENT})
+def addressed(labels: dict[str, str]) -> list[fnop.Effect]:
+    """A Pod with this label has a Service of its own."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": labels[ADDRESS]},
+        "spec": {"clusterIP": "None", "selector": {ADDRESS: labels[ADDRESS]}},
+    }
+    return [
+        fnop.apply(service),
+        fnop.patch(annotations={"example.fnop.dev/known-as": labels[ADDRESS]}),
+    ]
+
+
+@fnop.on.delete("pods", labels={ADDRESS: fnop.PRESENT})
+def forgotten(labels: dict[str, str]) -> fnop.Effect:
+    """The Pod stays until nobody is sent to it any more."""
+    return fnop.delete("services", name=labels[ADDRESS])
+
+
+@fnop.on.event(fnop.EVERYTHING, labels={"example.fnop.dev/seen": fnop.PRESENT})
+def seen(resource: fnop.Resource, name: str, type: str | None, logger: Any) -> None:
+    """Whatever its kind: pods, services, ... but never Events."""
+    logger.info("%s/%s: %s", resource.plural, name, type or "LISTED")
