@@ -122,8 +122,29 @@ def config_faults(
         for key in REQUIRED.get(obj.get("type", ""), ()):
             if key not in obj.get("data", {}):
                 yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+    yield from _size_faults(obj, "[]" if resource == CONFIG_MAPS else "data")
     if old is not None:
         yield from _change_faults(obj, old)
+
+
+MOST = 1024 * 1024
+
+
+def _size_faults(obj: Object, field: str) -> Iterator[Fault]:
+    texts, coded = obj.get("data") or {}, obj.get("binaryData") or {}
+    if field == "data":
+        texts, coded = {}, texts
+    size = sum(len(text) // 4 * 3 - text[-2:].count("=") for text in _given(coded))
+    plain = sum(map(len, texts.values()))
+    if 4 * plain > MOST:  # letters may have several bytes
+        plain = sum(len(text.encode()) for text in texts.values())
+    if size + plain > MOST:
+        message = f"Too long: may not be more than {MOST} bytes"
+        yield Fault(field, "FieldValueTooLong", message)
+
+
+def _given(coded: dict[str, Any]) -> Iterator[str]:
+    yield from (text for text in coded.values() if text)
 
 
 def _key_faults(obj: Object, part: str) -> Iterator[Fault]:

@@ -7,16 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
+from fnop.interpreters.cluster.builtin_rules import builtin_faults
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, stored
-from fnop.interpreters.cluster.config_maps import config_faults
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.field_validation import check_fields
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import tracked, with_entries
-from fnop.interpreters.cluster.metadata import metadata_faults, name_faults
+from fnop.interpreters.cluster.metadata import (
+    finalizer_faults,
+    metadata_faults,
+    name_faults,
+)
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.schema import object_faults as schema_faults
@@ -264,6 +268,13 @@ def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
 
 
 def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
+    prefix = metadata.get("generateName")
+    if prefix:
+        # Behind a dash comes a letter or digit (maskTrailingDash).
+        masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+        for why in name_faults(kind.resource, masked):
+            message = f"Invalid value: {quoted(prefix)}: {why}"
+            yield Fault("metadata.generateName", "FieldValueInvalid", message)
     name = metadata.get("name")
     if not name:
         message = "Required value: name or generateName is required"
@@ -287,4 +298,5 @@ def object_faults(
     elif kind.resource == CRDS:
         yield from crd_faults(obj, warnings)
     else:
-        yield from config_faults(kind.resource, obj, old)
+        yield from finalizer_faults(obj["metadata"])
+        yield from builtin_faults(kind.resource, obj, old)

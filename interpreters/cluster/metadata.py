@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from fnop.interpreters.cluster.status import Fault, quoted
 
@@ -14,6 +15,7 @@ __all__ = [
     "METADATA",
     "NEVER_STORED",
     "clean_metadata",
+    "finalizer_faults",
     "is_text_map",
     "metadata_faults",
     "name_faults",
@@ -155,8 +157,8 @@ def key_faults(key: str) -> tuple[str, ...]:
             faults.append("prefix part must be non-empty")
         elif "/" in prefix:
             return (
-                f"a qualified name {NOT_QUALIFIED} with an optional DNS subdomain "
-                "prefix and '/' (e.g. 'example.com/MyName')",
+                f"a qualified name {NOT_QUALIFIED.removeprefix('name part ')} with an "
+                "optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
             )
         elif not SUBDOMAIN.fullmatch(prefix):
             faults.append(f"prefix part {NOT_SUBDOMAIN}")
@@ -198,11 +200,40 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
     for key in metadata.get("annotations", ()):
         for why in key_faults(key.lower()):
             yield _invalid("metadata.annotations", key, why)
+    yield from _size_faults(metadata.get("annotations"))
     if references := metadata.get("ownerReferences"):
         yield from _references_faults(references)
     for finalizer in metadata.get("finalizers", ()):
         for why in key_faults(finalizer):
             yield _invalid("metadata.finalizers", finalizer, why)
+
+
+MOST_ANNOTATIONS = 256 * 1024
+
+
+def _size_faults(annotations: dict[str, str] | None) -> Iterator[Fault]:
+    """All annotations together have a limit, in bytes."""
+    if annotations and _bytes_of(annotations) > MOST_ANNOTATIONS:
+        message = f"Too long: may not be more than {MOST_ANNOTATIONS} bytes"
+        yield Fault("metadata.annotations", "FieldValueTooLong", message)
+
+
+def _bytes_of(texts: dict[str, str]) -> int:
+    size = sum(map(len, texts)) + sum(map(len, texts.values()))
+    if size > MOST_ANNOTATIONS or size * 4 <= MOST_ANNOTATIONS:
+        return size  # no letter has more than four bytes
+    return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
+
+
+STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
+
+
+def finalizer_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
+    """Finalizers of built-in kinds are standard ones, or have a prefix."""
+    for index, name in enumerate(metadata.get("finalizers", ())):
+        if "/" not in name and name not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield _invalid(f"metadata.finalizers[{index}]", name, why)
 
 
 def _references_faults(references: list[dict[str, Any]]) -> Iterator[Fault]:
@@ -218,11 +249,7 @@ def _references_faults(references: list[dict[str, Any]]) -> Iterator[Fault]:
                 "Only one reference can have Controller set to true. "
                 f'Found "true" in references for {first} and {name}'
             )
-            shown = json.dumps(
-                [_shown_reference(each) for each in references],
-                separators=(",", ":"),
-                ensure_ascii=False,
-            )
+            shown = orjson.dumps([*map(_shown_reference, references)]).decode()
             message = f"Invalid value: {shown}: {why}"
             yield Fault("metadata.ownerReferences", "FieldValueInvalid", message)
         first = first or name
@@ -236,6 +263,15 @@ def _shown_reference(reference: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:
+    version = reference.get("apiVersion", "")
+    if version and (version.count("/") > 1 or version.endswith("/")):
+        why = "version must not be empty"
+        yield _invalid("metadata.ownerReferences.apiVersion", version, why)
+    if version == "v1" and reference.get("kind") == "Event":
+        shown = orjson.dumps(_shown_reference(reference)).decode()
+        why = "/v1, Kind=Event is disallowed from being an owner"
+        message = f"Invalid value: {shown}: {why}"
+        yield Fault("metadata.ownerReferences", "FieldValueInvalid", message)
     for name, why in (
         ("apiVersion", "version must not be empty"),
         ("kind", "must not be empty"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from fnop.interpreters.protocol import MERGE_PATCH
@@ -541,9 +542,6 @@ def refusals() -> Iterator[Case]:
             refused(pods, named("p", with_container(imagePullPolicy="Maybe"))),
             refused(pods, named("p", with_container(terminationMessagePolicy="X"))),
             refused(pods, named("p", {**POD_SPEC, "activeDeadlineSeconds": 0})),
-            refused(
-                pods, named("p", {**POD_SPEC, "terminationGracePeriodSeconds": -1})
-            ),
         ),
     )
     yield Case(
@@ -605,7 +603,12 @@ def refusals() -> Iterator[Case]:
     yield Case(
         "resources of containers",
         tuple(
-            post(pods, named("p", with_container(resources=resources)), code)
+            post(
+                pods,
+                named("p", with_container(resources=resources)),
+                code,
+                compare="all" if code == 422 and "requests" not in resources else CAUSE,
+            )
             for resources, code in (
                 ({"limits": {"cpu": "x"}}, 400),
                 ({"limits": {"cpu": "-1"}}, 422),
@@ -641,7 +644,12 @@ def refusals() -> Iterator[Case]:
                     {"selector": {}},
                     {"selector": None},
                     {"selector": {"matchExpressions": [EXPRESSION]}},
-                    {"template": {"metadata": {"labels": LABELS}}},
+                    # 1.20 looks at no containers of stateful sets.
+                    *(
+                        ()
+                        if more
+                        else ({"template": {"metadata": {"labels": LABELS}}},)
+                    ),
                     {"template": {**TEMPLATE, "spec": JOB_TEMPLATE["spec"]}},
                 )
             ),
@@ -705,7 +713,6 @@ def refusals() -> Iterator[Case]:
                 {"completions": -1},
                 {"backoffLimit": -1},
                 {"activeDeadlineSeconds": -1},
-                {"ttlSecondsAfterFinished": -1},
                 {"selector": SELECTOR},
                 {"manualSelector": True},
             )
@@ -788,10 +795,6 @@ def refusals() -> Iterator[Case]:
                 {"roleRef": {**role, "apiGroup": "x"}},
                 {"roleRef": role, "subjects": [{"kind": "Other", "name": "x"}]},
                 {"roleRef": role, "subjects": [{"kind": "User"}]},
-                {
-                    "roleRef": role,
-                    "subjects": [{"kind": "ServiceAccount", "name": "x"}],
-                },
                 {
                     "roleRef": role,
                     "subjects": [{"kind": "User", "name": "x", "apiGroup": "y"}],
@@ -907,4 +910,38 @@ def metadata() -> Iterator[Case]:
     )
 
 
-CASES = (*defaulting(),)
+# Steps whose message 1.20 words otherwise: it shows structs as Go writes them where a
+# current server shows JSON, names old groups, or knows fewer values; and a name
+# that is generated and no name.
+OLD_WORDS: dict[str, tuple[int, ...]] = {
+    "policies of pods are of a few": (1,),
+    "variables of containers": (2,),
+    "deployments select their own pods": (0, 1, 2, 3),
+    "replicasets select their own pods": (0, 1, 2, 3),
+    "daemonsets select their own pods": (0, 1, 2),
+    "statefulsets select their own pods": (0, 1, 2, 3),
+    "strategies of deployments": (0, 3, 4, 5),
+    "policies of stateful and daemon sets": (1, 2, 3),
+    "services and their ports": (7,),
+    "jobs end": (5, 6),
+    "claims": (2,),
+    "roles and their rules": (3,),
+    "leases": (1,),
+    "network policies": (0, 1, 2, 3, 4),
+    "ingresses": (0, 1, 2, 3, 4, 5),
+    "metadata of config maps": (5, 6, 8, 9, 12),
+    "config maps of more than a megabyte": (0,),
+}
+CAUSE = ("reason", "details.causes.0.field", "details.causes.0.reason")
+
+
+def reworded(case: Case) -> Case:
+    old = OLD_WORDS.get(case.name, ())
+    steps = tuple(
+        replace(step, compare=CAUSE) if index in old else step
+        for index, step in enumerate(case.steps)
+    )
+    return replace(case, steps=steps)
+
+
+CASES = tuple(map(reworded, (*defaulting(), *refusals(), *metadata())))
