@@ -258,6 +258,8 @@ def _probe(probe: Spec, path: str, is_once: bool) -> Iterator[Fault]:
             yield required(f"{path}.exec.command")
         case "httpGet" | "tcpSocket" as name:
             yield from _port(f"{path}.{name}.port", probe[name].get("port", 0))
+        case _:
+            pass
     numbers = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds")
     thresholds = ("successThreshold", "failureThreshold")
     yield from at_least(probe, path, *numbers, *thresholds)

@@ -32,7 +32,7 @@ def amount(text: str) -> Decimal | None:
         return None
     number, suffix = Decimal(found[1]), found[2] or ""
     if suffix in BINARY:
-        return number * 1024 ** BINARY.index(suffix)
+        return number * Decimal(1024) ** BINARY.index(suffix)
     if suffix in DECIMAL:
         return (number * Decimal(10) ** (3 * DECIMAL.index(suffix) - 9)).normalize()
     return number * Decimal(10) ** int(suffix[1:])

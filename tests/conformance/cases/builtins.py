@@ -70,6 +70,10 @@ def refused(path: str, body: Json, **more: Any) -> Step:
     return post(path, body, 422, **more)
 
 
+def many(*bodies: Json) -> tuple[Json, ...]:
+    return bodies
+
+
 def with_container(**more: Any) -> Json:
     return {**POD_SPEC, "containers": [{**CONTAINER, **more}]}
 
@@ -622,7 +626,7 @@ def refusals() -> Iterator[Case]:
         "probes",
         tuple(
             refused(pods, named("p", with_container(livenessProbe=probe)))
-            for probe in (
+            for probe in many(
                 {},
                 {"httpGet": {"port": 0}},
                 {"tcpSocket": {"port": "Bad_name"}},
@@ -813,7 +817,7 @@ def refusals() -> Iterator[Case]:
         "network policies",
         tuple(
             refused(NETWORK + "networkpolicies", named("n", spec))
-            for spec in (
+            for spec in many(
                 {"podSelector": {}, "policyTypes": ["Other"]},
                 {"podSelector": {}, "ingress": [{"ports": [{"port": 70000}]}]},
                 {"podSelector": {}, "ingress": [{"from": [{}]}]},
@@ -826,7 +830,7 @@ def refusals() -> Iterator[Case]:
         "ingresses",
         tuple(
             refused(NETWORK + "ingresses", named("i", spec))
-            for spec in (
+            for spec in many(
                 {},
                 {"rules": [{"host": "A_b"}]},
                 {"defaultBackend": {}},
@@ -847,7 +851,7 @@ def refusals() -> Iterator[Case]:
                 HOOKS + "validatingwebhookconfigurations",
                 named("{ns}", webhooks=[{**HOOK, **wrong}]),
             )
-            for wrong in (
+            for wrong in many(
                 {"name": "a"},
                 {"sideEffects": "Some"},
                 {"failurePolicy": "Maybe"},
