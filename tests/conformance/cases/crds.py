@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-from fnop.interpreters.protocol import MERGE_PATCH
-from tests.conformance.suite import Case, Step
+from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES", "CRDS", "CRDS_136"]
 
@@ -750,6 +750,11 @@ def definition_status(plural: str, **has: Any) -> Step:
 
 
 OPEN = spec(ANY)
+OLD_TYPE: Json = {"type": "object", "properties": {"a": S}}
+NEW_TYPE: Json = {
+    "type": "object",
+    "properties": {"a": INT, "d": {**S, "default": "x"}},
+}
 SCALE = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
 DEFINED = (
     Case(
@@ -776,6 +781,65 @@ DEFINED = (
             Step("GET", at("duals", "a"), has={"spec.y": 2}),
         ),
         BOTH,
+    ),
+    Case(
+        "crds: nobody manages what does not fit a new schema",
+        (
+            make(crd("Misfit", version(spec(OLD_TYPE)))),
+            served("misfits"),
+            Step(
+                "POST", at("misfits"), body_of("Misfit", "a", spec={"a": "x"}), code=201
+            ),
+            Step(
+                "POST", at("misfits"), body_of("Misfit", "b", spec={"a": "x"}), code=201
+            ),
+            redefine("misfits", version(spec(NEW_TYPE))),
+            Step(
+                "GET",
+                at("misfits", "a"),
+                has={"spec": {"a": "x", "d": "x"}},
+                compare=("spec",),
+                eventually=True,
+            ),
+            Step(
+                "PATCH",
+                at("misfits", "a"),
+                body_of("Misfit", "a", metadata={"name": "a", "labels": {"l": "m"}}),
+                APPLY_PATCH,
+                {"fieldManager": "x"},
+                code=500,
+            ),
+            Step(
+                "PATCH",
+                at("misfits", "a"),
+                {"metadata": {"labels": {"l": "m"}}},
+                MERGE_PATCH,
+                has={"metadata.managedFields": ABSENT},
+            ),
+            Step(
+                "PATCH",
+                at("misfits", "a"),
+                body_of("Misfit", "a", spec={"a": 1}),
+                APPLY_PATCH,
+                {"fieldManager": "x"},
+                code=500,
+            ),
+            Step(
+                "PATCH",
+                at("misfits", "b"),
+                {"spec": {"a": 1}},
+                MERGE_PATCH,
+                has={"metadata.managedFields": ABSENT},
+            ),
+            Step(
+                "PATCH",
+                at("misfits", "b"),
+                body_of("Misfit", "b", spec={"a": 1}),
+                APPLY_PATCH,
+                {"fieldManager": "x"},
+            ),
+        ),
+        NEW,
     ),
     Case(
         "crds: a version that is not served any more",
