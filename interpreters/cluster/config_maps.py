@@ -131,20 +131,21 @@ MOST = 1024 * 1024
 
 
 def _size_faults(obj: Object, field: str) -> Iterator[Fault]:
-    texts, coded = obj.get("data") or {}, obj.get("binaryData") or {}
+    texts, coded = obj.get("data"), obj.get("binaryData")
     if field == "data":
-        texts, coded = {}, texts
-    size = sum(len(text) // 4 * 3 - text[-2:].count("=") for text in _given(coded))
-    plain = sum(map(len, texts.values()))
-    if 4 * plain > MOST:  # letters may have several bytes
-        plain = sum(len(text.encode()) for text in texts.values())
-    if size + plain > MOST:
+        texts, coded = None, texts
+    size = 0
+    if coded:
+        given = [text for text in coded.values() if text]
+        size = sum(len(text) // 4 * 3 - text[-2:].count("=") for text in given)
+    if texts:
+        letters = sum(map(len, texts.values()))
+        if 4 * letters > MOST:  # they may have several bytes
+            letters = sum(len(text.encode()) for text in texts.values())
+        size += letters
+    if size > MOST:
         message = f"Too long: may not be more than {MOST} bytes"
         yield Fault(field, "FieldValueTooLong", message)
-
-
-def _given(coded: dict[str, Any]) -> Iterator[str]:
-    yield from (text for text in coded.values() if text)
 
 
 def _key_faults(obj: Object, part: str) -> Iterator[Fault]:
