@@ -195,7 +195,8 @@ def tell(story: Story, api: ApiServer, namespace: str, folder: Path) -> None:
         for step in story.steps:
             step.does(world)
             world.expect(step.expected)
-        assert operator.stop() == 0, operator.lines
+        status = operator.stop()
+        assert status == 0, (status, operator.lines)
     for recording in operator.recordings:
         assert_replays(recording, file)
 

@@ -46,6 +46,10 @@ def outcome(found: dict[str, Any]) -> dict[str, Any]:
     status = {**(found.get("status") or {}), MARKER: state(found)}
     if isinstance(status.get("works_at_last"), dict):
         status["works_at_last"] = sorted(status["works_at_last"])
+    status["conditions"] = [
+        {key: each[key] for key in ("type", "status", "reason")}
+        for each in status.get("conditions", ())
+    ]
     return {**found, "metadata": metadata, "status": status}
 
 

@@ -9,6 +9,7 @@ resource versions, moments, generated suffixes.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -361,6 +362,12 @@ def shown(status: int, body: Any, scope: Scope, names: Renaming) -> dict[str, An
     }
 
 
+CONTROLLED = re.compile(
+    "/(customresourcedefinitions|deployments|replicasets|statefulsets|daemonsets|jobs"
+    "|cronjobs|poddisruptionbudgets|endpoints)"
+)
+
+
 def widest(
     case: Case,
     server: str,
@@ -369,12 +376,12 @@ def widest(
 ) -> list[Scope]:
     """Whole answers wherever those of the simulated and the real server are equal.
 
-    Both are given with the namespaces that they were played in.  Definitions are
-    left as the case has it: their conditions are a matter of time.
+    Both are given with the namespaces that they were played in.  What controllers
+    change meanwhile is left as the case has it: equality there would be luck.
     """
     least = declared(case, server)
     scopes: list[Scope] = [
-        scope if scope == "old" or "customresourcedefinitions" in step.path else "all"
+        scope if scope == "old" or CONTROLLED.search(step.path) else "all"
         for step, scope in zip(case.steps, least, strict=True)
     ]
     while True:
