@@ -107,12 +107,20 @@ def without_novelties(op: Op, body: Any) -> Any:
         return body
     if KINDS[op.plural].status is not None and not op.sub:
         # It took status in the wrong place for a change of managed fields.
-        body = {name: part for name, part in body.items() if name != "status"}
+        body = without(body, "status")
+    metadata = body.get("metadata")
+    if op.sub == "status" and isinstance(metadata, dict):
+        # And labels in the place of status, too.
+        body = {**body, "metadata": without(metadata, "labels")}
     status = body.get("status")
     if isinstance(status, dict) and status.get("phase") == "":
         # Its validator took the empty text for null.
         body = {**body, "status": {**status, "phase": "-"}}
     return body
+
+
+def without(parts: Json, name: str) -> Json:
+    return {key: part for key, part in parts.items() if key != name}
 
 
 def one_generated(ops: list[Op]) -> list[Op]:
