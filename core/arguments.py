@@ -10,9 +10,9 @@ from typing import Any
 from fnop.core.diff import diff
 from fnop.core.last_seen import Seen, essence_of, value_at
 from fnop.core.now import Now, wall_time
-from fnop.core.objects import Body, Meta, View
+from fnop.core.objects import Body, Memo, Meta, View
 from fnop.core.ownership import owner_of
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, kwargs_of
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.writers import LogWriter, PatchWriter, Stopped
@@ -80,7 +80,7 @@ _Provider = Callable[[Situation, Writers], Any]
 PROVIDERS: dict[str, _Provider] = {
     "logger": lambda _, writers: LogWriter(writers.lines.append),
     "patch": lambda _, writers: writers.patch,
-    "memo": lambda s, _: s.memo,
+    "memo": lambda s, _: Memo(s.memo),
     "param": lambda s, _: s.handler.param,
     "retry": lambda s, _: s.retry,
     "started": lambda s, _: wall_time(s.started),
@@ -124,8 +124,8 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     found = {name: _provided(name, situation, writers) for name in signature.wants}
     if signature.rest:
         found |= {k: v for k, v in situation.indices.items() if k not in found}
-        every = _WITHOUT_OBJECT if situation.body is None else _REST - _WITHOUT_OBJECT
-        more = (every | (_WITHOUT_OBJECT - {"settings", "activity"})) - set(found)
+        # What only some handlers observe is for those that name it (R1).
+        more = kwargs_of(situation.handler.role) - {"old", "diff"} - found.keys()
         for name in sorted(more):  # the order of **kwargs can be seen
             found[name] = PROVIDERS[name](situation, writers)
     return found

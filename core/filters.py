@@ -19,6 +19,7 @@ from fnop.effects.values import same_json
 __all__ = [
     "ABSENT",
     "PRESENT",
+    "UNKNOWN",
     "Callback",
     "Combination",
     "Filters",
@@ -140,6 +141,15 @@ def _none(verdicts: Iterable[bool]) -> bool:
     return not any(verdicts)
 
 
+class _Unknown:
+    """What a field was before, where only its digest is kept: something."""
+
+    def __repr__(self) -> str:
+        return "<some value>"
+
+
+UNKNOWN = _Unknown()
+
 # What a filter may compare with: a value, a presence, a callback, or nothing.
 Wanted = Any
 
@@ -213,6 +223,8 @@ def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
             return have is not None
         case Presence.ABSENT:
             return have is None
+        case _ if have is UNKNOWN:
+            return False
         case Callback():
             return sight.call(want, have)
         case _:

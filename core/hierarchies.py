@@ -178,6 +178,9 @@ def harmonize_naming(
     {'metadata': {'name': 'db'}}
     """
 
+    if not name:
+        raise ValueError("harmonize_naming needs a name; None or an empty one is none")
+
     def named(made: Made) -> None:
         meta = made.setdefault("metadata", {})
         if not forced and (meta.get("name") or meta.get("generateName")):

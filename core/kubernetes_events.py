@@ -37,10 +37,13 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
     if resource is None or key == ACTIVITY:
         turn.warn_once("events", "Kubernetes Events cannot be reported here", key)
         return known
+    about = _regarding(turn, key, turn.subject(key, known.body), event.target)
+    if about.kind == "Event":
+        return known  # an Event about each Event would never end
     reports = _refilled(known.reports, turn.now)
     if reports.left < 1:
-        about = f"{event.type} {event.reason}: {event.message}"
-        line = f"a Kubernetes Event is left out, for there are too many: {about}"
+        text = f"{event.type} {event.reason}: {event.message}"
+        line = f"a Kubernetes Event is left out, for there are too many: {text}"
         turn.say("debug", line, key=key)
         return replace(known, reports=reports)
     subject = turn.subject(key, known.body)

@@ -34,6 +34,7 @@ __all__ = [
     "Stored",
     "Unreadable",
     "essence_of",
+    "had_value",
     "read_stored",
     "scope_name",
     "see",
@@ -153,11 +154,15 @@ def _see(body: Body, observation: Observation) -> Seen:
     for path in observation.scopes:
         value = body.at(path) if path else essence
         scope = scope_name(path)
-        digests[scope] = f"{DIGEST_VERSION}:{digest(value)}"
+        digests[scope] = _digest(value)
         # A field of the essence is kept once, with the essence.
         if values is not None and (not path or resolve(essence, path) != value):
             values[scope] = value
     return Seen(digests, values)
+
+
+def _digest(value: Any) -> str:
+    return f"{DIGEST_VERSION}:{digest(value)}"
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:
@@ -168,6 +173,12 @@ def value_at(seen: Seen | None, path: Path) -> Any:
     if scope in seen.values:
         return seen.values[scope]
     return resolve(seen.values.get(""), path)
+
+
+def had_value(seen: Seen | None, path: Path) -> bool:
+    """Whether a field had any value then, as far as its digest tells."""
+    found = None if seen is None else seen.digests.get(scope_name(path))
+    return found is not None and found != _digest(None)
 
 
 def write_stored(stored: Stored, uid: str) -> str:

@@ -14,7 +14,7 @@ import orjson
 
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["Body", "Key", "Meta", "View", "owner_reference_of"]
+__all__ = ["Body", "Key", "Memo", "Meta", "View", "owner_reference_of"]
 
 
 class Key(NamedTuple):
@@ -151,6 +151,25 @@ class Meta(ReadOnlyDict):
     @property
     def deletion_timestamp(self) -> str | None:
         return self.get("deletionTimestamp")
+
+
+class Memo(ReadOnlyDict):
+    """What was remembered; keys can be read as attributes.
+
+    >>> Memo({"address": "db"}).address
+    'db'
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the memo has no {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError(f"a memo is read-only; return fnop.remember({name}=...)")
 
 
 class View(ReadOnlyDict):

@@ -158,7 +158,7 @@ def _begin_activity(turn: Turn, role: Role) -> None:
     if not handlers:
         return
     cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), None, handlers)
-    known = Known(Body({}), Stored(), work=Work(cycle=cycle))
+    known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.memo)
     turn.put(ACTIVITY, known)
     turn.due(ACTIVITY)
 

@@ -56,6 +56,8 @@ def perform(
         case Remember(changes=changes):
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
+            if key == ACTIVITY:
+                turn.memo = memo
             return replace(known, memo=memo), invocation, Answer()
         case Sleep(seconds=seconds):
             waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)

@@ -444,7 +444,6 @@ _STOPPING = frozenset(
         "finalizer",
         "cancellation_backoff",
         "cancellation_timeout",
-        "cancellation_polling",
     )
 )
 _OPTIONS: dict[Role, frozenset[str]] = {
@@ -472,7 +471,6 @@ _DURATIONS = (
     "idle",
     "cancellation_backoff",
     "cancellation_timeout",
-    "cancellation_polling",
 )
 
 
@@ -485,6 +483,11 @@ def _check_options(
     if known is None:
         selectors = () if role in ACTIVITIES else _SELECTORS
         known = _OPTIONS[role] | set(selectors)
+    if "cancellation_polling" in options:
+        raise RegistrationError(
+            f"{label} has no option cancellation_polling=: a daemon is told at once; "
+            "leave it out"
+        )
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, set(known) - {"registry"}, n=1)

@@ -7,11 +7,13 @@ deletion handlers: what they hold must not be let go by mistake.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fnop.core.arguments import Situation, filter_arguments
-from fnop.core.filters import Sight
+from fnop.core.diff import Path
+from fnop.core.filters import UNKNOWN, Sight
 from fnop.core.known import Known
-from fnop.core.last_seen import value_at
+from fnop.core.last_seen import Seen, had_value, value_at
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.ownership import owner_of
@@ -88,6 +90,12 @@ def passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool
         return False
 
 
+def _before(seen: Seen | None, field: Path) -> Any:
+    """What a field was; where its value is not kept, whether it was there at all."""
+    found = value_at(seen, field)
+    return UNKNOWN if found is None and had_value(seen, field) else found
+
+
 def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
     body, field = known.body, handler.field
     situation = Situation(
@@ -97,7 +105,7 @@ def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
         body.mapping("labels"),
         body.mapping("annotations"),
         body.at(field) if field else None,
-        value_at(known.stored.seen, field) if field else None,
+        _before(known.stored.seen, field) if field else None,
         # What has not been seen yet had no value before, not even none.
         known.stored.seen is not None,
         lambda wants, rest: filter_arguments(situation, wants, rest),

@@ -45,7 +45,7 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
         if type == "DELETED":
             return
         known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
-        known = replace(known, work=before)
+        known = replace(known, work=before, memo=turn.memo)
     else:
         known = _refreshed(turn, known, stream, type, body)
     if type is None:

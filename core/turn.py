@@ -37,6 +37,7 @@ from fnop.core.table import Table
 from fnop.core.watcher import Stream, StreamKey
 from fnop.core.workqueue import EMPTY, WorkQueue
 from fnop.effects import Effect
+from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn", "settings_of"]
 
@@ -82,7 +83,7 @@ class State:
     that have no place for a condition; `warned` what has been warned about once;
     `failures` counts handlers that failed for good, `calls` the pending commands that
     do not go to the API server.  `configured` are the settings as startup handlers
-    have changed them.
+    have changed them, `memo` is what activities remember: each object's begins with it.
     """
 
     phase: Phase
@@ -110,6 +111,7 @@ class State:
     stop_by: float | None
     exit_status: int
     configured: Settings | None
+    memo: ReadOnlyDict
 
 
 NEW = State(
@@ -138,6 +140,7 @@ NEW = State(
     None,
     0,
     None,
+    ReadOnlyDict(),
 )
 
 
@@ -182,6 +185,7 @@ class Turn:
     stop_by: float | None
     exit_status: int
     configured: Settings | None
+    memo: ReadOnlyDict
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program

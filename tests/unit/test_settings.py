@@ -9,7 +9,7 @@ import pytest
 
 import fnop
 from fnop.core import settings as module
-from fnop.core.registry import Registry
+from fnop.core.registry import Registry, Role, kwargs_of
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -116,3 +116,73 @@ def test_nobody_else_changes_settings(registry: Registry) -> None:
     run = Scenario(registry, [example()])
     run.settle()
     assert any("by startup handlers alone" in line for line in run.lines)
+
+
+# ---------------------------------------------------------------------- the memo
+
+
+def test_what_startup_remembers_is_there_for_everybody(registry: Registry) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.startup(registry=registry)
+    def connect() -> Any:
+        return fnop.remember(address="db", count=0)
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(memo: Any) -> Any:
+        seen.append((memo.address, memo["count"]))
+        return fnop.remember(count=memo.count + 1)
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(memo: Any) -> None:
+        seen.append((memo.address, memo.count))
+        with pytest.raises(AttributeError, match="the memo has no 'other'"):
+            memo.other  # noqa: B018
+        with pytest.raises(TypeError, match=r"return fnop.remember\(x=...\)"):
+            memo.x = 1
+
+    @fnop.on.cleanup(registry=registry)
+    def disconnect(memo: Any) -> None:
+        seen.append(dict(memo))
+
+    run = Scenario(registry, [example(a=1)])
+    assert run.settle()
+    run.edit(KIND, spec={"a": 2})
+    assert run.settle()
+    run.stop()
+    run.settle()
+    assert seen == [("db", 0), ("db", 1), {"address": "db", "count": 0}]
+
+
+@pytest.mark.parametrize("role", ["create", "event", "timer", "startup"])
+def test_the_rest_of_the_arguments_is_that_of_the_handler_s_kind(
+    registry: Registry, role: str
+) -> None:
+    seen: list[set[str]] = []
+
+    def handle(**kwargs: Any) -> None:
+        seen.append(set(kwargs))
+
+    if role == "timer":
+        fnop.timer(KIND, registry=registry, interval=60)(handle)
+    elif role == "startup":
+        fnop.on.startup(registry=registry)(handle)
+    else:
+        getattr(fnop.on, role)(KIND, registry=registry)(handle)
+    Scenario(registry, [example(a=1)]).settle(seconds=1)
+    own = kwargs_of(Role(role)) - {"old", "diff"}
+    assert seen[0] == own
+
+
+def test_an_event_about_an_event_is_dropped(registry: Registry) -> None:
+    @fnop.on.event("events.v1.", registry=registry)
+    def answer() -> Any:
+        return fnop.event("Seen", "an event")
+
+    @fnop.on.create(KIND, registry=registry)
+    def create() -> Any:
+        return fnop.event("Made", "it is there")
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert [each["reason"] for each in run.objects("events")] == ["Made"]
