@@ -308,6 +308,8 @@ def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
         kept.append(ORPHAN)
     if foreground:
         kept.append(FOREGROUND)
+    if set(kept) == set(present):
+        kept = list(present)  # in whatever order they stand
     if kind.resource == CRDS and CLEANUP not in kept:
         kept.append(CLEANUP)
     return kept
