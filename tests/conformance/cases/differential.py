@@ -544,6 +544,18 @@ SCHEMAS = (
 )
 MERGERS = (
     Case(
+        "differential: a deletion that asks for nothing new keeps the order of "
+        "finalizers",
+        (
+            post(PLAINS, plain(finalizers=["foregroundDeletion", "a.dev/one"])),
+            delete(
+                f"{PLAINS}/a",
+                has={"metadata.finalizers": ["foregroundDeletion", "a.dev/one"]},
+            ),
+        ),
+        BOTH,
+    ),
+    Case(
         "differential: items without a key merge with no list that is there",
         (
             post(PLAINS, plain("owner")),
