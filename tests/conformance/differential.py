@@ -404,6 +404,11 @@ OLD_WORDS = (
     (re.compile(r"\b(kind|name|uid) must not be empty"), "must not be empty"),
     (re.compile(r"unable to parse requirement: .*?\""), 'unable to parse: ..."'),
     (re.compile(r"Invalid value: 0x0: "), "Invalid value: 0: "),
+    # It showed the addresses of pointers, and names without their kinds.
+    (
+        re.compile(r"Invalid value: \[.*?Only one reference can have Controller[^,}]*"),
+        "Only one reference can have Controller set to true",
+    ),
 )
 
 
