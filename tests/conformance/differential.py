@@ -406,7 +406,10 @@ OLD_WORDS = (
     (re.compile(r"Invalid value: 0x0: "), "Invalid value: 0: "),
     # It showed the addresses of pointers, and names without their kinds.
     (
-        re.compile(r"Invalid value: \[.*?Only one reference can have Controller[^,}]*"),
+        re.compile(
+            r"Invalid value: \[.*?Only one reference can have Controller set to true\. "
+            r'Found \\"true\\" in references for [^",\]]*'
+        ),
         "Only one reference can have Controller set to true",
     ),
 )
