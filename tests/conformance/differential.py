@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.protocol import APPLY_PATCH
+from fnop.interpreters.protocol import APPLY_PATCH, STRATEGIC_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op
@@ -70,10 +70,12 @@ def perform(op: Op, server: Raw, memory: Memory, *, old: bool) -> list[Answer]:
     """Send the request of an operation, or the requests for all pages of a list."""
     path = paths_of(op, memory.namespace)
     body = memory.filled(op.body)
+    seen = memory.seen.get(f"{op.plural}/{op.name}", {})
     if old:
         body = without_novelties(op, body)
+    if old and op.type == STRATEGIC_PATCH:
+        body = without_vain_nulls(seen, body)
     if op.onto:
-        seen = memory.seen.get(f"{op.plural}/{op.name}", {})
         body = merged(seen, body)
     query = memory.query(op.query)
     if old and query.get("resourceVersionMatch") == "NotOlderThan":
@@ -117,6 +119,18 @@ def without_novelties(op: Op, body: Any) -> Any:
         # Its validator took the empty text for null.
         body = {**body, "status": {**status, "phase": "-"}}
     return body
+
+
+def without_vain_nulls(seen: Any, patch: Any) -> Any:
+    """Without nulls in maps that are not there: it took them for empty texts."""
+    if not isinstance(patch, dict):
+        return patch
+    below = seen if isinstance(seen, dict) else {}
+    return {
+        name: without_vain_nulls(below.get(name), part)
+        for name, part in patch.items()
+        if part is not None or below
+    }
 
 
 def without(parts: Json, name: str) -> Json:
