@@ -240,6 +240,14 @@ def _stateful_set(obj: Object) -> Iterator[Fault]:
         shown = {"Type": strategy["type"], "RollingUpdate": None}
         why = "must be 'RollingUpdate' or 'OnDelete'"
         yield bad("spec.updateStrategy", shown, why)
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "OnDelete" and rolling is not None:
+        shown = {
+            "Partition": rolling.get("partition", 0),
+            "MaxUnavailable": rolling.get("maxUnavailable"),
+        }
+        why = "only allowed for updateStrategy 'RollingUpdate'"
+        yield bad("spec.updateStrategy.rollingUpdate", shown, why)
     yield from at_least(spec, "spec", "replicas", "minReadySeconds")
     yield from _selecting(spec, "statefulset", "")
     yield from _templated(spec, checked=False)
@@ -745,6 +753,12 @@ def _set_changes(new: Object, old: Object) -> Iterator[Fault]:
         yield forbidden("spec", SET_LOCKED)
 
 
+def _replica_set_changes(new: Object, old: Object) -> Iterator[Fault]:
+    # Its strategy looks at the new one, and so does the comparison of both.
+    yield from _replica_set(new)
+    yield from immutable(_spec(new), _spec(old), "spec", "selector")
+
+
 def _job_changes(new: Object, old: Object) -> Iterator[Fault]:
     after, before = _spec(new), _spec(old)
     yield from immutable(after, before, "spec", "completions", "selector")
@@ -788,7 +802,7 @@ CHANGES: dict[Resource, Change] = {
     ("", "services"): _service_changes,
     ("", "persistentvolumeclaims"): _claim_changes,
     ("apps", "deployments"): _locked("selector"),
-    ("apps", "replicasets"): _locked("selector"),
+    ("apps", "replicasets"): _replica_set_changes,
     ("apps", "daemonsets"): _locked("selector"),
     ("apps", "statefulsets"): _set_changes,
     ("batch", "jobs"): _job_changes,

@@ -61,10 +61,11 @@ def _lazily(how: Callable[[Any], Patcher], body: Any) -> Patcher:
     return lambda obj: how(body)(obj)
 
 
-def _undecodable(body: Any, wanted: str) -> Refusal:
+def _undecodable(
+    body: Any, wanted: str, where: str = "error decoding patch: "
+) -> Refusal:
     return bad_request(
-        f"error decoding patch: json: cannot unmarshal {go_name(body)} into Go value "
-        f"of type {wanted}"
+        f"{where}json: cannot unmarshal {go_name(body)} into Go value of type {wanted}"
     )
 
 
@@ -76,7 +77,7 @@ def _merging(body: Any) -> Patcher:
 
 def _strategic(body: Any) -> Patcher:
     if not isinstance(body, dict):
-        raise _undecodable(body, "map[string]interface {}")
+        raise _undecodable(body, "map[string]interface {}", "")
     return lambda obj: strategically_merged(obj, body)
 
 
@@ -238,15 +239,25 @@ def strategically_merged(target: Any, patch: Any) -> Any:
     ...     {"containers": [{"name": "a", "image": "1"}, {"name": "b"}]},
     ...     {"containers": [{"name": "a", "image": "2"}]})
     {'containers': [{'name': 'a', 'image': '2'}, {'name': 'b'}]}
+
+    What has nothing to be merged with is taken as it is, directives and all.
+
+    >>> strategically_merged({}, {"a": {"$patch": "delete", "b": None}})
+    {'a': {'$patch': 'delete'}}
     """
     if not isinstance(patch, dict):
         return patch
-    directive = patch.get("$patch")
-    if directive == "delete":
-        return {}
-    if directive == "replace":
-        target = {}
+    match patch.get("$patch"):
+        case None:
+            pass
+        case "delete":
+            return {}
+        case "replace":
+            return {name: patch[name] for name in patch if name != "$patch"}
+        case _:
+            raise _unknown_directive(patch)
     old = target if isinstance(target, dict) else {}
+    _check_retained(patch)
     result = dict(old)
     for name, value in patch.items():
         if name.startswith("$"):
@@ -256,11 +267,30 @@ def strategically_merged(target: Any, patch: Any) -> Any:
         elif isinstance(value, list):
             order = patch.get(ORDER + name)
             result[name] = _merged_list(name, old.get(name), value, order)
-        elif isinstance(value, dict):
-            result[name] = strategically_merged(old.get(name), value)
+        elif isinstance(value, dict) and isinstance(old.get(name), dict):
+            result[name] = strategically_merged(old[name], value)
         else:
-            result[name] = value
+            result[name] = _unmatched(value)
     return _directed(result, old, patch)
+
+
+def _unmatched(value: Any) -> Any:
+    return merge_patched({}, value) if isinstance(value, dict) else value
+
+
+def _unknown_directive(patch: dict[str, Any]) -> Refusal:
+    what = f"unknown patch type: {patch['$patch']} in map: {go_text(patch)}"
+    return internal(what, bare=True)
+
+
+def _check_retained(patch: dict[str, Any]) -> None:
+    """Whatever a patch sets must be among what it retains, where it says that."""
+    retained = patch.get("$retainKeys", [])
+    given = [k for k, v in patch.items() if v is not None and not k.startswith("$")]
+    if not isinstance(retained, list) or (
+        "$retainKeys" in patch and not {*given} <= {*retained}
+    ):
+        raise bad_request("invalid patch format of retainKeys")
 
 
 def _directed(
@@ -275,27 +305,31 @@ def _directed(
             result[field] = [item for item in result[field] if item not in value]
         elif name.startswith(ORDER) and field not in patch and field in old:
             result[field] = _merged_list(field, old[field], [], value)
-    retained = patch.get("$retainKeys")
-    if isinstance(retained, list):
+    if "$retainKeys" in patch:
+        retained = patch["$retainKeys"]
         return {name: value for name, value in result.items() if name in retained}
     return result
 
 
 def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[Any]:
-    old = target if isinstance(target, list) else []
-    key = "" if name in SETS else _merge_key(name, [*patch, *old])
+    if not isinstance(target, list):
+        return without_nulls(patch)
+    key = "" if name in SETS else _merge_key(name, [*patch, *target])
     if not key and name not in SETS:
         return patch  # an atomic list
-    if key and not all(isinstance(item, dict) for item in (*old, *patch)):
+    if key and not all(isinstance(item, dict) for item in (*target, *patch)):
         return patch
     values = [item for item in patch if _directive(item) != "replace"]
-    if key and isinstance(target, list):
-        _check_keys(values, key)
+    if key:
+        _check_keys([*values, *(order or ())], key)
+        _check_directives(values)
     if len(values) < len(patch):
         return values
     deleted = [_identity(x, key) for x in patch if _directive(x) == "delete"]
     patch = [item for item in patch if not _directive(item)]
-    old = [item for item in old if _identity(item, key) not in deleted]
+    if order is not None:
+        _check_order(patch, order, key)
+    old = [item for item in target if _identity(item, key) not in deleted]
     return _ordered(_united(old, patch, key), old, patch, order, key)
 
 
@@ -305,6 +339,29 @@ def _check_keys(patch: list[Any], key: str) -> None:
         if key not in item:
             what = f"map: {go_text(item)} does not contain declared merge key: {key}"
             raise internal(what, bare=True)
+
+
+def _check_directives(patch: list[Any]) -> None:
+    for item in patch:
+        match _directive(item):
+            case None | "delete":
+                pass
+            case "merge":
+                what = "merging lists cannot yet be specified in the patch"
+                raise internal(what, bare=True)
+            case _:
+                raise _unknown_directive(item)
+
+
+def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
+    """The items of a patch stand in the order that it demands."""
+    wanted = iter([_identity(item, key) for item in order])
+    if not all(_identity(item, key) in wanted for item in patch):
+        what = (
+            f"The order in patch list:\n{go_text(patch)}\n doesn't match "
+            f"$setElementOrder list:\n{go_text(order)}\n"
+        )
+        raise internal(what, bare=True)
 
 
 def _directive(item: Any) -> Any:
@@ -320,7 +377,7 @@ def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
     for item in patch:
         ids = [_identity(other, key) for other in result]
         if _identity(item, key) not in ids:
-            result.append(strategically_merged({}, item))
+            result.append(_unmatched(item))
         elif key:
             place = ids.index(_identity(item, key))
             result[place] = strategically_merged(result[place], item)

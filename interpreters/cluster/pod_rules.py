@@ -14,7 +14,12 @@ from fnop.interpreters.cluster.faults import (
     one_of,
     required,
 )
-from fnop.interpreters.cluster.metadata import LABEL, NOT_LABEL
+from fnop.interpreters.cluster.metadata import (
+    LABEL,
+    NOT_LABEL,
+    key_faults,
+    value_faults,
+)
 from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.status import Fault
 
@@ -94,6 +99,10 @@ def pod_faults(spec: Spec, path: str) -> Iterator[Fault]:
     if deadline < 1:
         why = "must be between 1 and 2147483647, inclusive"
         yield bad(f"{path}.activeDeadlineSeconds", deadline, why)
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        where = f"{path}.nodeSelector"
+        yield from (bad(where, key, why) for why in key_faults(key))
+        yield from (bad(where, value, why) for why in value_faults(value))
     if spec.get("nodeName") and not re.fullmatch(r"[a-z0-9.-]+", spec["nodeName"]):
         yield bad(f"{path}.nodeName", spec["nodeName"], NOT_LABEL)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.interpreters.protocol import MERGE_PATCH, STRATEGIC_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES"]
@@ -914,6 +914,230 @@ def metadata() -> Iterator[Case]:
     )
 
 
+# --------------------------------------------------------------------- changing
+
+
+def changes() -> Iterator[Case]:
+    spec = ("spec.replicas", "spec.selector")
+    for plural in ("deployments", "replicasets", "daemonsets"):
+        path = APPS + plural
+        yield Case(
+            f"the selector of {plural} stays",
+            (
+                post(path, workload(paused=True, replicas=0), compare=spec)
+                if plural == "deployments"
+                else post(path, workload(), compare=spec),
+                patch(
+                    f"{path}/w",
+                    {
+                        "spec": {
+                            "selector": {"matchLabels": {"app": "b"}},
+                            "template": {"metadata": {"labels": {"app": "b"}}},
+                        }
+                    },
+                    code=422,
+                    has={"reason": "Invalid"},
+                    compare=CAUSE,
+                ),
+                patch(
+                    f"{path}/w",
+                    {"spec": {"template": {"metadata": {"labels": {"app": "b"}}}}},
+                    code=422,
+                    has={"reason": "Invalid"},
+                    compare=CAUSE,
+                ),
+            ),
+        )
+    sets = APPS + "statefulsets"
+    yield Case(
+        "of stateful sets hardly anything changes",
+        (
+            post(sets, workload(serviceName="s", replicas=0), compare=spec),
+            *(
+                patch(
+                    sets + "/w",
+                    {"spec": wrong},
+                    code=422,
+                    has={"details.causes.0.field": "spec"},
+                    compare=CAUSE,
+                )
+                for wrong in (
+                    {"serviceName": "t"},
+                    {"podManagementPolicy": "Parallel"},
+                    {"volumeClaimTemplates": [named("d", CLAIM)]},
+                )
+            ),
+            patch(
+                sets + "/w",
+                {"spec": {"updateStrategy": {"type": "OnDelete"}}},
+                code=422,
+                has={
+                    "details.causes.0.field": "spec.updateStrategy.rollingUpdate",
+                },
+                compare=CAUSE,
+            ),
+            patch(
+                sets + "/w",
+                {
+                    "spec": {
+                        "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}
+                    }
+                },
+                compare=("spec.serviceName",),
+            ),
+        ),
+    )
+    pods = CORE + "pods"
+    yield Case(
+        "of pods hardly anything changes",
+        (
+            post(pods, named("p", POD_SPEC)),
+            patch(pods + "/p", container_patch(image="j"), STRATEGIC_PATCH),
+            *(
+                patch(
+                    pods + "/p",
+                    body,
+                    STRATEGIC_PATCH,
+                    code=422,
+                    has={"details.causes.0.field": field},
+                    compare=CAUSE,
+                )
+                for body, field in (
+                    ({"spec": {"restartPolicy": "Never"}}, "spec"),
+                    (container_patch(args=["x"]), "spec"),
+                    (
+                        {"spec": {"containers": [{"name": "d", "image": "i"}]}},
+                        "spec.containers",
+                    ),
+                    (container_patch(image=None), "spec.containers[0].image"),
+                )
+            ),
+            patch(
+                pods + "/p",
+                {"spec": {"activeDeadlineSeconds": 60}},
+                has={"spec.activeDeadlineSeconds": 60},
+            ),
+            patch(
+                pods + "/p",
+                {"metadata": {"labels": {"a": "b"}}},
+                has={"metadata.labels": {"a": "b"}},
+            ),
+        ),
+    )
+    jobs = BATCH + "jobs"
+    yield Case(
+        "the template of jobs stays",
+        (
+            post(
+                jobs,
+                named("j", {"parallelism": 0, "template": JOB_TEMPLATE}),
+                compare=("spec.parallelism",),
+            ),
+            *(
+                patch(
+                    jobs + "/j",
+                    {"spec": wrong},
+                    code=422,
+                    has={"details.causes.0.field": field},
+                    compare=CAUSE,
+                )
+                for wrong, field in (
+                    ({"template": {"spec": {"hostname": "h"}}}, "spec.template"),
+                    ({"completions": 7}, "spec.completions"),
+                )
+            ),
+            patch(
+                jobs + "/j",
+                {"spec": {"backoffLimit": 3}},
+                has={"spec.backoffLimit": 3},
+                compare=("spec.backoffLimit",),
+            ),
+        ),
+    )
+    claims = CORE + "persistentvolumeclaims"
+    yield Case(
+        "claims stay",
+        (
+            post(claims, named("c", CLAIM), compare=("spec", "status")),
+            *(
+                patch(
+                    claims + "/c",
+                    {"spec": wrong},
+                    code=422,
+                    has={"details.causes.0.field": "spec"},
+                    compare=CAUSE,
+                )
+                for wrong in (
+                    {"accessModes": ["ReadOnlyMany"]},
+                    {"storageClassName": "x"},
+                    {"resources": {"requests": {"storage": "2Gi"}}},
+                )
+            ),
+        ),
+    )
+    services = CORE + "services"
+    yield Case(
+        "addresses of services stay",
+        (
+            post(
+                services,
+                named("s", {"clusterIP": "None", "ports": [{"port": 80}]}),
+            ),
+            patch(
+                services + "/s",
+                {"spec": {"clusterIP": "10.0.0.77", "clusterIPs": ["10.0.0.77"]}},
+                code=422,
+                has={"details.causes.0.field": "spec.clusterIPs[0]"},
+                compare=CAUSE,
+            ),
+            patch(
+                services + "/s",
+                {"spec": {"ports": [{"port": 81}]}},
+                has={"spec.ports.0.port": 81},
+                compare=("spec.ports.0.port", "spec.clusterIP"),
+            ),
+        ),
+    )
+    role = {"apiGroup": RBAC, "kind": "Role", "name": "r"}
+    yield Case(
+        "bindings stay with their roles",
+        (
+            post(ROLES + "rolebindings", named("b", roleRef=role)),
+            patch(
+                ROLES + "rolebindings/b",
+                {"roleRef": {"name": "s"}},
+                code=422,
+                has={"details.causes.0.field": "roleRef"},
+                compare=CAUSE,
+            ),
+            patch(
+                ROLES + "rolebindings/b",
+                {"subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC}]},
+                has={"subjects.0.name": "u"},
+            ),
+        ),
+    )
+    yield Case(
+        "types of secrets stay",
+        (
+            post(CORE + "secrets", named("t", type="a")),
+            patch(
+                CORE + "secrets/t",
+                {"type": "b"},
+                code=422,
+                has={"details.causes.0.field": "type"},
+                compare=CAUSE,
+            ),
+            patch(CORE + "secrets/t", {"data": {"a": "AQ=="}}),
+        ),
+    )
+
+
+def container_patch(**more: Any) -> Json:
+    """A strategic patch of the container of a pod."""
+    return {"spec": {"containers": [{**CONTAINER, **more}]}}
+
+
 # Steps whose message 1.20 words otherwise: it shows structs as Go writes them where a
 # current server shows JSON, names old groups, or knows fewer values; and a name
 # that is generated and no name.
@@ -948,4 +1172,4 @@ def reworded(case: Case) -> Case:
     return replace(case, steps=steps)
 
 
-CASES = tuple(map(reworded, (*defaulting(), *refusals(), *metadata())))
+CASES = tuple(map(reworded, (*defaulting(), *refusals(), *metadata(), *changes())))
