@@ -285,11 +285,11 @@ def _unknown_directive(patch: dict[str, Any]) -> Refusal:
 
 def _check_retained(patch: dict[str, Any]) -> None:
     """Whatever a patch sets must be among what it retains, where it says that."""
-    retained = patch.get("$retainKeys", [])
+    if "$retainKeys" not in patch:
+        return
+    kept = patch["$retainKeys"]
     given = [k for k, v in patch.items() if v is not None and not k.startswith("$")]
-    if not isinstance(retained, list) or (
-        "$retainKeys" in patch and not {*given} <= {*retained}
-    ):
+    if not isinstance(kept, list) or any(name not in kept for name in given):
         raise bad_request("invalid patch format of retainKeys")
 
 
@@ -298,6 +298,8 @@ def _directed(
 ) -> dict[str, Any]:
     """What the directives of a patch say beside its values; `result` is fresh."""
     for name, value in patch.items():
+        if name.startswith(ORDER):
+            _check_type(value, list)
         if not isinstance(value, list):
             continue
         field = name.partition("/")[2]
@@ -320,6 +322,8 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
     if key and not all(isinstance(item, dict) for item in (*target, *patch)):
         return patch
     values = [item for item in patch if _directive(item) != "replace"]
+    if order is not None:
+        _check_type(order, list)
     if key:
         _check_keys([*values, *(order or ())], key)
         _check_directives(values)
@@ -336,9 +340,28 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
 def _check_keys(patch: list[Any], key: str) -> None:
     """What is to be merged with a list that is there has keys (ErrNoMergeKey)."""
     for item in patch:
+        _check_type(item, dict)
         if key not in item:
             what = f"map: {go_text(item)} does not contain declared merge key: {key}"
             raise internal(what, bare=True)
+
+
+# What Go calls the types of JSON values.
+GO_TYPES = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+}
+
+
+def _check_type(value: Any, wanted: type) -> None:
+    if not isinstance(value, wanted):
+        found = GO_TYPES.get(type(value), "<nil>")
+        what = f"expected a {GO_TYPES[wanted]}, but received a {found}"
+        raise internal(what, bare=True)
 
 
 def _check_directives(patch: list[Any]) -> None:

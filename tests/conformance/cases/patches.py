@@ -226,6 +226,17 @@ def strategic_patches() -> Iterator[Case]:
                 of_pod(**{"$setElementOrder/containers": [{"image": "x"}]}),
                 500,
             ),
+            *(
+                strategic(
+                    T,
+                    of_pod(
+                        containers=[container("a")],
+                        **{"$setElementOrder/containers": order},
+                    ),
+                    500,
+                )
+                for order in (1, "x", {"a": 1}, [1])
+            ),
         ),
     )
     yield Case(
