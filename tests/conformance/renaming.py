@@ -22,6 +22,8 @@ VERSION = re.compile(
     r"|(?<=ResourceVersion in precondition: )\d+"
     r"|(?<=ResourceVersion in object meta: )\d+"
 )
+# A version that an answer tells, perhaps for the first time: after a deletion of many.
+TOLD = re.compile(r"(?<=ResourceVersion in record \()\d+(?=\))")
 # The address of a document with the hash of its content.
 CONTENT_HASH = re.compile(r"(?<=[?&]hash=)[0-9A-F]{32,}")
 # The age of an object in a table: no case takes longer.
@@ -132,6 +134,7 @@ class Renaming:
         text = UID.sub(
             lambda found: self.uids.setdefault(found[0], f"uid-{len(self.uids)}"), text
         )
+        text = TOLD.sub(lambda found: self._version(found[0]), text)
         text = VERSION.sub(lambda found: self.versions.get(found[0], found[0]), text)
         text = CONTENT_HASH.sub("...", text)
         return self.pattern.sub(lambda found: self.words[found[0]], text)
