@@ -13,6 +13,8 @@ from fnop.interpreters.protocol import ApiResponse, Malformed
 __all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]
 
 LIMIT_BYTES = 3 * 1024 * 1024  # MaxRequestBodyBytes
+# Deeper than this no answer could be written: what is nested so is not taken.
+DEPTH_MAX = 200
 YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
@@ -30,19 +32,44 @@ def body_of(content_type: str, content: bytes) -> Any:
     if content_type == PROTOBUF:
         return _protobuf(content)
     try:
-        return orjson.loads(content)
+        return _checked(orjson.loads(content), content)
     except orjson.JSONDecodeError:
         return Malformed(_why_no_json(content), _excerpt(content))
 
 
+def _checked(value: Any, content: bytes) -> Any:
+    """The value, unless it is nested deeper than what is stored can be written.
+
+    Kubernetes takes 10,000 levels; no object that people write has 20.
+    """
+    if content.count(b"[") + content.count(b"{") > DEPTH_MAX and _is_deep(value):
+        return Malformed("exceeded max depth", _excerpt(content))
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _yaml(content: bytes) -> Any:
     try:  # JSON is YAML, and most YAML that clients send is JSON
-        return orjson.loads(content)
+        return _checked(orjson.loads(content), content)
     except orjson.JSONDecodeError:
         from fnop.adapters.manifests import ManifestProblem, parse_yaml
 
     try:
-        return parse_yaml(content.decode())
+        found = parse_yaml(content.decode())
+        return Malformed("yaml: exceeded max depth", "") if _is_deep(found) else found
     except UnicodeDecodeError:
         return Malformed("yaml: invalid UTF-8", _excerpt(content))
     except (ManifestProblem, RecursionError) as problem:

@@ -90,7 +90,9 @@ def encoded(
     b'{}'
     """
     body = response.body
-    if isinstance(body, str):
+    if isinstance(body, bytes):
+        content = body
+    elif isinstance(body, str):
         content = body.encode()
     elif content_type.startswith("application/yaml"):
         content = _yaml(body)
@@ -430,12 +432,16 @@ def seconds_of(request: ApiRequest) -> float:
     5
     """
     text = next((v for name, v in request.query if name == "timeoutSeconds"), "")
-    if text.isdecimal() and 0 < int(text) < 10**9:
+    if text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
     return WATCH_SECONDS * (1 + random.random())
 
 
 # ------------------------------------------------------------------ the server
+
+
+# So many connections may wait to be accepted: watches are opened in bursts.
+BACKLOG = 1024
 
 
 class HttpServer:
@@ -453,7 +459,9 @@ class HttpServer:
         """Listen; the port, which 0 leaves to the system.  Raises OSError."""
         loop = asyncio.get_running_loop()
         made: Callable[[], asyncio.Protocol] = lambda: Connection(self)  # noqa: E731
-        self._server = await loop.create_server(made, address, port, ssl=tls)
+        self._server = await loop.create_server(
+            made, address, port, ssl=tls, backlog=BACKLOG
+        )
         self.host.start()
         found: int = self._server.sockets[0].getsockname()[1]
         return found

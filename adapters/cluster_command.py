@@ -243,7 +243,10 @@ def _pace(text: str) -> tuple[str, Pace]:
     if said in known:
         return name, known[said]
     try:
-        return name, Slow(float(said))
+        seconds = float(said)
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(said)
+        return name, Slow(seconds)
     except ValueError:
         raise ServingProblem(
             f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck or NAME=SECONDS"
@@ -359,7 +362,7 @@ def write_kubeconfig(
     # JSON is YAML.
     text = f"{MARK}\n{json.dumps(kubeconfig(url, admin), indent=1)}\n"
     try:
-        if target.exists() and not _is_ours(target.read_text(errors="replace")):
+        if target.exists() and not (target.is_file() and _is_ours(target)):
             raise KubeconfigProblem(
                 f"{path} exists and is not of fnop cluster; name another --kubeconfig"
             )
@@ -377,5 +380,7 @@ def write_kubeconfig(
         raise KubeconfigProblem(f"cannot write {path}: {why}") from problem
 
 
-def _is_ours(text: str) -> bool:
-    return not text.strip() or text.startswith(MARK)
+def _is_ours(file: Path) -> bool:
+    with file.open(errors="replace") as text:
+        begin = text.read(1000)
+    return not begin.strip() or begin.startswith(MARK)

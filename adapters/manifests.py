@@ -156,11 +156,28 @@ def _json_documents(text: str) -> Iterator[Any]:
         yield document
 
 
-def _json(value: Any, where: str, around: tuple[int, ...] = ()) -> Any:
+class _Room:
+    """How many values a document may come to, its aliases written out."""
+
+    def __init__(self, left: int = 1_000_000) -> None:
+        self.left = left
+
+    def take(self, where: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise ManifestProblem(f"{where} contains excessive aliasing")
+
+
+def _json(
+    value: Any, where: str, around: tuple[int, ...] = (), room: _Room | None = None
+) -> Any:
     """The value with keys and numbers as JSON has them, nothing shared within.
 
-    Raises `ManifestProblem` for what JSON cannot say.
+    Raises `ManifestProblem` for what JSON cannot say, and for aliases that would
+    fill the memory.
     """
+    room = room or _Room()
+    room.take(where)
     if isinstance(value, float | int) and not isinstance(value, bool):
         return _number(value, where)
     if not isinstance(value, dict | list):
@@ -169,8 +186,11 @@ def _json(value: Any, where: str, around: tuple[int, ...] = ()) -> Any:
         raise ManifestProblem(f"{where} has an anchor that contains itself")
     around = (*around, id(value))
     if isinstance(value, list):
-        return [_json(item, where, around) for item in value]
-    return {_key(key, where): _json(item, where, around) for key, item in value.items()}
+        return [_json(item, where, around, room) for item in value]
+    return {
+        _key(key, where): _json(item, where, around, room)
+        for key, item in value.items()
+    }
 
 
 def _number(value: float, where: str) -> float:

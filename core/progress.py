@@ -116,9 +116,11 @@ def judge_again(
     if timeout is not None and _runtime(progress, now) + after >= timeout:
         line = f"has timed out after {timeout:g} s: {because or 'still waiting'}"
         return _final(progress, "error", line)
+    # What was said before is said again for those who look closely.
+    level = "debug" if progress.waits and progress.message == because else "info"
     waiting = replace(_delayed(progress, now, after, because), waits=bool(because))
     reason = f": {because}" if because else ""
-    return Judgement(waiting, "info", f"goes on in {after:g} s{reason}")
+    return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
 
 
 def judge_failure(

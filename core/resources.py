@@ -45,6 +45,15 @@ class Resource:
         return f"{self.plural}.{self.version}.{self.group}"
 
     @property
+    def label(self) -> str:
+        """`plural.group`, as people call it.
+
+        >>> Resource("apps", "v1", "deployments", "Deployment").label
+        'deployments.apps'
+        """
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
     def api_version(self) -> str:
         """`group/version`, or `version` alone for the legacy core group."""
         return f"{self.group}/{self.version}" if self.group else self.version

@@ -69,13 +69,13 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     if found.problem is not None and not found.resources:
         _on_undiscovered(turn, found)
         return
-    turn.discovery_tries = 0
     turn.catalogue = found.catalogue
     turn.phase = Phase.SERVING
     complete = _serve_kinds(turn)
+    turn.discovery_tries = 0 if complete else turn.discovery_tries + 1
     if not complete:
-        turn.discovery_tries += 1
-        turn.discovery_due = turn.now.mono + backoff_seconds(8, turn.jitter())
+        wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+        turn.discovery_due = turn.now.mono + wait
     _announce_ready(turn)
 
 
@@ -161,9 +161,11 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
         )
     else:
         text = (
-            f"the API server serves no {selector!r} yet, so {handler.id} waits for it; "
-            "is its CustomResourceDefinition installed?"
+            f"the API server serves no {selector!r} yet, so {handler.id} and others of "
+            "this kind wait for it; is its CustomResourceDefinition installed?"
         )
+        turn.warn_once(f"unserved {selector}", text)
+        return
     turn.warn_once(f"unserved {selector} {handler.id}", text)
 
 
@@ -176,6 +178,8 @@ def _follow(turn: Turn, resource: Resource, handlers: Iterable[Handler]) -> None
         stream = Stream(resource, namespace, selectors)
         present = turn.followed.get(stream.key)
         if present is None:
+            where = f" in {namespace}" if namespace else ""
+            turn.say("info", f"serving {resource.label}{where}")
             open_stream(turn, stream)
         elif present.selectors != selectors:
             # Other handlers are for the kind than before: list it anew.

@@ -269,8 +269,9 @@ class SimulatedRun:
         if model is None:
             return Refused(
                 501,
-                f"{call.function} is not simulated; give a model of it, such as "
-                f"Simulation(calls={{{call.function.partition(':')[2]}: ...}})",
+                f"{call.function} is not simulated; give a model of it: in a test "
+                f"Simulation(calls={{{call.function.partition(':')[2]}: ...}}), for "
+                "fnop run --calls FILE or --real-calls",
                 "NotSimulated",
             )
         return called(model, call, lambda line: self._said(command, line))

@@ -122,8 +122,9 @@ class Scenario(SimulatedRun):
 
     @property
     def lines(self) -> list[str]:
-        """What the log says."""
-        return [say.message for say in self.said]
+        """What the log says, but for the kinds that are served."""
+        lines = [say.message for say in self.said]
+        return [line for line in lines if not line.startswith("serving ")]
 
     @property
     def writes(self) -> list[str]:

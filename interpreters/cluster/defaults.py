@@ -175,6 +175,9 @@ WEBHOOKS = _each(
 )
 # Those whose defaults stand outside of spec.
 WHOLES: dict[tuple[str, str], Source] = {
+    ("discovery.k8s.io", "endpointslices"): _open(
+        ports=_each(_open(name="", protocol="TCP"))
+    ),
     ("storage.k8s.io", "storageclasses"): _open(
         reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),

@@ -19,7 +19,7 @@ from fnop.interpreters.cluster.negotiation import (
     router_refusal,
     wants_yaml,
 )
-from fnop.interpreters.cluster.openapi import openapi
+from fnop.interpreters.cluster.openapi import PROTOBUF_V2, openapi
 from fnop.interpreters.cluster.status import (
     method_not_allowed,
     no_such_path,
@@ -98,6 +98,8 @@ def content_type(request: ApiRequest, response: ApiResponse) -> str:
     body = response.body
     if isinstance(body, str):
         return "text/plain; charset=utf-8"
+    if isinstance(body, bytes):
+        return PROTOBUF_V2
     media = "application/yaml" if wants_yaml(request.accept) else JSON
     if isinstance(body, Mapping) and body.get("kind") == "APIGroupDiscoveryList":
         group, _, version = body["apiVersion"].partition("/")

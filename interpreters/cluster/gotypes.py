@@ -167,6 +167,15 @@ def _map_of(items: Read, name: str, zero: Any) -> Read:
 POINTERS = frozenset(
     ("holderIdentity", "storageClassName", "volumeAttributesClassName")
 )
+# Texts that are written though they are empty, by their structs.
+TEXT_POINTERS = frozenset(
+    (
+        ("discovery.v1.EndpointPort", "name"),
+        ("discovery.v1.EndpointPort", "protocol"),
+        ("discovery.v1.EndpointPort", "appProtocol"),
+        (".StatefulSetSpec", "serviceName"),
+    )
+)
 PLAIN_NUMBERS = frozenset(("minReadySeconds", "hostPort", "nodePort"))
 # Numbers in a status are left out where they are 0, but for these.
 STATUS_NUMBERS = frozenset(
@@ -248,7 +257,9 @@ def _definition(name: str) -> Read:
 def _is_omitted(struct: str, field: str, part: Source) -> bool:
     match part.get("type"):
         case "string":
-            return field not in POINTERS
+            return field not in POINTERS and not any(
+                struct.endswith(end) and field == name for end, name in TEXT_POINTERS
+            )
         case "array":
             return True
         case "object":

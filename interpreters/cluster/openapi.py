@@ -26,6 +26,11 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 KINDS = "x-kubernetes-group-version-kind"
 INFO = {"title": "Kubernetes", "version": "v1.36.0"}
 PLAIN = ["application/json", "application/yaml"]
+# kubectl asks for version 2 in this form when version 3 does not know a kind, and then
+# goes on to say that there is no such kind.  So it gets a document that knows none:
+# fields 1 (swagger), 2 (info: title, version), 8 (paths) and 9 (definitions).
+PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+EMPTY_V2 = b"\x0a\x032.0\x12\x13\x0a\x0aKubernetes\x12\x05v1.36\x42\x00\x4a\x00"
 # Where the definitions stand: in version 2 and in version 3.
 PLACES = ("#/definitions/", "#/components/schemas/")
 
@@ -37,6 +42,9 @@ def openapi(
     del query  # the hash is for caches: any is good
     path = path.rstrip("/")
     if path == "/openapi/v2":
+        is_asked = "com.github.proto-openapi.spec.v2" in accept  # also as ...v2@v1.0
+        if is_asked and "application/json" not in accept:
+            return ApiResponse(200, EMPTY_V2)
         _check(accept)
         return ApiResponse(200, _version_2(registry))
     if path == "/openapi/v3":

@@ -10,6 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any, Protocol
+
+try:
+    import re2
+except ImportError:  # the extra `cel` brings it
+    re2 = None  # type: ignore[assignment]
 
 __all__ = ["BadPattern", "compiled", "pattern_fault"]
 
@@ -48,20 +54,47 @@ IN_SET = re.compile(
 GROUPS = ("(?", "(?P<", "(?<")  # and flags after the first
 
 
+class Pattern(Protocol):
+    """What is asked of a compiled pattern."""
+
+    def search(self, text: str) -> Any:
+        """The first match, or None."""
+        ...
+
+    def finditer(self, text: str) -> Iterator[Any]:
+        """All matches."""
+        ...
+
+
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> Pattern:
     r"""A pattern of Go's, ready to search.  Raises `BadPattern`.
+
+    With the package google-re2 it takes linear time, as in Go; Python's own engine
+    can take for ever on patterns such as `(a+)+`.
 
     >>> bool(compiled("^[[:alpha:]]+$").search("abc\n"))
     False
     """
     try:
         # In Go, \d, \w, \s and \b know ASCII only.
-        return re.compile("".join(_translated(pattern)), re.ASCII)
+        translated = re.compile("".join(_translated(pattern)), re.ASCII)
     except re.error as error:
         raise BadPattern(_go_fault(pattern, error)) from None
     except (OverflowError, RecursionError):
         raise _bad("expression nests too deeply", pattern) from None
+    return _linear(pattern) or translated
+
+
+def _linear(pattern: str) -> Pattern | None:
+    """The pattern for RE2 itself, Go's model, where that is installed."""
+    if re2 is None:
+        return None
+    try:
+        found: Pattern = re2.compile(pattern)  # type: ignore[no-untyped-call]
+    except re2.error:  # Go takes it all the same: (?<name>...) for one
+        return None
+    return found
 
 
 def pattern_fault(pattern: str) -> str | None:

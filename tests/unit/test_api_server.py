@@ -591,3 +591,39 @@ def test_closing_ends_watches_in_order() -> None:
         assert live is not None
         asyncio.run_coroutine_threadsafe(live._server.close(), live._loop).result()
         assert watch.read() == b""
+
+
+# ------------------------------------------------------- bodies that mean harm
+
+
+def test_bodies_that_would_fill_the_memory_are_refused(client: Client) -> None:
+    """What is stored can be written again, and aliases are not written out for ever."""
+    path = "/api/v1/namespaces/default/configmaps"
+    deep = '{"metadata":{"name":"x"},"a":' + "[" * 300 + "]" * 300 + "}"
+    status, answer = client.ask("POST", path, deep.encode())
+    assert (status, "exceeded max depth" in answer["message"]) == (400, True)
+    bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+    for level in range(1, 9):
+        items = ",".join([f"*a{level - 1}"] * 10)
+        bomb += f"a{level}: &a{level} [{items}]\n"
+    status, answer = client.ask("POST", path, bomb.encode(), "application/yaml")
+    assert (status, "excessive aliasing" in answer["message"]) == (400, True)
+    assert client.ask("GET", "/healthz") == (200, "ok")
+
+
+def test_a_watch_of_an_endless_time_is_answered(client: Client) -> None:
+    watch = watching(client, "&timeoutSeconds=" + "9" * 5000)
+    assert watch.status in (200, 400)
+    watch.close()
+    assert client.ask("GET", "/healthz") == (200, "ok")
+
+
+def test_kubectl_hears_that_a_kind_is_not_known(client: Client) -> None:
+    """It falls back to version 2 as protobuf, and goes on only if that is answered."""
+    form = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    connection = client.connected()
+    connection.request("GET", "/openapi/v2", headers={"Accept": form})
+    response = connection.getresponse()
+    answered = form.replace("@", ".")  # an @ cannot stand in a media type
+    assert (response.status, response.headers["Content-Type"]) == (200, answered)
+    assert b"Kubernetes" in response.read()

@@ -23,6 +23,7 @@ ALLOWED = {
         "jsonpointer",
         "orjson",
         "pyrsistent",
+        "re2",
         "returns",
     },
     "adapters": {

@@ -65,6 +65,9 @@ def test_who_waits_says_so_in_one_write_and_without_a_traceback(
     assert condition["observedGeneration"] == 1
     assert run.writes == ["PATCH " + run.path(KIND, "example-1") + "/status"]
     assert all(say.exception is None for say in run.said)
+    told_it = [s.level for s in run.said if "the instance is being" in s.message]
+    assert told_it[0] == "info"
+    assert set(told_it[1:]) == {"debug"}, "said once, and again to who looks closely"
     assert run.settle()
     assert told(run)["status"] == "True"
     assert told(run)["reason"] == "Succeeded"

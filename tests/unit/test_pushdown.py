@@ -23,10 +23,15 @@ def nothing() -> None:
     """A handler."""
 
 
+async def sleeping() -> None:
+    await fnop.sleep(1)
+
+
 def asked(*declared: Any, given: str = "") -> tuple[str, str]:
     registry = Registry()
     for number, (decorator, options) in enumerate(declared):
-        decorator(KIND, registry=registry, id=f"h{number}", **options)(nothing)
+        fn = sleeping if decorator is fnop.daemon else nothing
+        decorator(KIND, registry=registry, id=f"h{number}", **options)(fn)
     found = selectors_of(registry.handlers, given)
     return found.labels, found.fields
 
