@@ -1035,7 +1035,7 @@ REVIEWS: tuple[Case, ...] = (
         (
             ask(
                 OWN_ACCESS,
-                {"nonResourceAttributes": {"verb": "get", "path": "/version"}},
+                {"nonResourceAttributes": {"verb": "get", "path": "/apis"}},
                 user="rbac-x",
                 has={"status.allowed": True},
                 # By which of two bindings is chance.
