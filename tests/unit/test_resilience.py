@@ -10,7 +10,7 @@ from fnop.core.commands import Perform
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
 from fnop.effects.outcomes import Refused
-from tests.simulations import DEFINITION, example
+from tests.simulations import example
 from tests.stories import Story, definition, outside
 
 KIND = "fnopexamples"
@@ -183,10 +183,7 @@ def test_a_name_from_a_spec_cannot_lead_a_request_astray(name: str) -> None:
         fnop.delete("configmaps", name=name)
 
 
-def test_a_kind_that_comes_later_is_looked_for_soon_and_announced(
-    registry: Registry,
-) -> None:
-    """Who starts the operator first and defines the kind then waits for seconds."""
+def test_a_kind_that_is_not_served_is_told_once(registry: Registry) -> None:
 
     @fnop.on.create("widgets.late.dev", registry=registry)
     def create() -> None: ...
@@ -198,10 +195,3 @@ def test_a_kind_that_comes_later_is_looked_for_soon_and_announced(
     story.settle(seconds=3)
     waits = [line for line in story.lines if "serves no 'widgets.late.dev' yet" in line]
     assert len(waits) == 1, "once for all handlers of the kind"
-    names = {"plural": "widgets", "kind": "Widget", "singular": "widget"}
-    spec = {**DEFINITION["spec"], "group": "late.dev", "names": names}
-    metadata = {"name": "widgets.late.dev"}
-    story.apply({**DEFINITION, "metadata": metadata, "spec": spec})
-    story.settle(seconds=5)  # time passes; the next look is due
-    story.settle()
-    assert "serving widgets.late.dev" in [say.message for say in story.said]
