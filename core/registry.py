@@ -1,8 +1,9 @@
-"""Handlers as data, and the decorators that declare them.
+"""Handlers as data, and how they are declared.
 
 A registry collects while a module is imported; `Registry.handlers` is what a
 program is made of.  Whatever cannot work is refused here, when it is declared,
-in a sentence that names the remedy.
+in a sentence that names the remedy.  The decorators themselves are in
+`fnop.core.decorators`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,34 @@ from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.evolve import replace
 from fnop.core.filters import Callback, Filters, Presence
+from fnop.core.options import (
+    ActivityOptions,
+    CreateOptions,
+    DaemonOptions,
+    DeleteOptions,
+    EventOptions,
+    FieldOptions,
+    IndexOptions,
+    KindOptions,
+    ResumeOptions,
+    SubhandlerOptions,
+    TimerOptions,
+    UpdateOptions,
+    options_of,
+)
 from fnop.core.resources import EVERYTHING, Selector
 from fnop.core.schedule import Schedule, checked_cron
-from fnop.effects import Execute
+from fnop.core.signatures import (
+    INDEX,
+    ChangeHandler,
+    CleanupHandler,
+    DaemonHandler,
+    EventHandler,
+    IndexHandler,
+    ObjectCallback,
+    StartupHandler,
+    TimerHandler,
+)
 from fnop.effects.builders import function_name
 
 __all__ = [
@@ -36,14 +62,10 @@ __all__ = [
     "Registry",
     "Role",
     "Signature",
-    "daemon",
+    "declare",
+    "declaring",
     "default_registry",
-    "execute",
-    "index",
-    "on",
-    "register",
-    "subhandler",
-    "timer",
+    "kwargs_of",
 ]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -69,35 +91,38 @@ ACTIVITIES = frozenset((Role.STARTUP, Role.CLEANUP))
 CHANGES = frozenset((Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD))
 BACKGROUND = frozenset((Role.DAEMON, Role.TIMER))
 
-_COMMON = {"logger", "memo", "param", "retry", "started", "runtime", "now"}
-_OBJECT = _COMMON | {
-    "resource",
-    "patch",
-    "body",
-    "spec",
-    "meta",
-    "status",
-    "uid",
-    "name",
-    "namespace",
-    "labels",
-    "annotations",
-    "owner",
+# What a handler of each role may ask for, and the options of its decorator.
+_DECLARED: dict[Role, tuple[type, type]] = {
+    Role.STARTUP: (StartupHandler, ActivityOptions),
+    Role.CLEANUP: (CleanupHandler, ActivityOptions),
+    Role.CREATE: (ChangeHandler, CreateOptions),
+    Role.UPDATE: (ChangeHandler, UpdateOptions),
+    Role.DELETE: (ChangeHandler, DeleteOptions),
+    Role.RESUME: (ChangeHandler, ResumeOptions),
+    Role.FIELD: (ChangeHandler, FieldOptions),
+    Role.EVENT: (EventHandler, EventOptions),
+    Role.INDEX: (IndexHandler, IndexOptions),
+    Role.DAEMON: (DaemonHandler, DaemonOptions),
+    Role.TIMER: (TimerHandler, TimerOptions),
 }
-_CHANGE = _OBJECT | {"reason", "old", "new", "diff"}
+
+
+def _names_in(protocol: Any) -> frozenset[str]:
+    parameters = inspect.signature(protocol.__call__).parameters.values()
+    return frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+
+
+_KWARGS = {role: _names_in(handler) for role, (handler, _) in _DECLARED.items()}
+_OPTIONS = {role: options_of(options) for role, (_, options) in _DECLARED.items()}
+_ANY_KWARGS = frozenset().union(*_KWARGS.values())
+_IN_CALLBACKS = _names_in(ObjectCallback)
+_IN_PARTS = options_of(SubhandlerOptions)
+_SELECTORS = options_of(KindOptions)
 
 
 def kwargs_of(role: Role) -> frozenset[str]:
     """The arguments that a handler of this role may ask for."""
-    if role in ACTIVITIES:
-        return frozenset(_COMMON | {"settings", "activity"})
-    if role is Role.EVENT:
-        return frozenset(_OBJECT | {"type", "event"})
-    if role in BACKGROUND:
-        return frozenset(_OBJECT | {"stopped"})
-    if role is Role.INDEX:
-        return frozenset(_OBJECT - {"patch", "logger", "runtime", "started", "retry"})
-    return frozenset(_CHANGE)
+    return _KWARGS[role]
 
 
 class Form(Enum):
@@ -128,7 +153,8 @@ class Signature:
         label: str,
         indices: Collection[str] = (),
     ) -> Signature:
-        known = kwargs_of(role) | frozenset(indices)
+        own = kwargs_of(role)
+        known = own | frozenset(indices)
         wants: list[str] = []
         rest = False
         for each in inspect.signature(fn).parameters.values():
@@ -139,6 +165,8 @@ class Signature:
                     f"{label}: {each.name!r} is positional, but handlers are called "
                     "with keyword arguments; remove it or the / after it"
                 )
+            elif each.default is INDEX and (each.name in own or each.name not in known):
+                raise RegistrationError(_no_index(label, each.name, own, indices))
             elif each.name in known:
                 wants.append(each.name)
             elif each.default is each.empty:
@@ -146,11 +174,34 @@ class Signature:
         return cls(_form(fn, label), tuple(wants), rest)
 
 
-def _unknown_kwarg(label: str, name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it may ask for {_listed(known)}"
-    hint += ", or for an index that is declared above it"
+def _unknown_kwarg(label: str, name: str, known: Collection[str]) -> str:
+    hint = _hint(name, known) + ", or for an index that is declared above it"
     return f"{label} asks for an unknown argument {name!r}; {hint}"
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    near = _nearest(name, known)
+    return f"did you mean {near!r}?" if near else f"it may ask for {_listed(known)}"
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    found = difflib.get_close_matches(name, known, n=1)
+    return found[0] if found else None
+
+
+def _no_index(
+    label: str, name: str, own: Collection[str], indices: Collection[str]
+) -> str:
+    """An argument with the default `fnop.INDEX` that is none."""
+    if name in own:
+        return (
+            f"{label}: {name!r} is no index but an argument of its own; leave the "
+            "default fnop.INDEX out"
+        )
+    near = _nearest(name, indices)
+    hint = f"there are {_listed(indices)}" if indices else "there is none"
+    hint = f"did you mean {near!r}?" if near else hint
+    return f"{label} asks for an index {name!r} that is not declared above it; {hint}"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -282,11 +333,12 @@ class Declaring:
         "declaring", default=None
     )
 
-    def __init__(self, parent: Handler) -> None:
+    def __init__(self, parent: Handler, indices: Collection[str] = ()) -> None:
         self.parent = parent
+        self.indices = indices
         self.children: list[Handler] = []
 
-    def add(self, fn: Callable[..., Any], options: dict[str, Any]) -> Handler:
+    def add(self, fn: Callable[..., Any], options: Mapping[str, Any]) -> Handler:
         """Declare a sub-handler; its id begins with its parent's."""
         label, role = "@fnop.subhandler", self.parent.role
         if role not in CHANGES:
@@ -294,8 +346,7 @@ class Declaring:
                 f"{label}: only handlers of changes have sub-handlers, and "
                 f"{self.parent.id} is one of {role.value}"
             )
-        known = _GENERAL | _RETRYING | _FILTERING | {"old", "new"}
-        _check_options(options, role, label, known - {"registry"})
+        _check_options(options, _IN_PARTS, label)
         own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
         full_id = f"{self.parent.id}/{own_id}"
         if any(each.id == full_id for each in self.children):
@@ -307,7 +358,7 @@ class Declaring:
             self.parent,
             id=full_id,
             fn=fn,
-            signature=Signature.of(fn, role, f"{label} {full_id}"),
+            signature=Signature.of(fn, role, f"{label} {full_id}", self.indices),
             filters=_filters(options, label),
             errors=options.get("errors") or ErrorsMode.TEMPORARY,
             timeout=options.get("timeout"),
@@ -328,53 +379,15 @@ class Declaring:
         return child
 
 
-def _declaring() -> Declaring:
-    declaring = Declaring.current.get()
-    if declaring is None:
+def declaring() -> Declaring:
+    """Where sub-handlers are declared now; refuses where nobody collects them."""
+    found = Declaring.current.get()
+    if found is None:
         raise RegistrationError(
             "sub-handlers are declared by a handler while it runs, and not by an "
             "impure one; at the top of a module use fnop.on...."
         )
-    return declaring
-
-
-def subhandler(**options: Any) -> Callable[[Fn], Fn]:
-    """Declare a part of the running handler that succeeds or fails by itself.
-
-    Each has its own progress, retries and result.  The handler has succeeded when
-    all of them have.  Takes the options of the handler's own kind, and `id`.
-    """
-    declaring = _declaring()
-
-    def decorate(fn: Fn) -> Fn:
-        declaring.add(fn, options)
-        return fn
-
-    return decorate
-
-
-def register(fn: Fn, **options: Any) -> Fn:
-    """`subhandler` as a plain call."""
-    return subhandler(**options)(fn)
-
-
-def execute(
-    fns: Mapping[str, Any] | Iterable[Callable[..., Any]] = (),
-) -> Execute:
-    """Run sub-handlers: these, by id or by name, and those declared so far.
-
-    Awaited, it answers when all have ended, and tells how: a mapping from their own
-    ids to `{"finished": "success"}`, or "failure" with a `message`.
-    """
-    declaring = _declaring()
-    if isinstance(fns, Mapping):
-        for name, fn in fns.items():
-            declaring.add(fn, {"id": name})
-    else:
-        for fn in fns:
-            declaring.add(fn, {})
-    prefix = len(declaring.parent.id) + 1
-    return Execute(tuple(each.id[prefix:] for each in declaring.children))
+    return found
 
 
 def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
@@ -389,23 +402,40 @@ def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
     return str(name)
 
 
-def _presence(values: Mapping[str, Any] | None, name: str) -> tuple[Any, ...]:
+def _presence(
+    values: Mapping[str, Any] | None, name: str, label: str
+) -> tuple[Any, ...]:
     for key, value in (values or {}).items():
         if value is None:
             raise RegistrationError(
                 f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
                 "fnop.ABSENT, or give a value"
             )
-    return tuple((key, _wanted(value)) for key, value in sorted((values or {}).items()))
+    return tuple(
+        (key, _wanted(value, name, label))
+        for key, value in sorted((values or {}).items())
+    )
 
 
-def _wanted(value: Any) -> Any:
+def _wanted(value: Any, name: str, label: str) -> Any:
     if callable(value) and not isinstance(value, Presence):
-        return Callback.of(value, takes_value=True)
+        return _callback(value, name, label, takes_value=True)
     return value
 
 
-def _filters(options: dict[str, Any], label: str) -> Filters:
+def _callback(fn: Any, name: str, label: str, *, takes_value: bool = False) -> Callback:
+    found = Callback.of(fn, takes_value=takes_value)
+    for each in found.wants:
+        if each not in _IN_CALLBACKS:
+            hint = _hint(each, _IN_CALLBACKS)
+            raise RegistrationError(
+                f"{label}: the function in {name}= asks for an unknown argument "
+                f"{each!r}; {hint}"
+            )
+    return found
+
+
+def _filters(options: Mapping[str, Any], label: str) -> Filters:
     field = parse_field(options.get("field"))
     sides = [name for name in ("old", "new") if options.get(name) is not None]
     if not field and (sides or options.get("value") is not None):
@@ -416,53 +446,16 @@ def _filters(options: dict[str, Any], label: str) -> Filters:
     if when is not None and not callable(when):
         raise RegistrationError(f"{label}: when= takes a function, not {when!r}")
     return Filters(
-        _presence(options.get("labels"), "labels"),
-        _presence(options.get("annotations"), "annotations"),
-        None if when is None else Callback.of(when, takes_value=False),
+        _presence(options.get("labels"), "labels", label),
+        _presence(options.get("annotations"), "annotations", label),
+        None if when is None else _callback(when, "when", label),
         field,
-        _wanted(options.get("value")),
-        _wanted(options.get("old")),
-        _wanted(options.get("new")),
+        _wanted(options.get("value"), "value", label),
+        _wanted(options.get("old"), "old", label),
+        _wanted(options.get("new"), "new", label),
     )
 
 
-_SELECTORS = (
-    "group",
-    "version",
-    "kind",
-    "plural",
-    "singular",
-    "shortcut",
-    "category",
-)
-_GENERAL = frozenset(("id", "param", "registry", "impure"))
-_RETRYING = frozenset(("errors", "timeout", "retries", "backoff"))
-_FILTERING = frozenset(("labels", "annotations", "when", "field", "value", "owner"))
-_STOPPING = frozenset(
-    (
-        "initial_delay",
-        "finalizer",
-        "cancellation_backoff",
-        "cancellation_timeout",
-    )
-)
-_OPTIONS: dict[Role, frozenset[str]] = {
-    Role.STARTUP: _GENERAL | _RETRYING,
-    Role.CLEANUP: _GENERAL | _RETRYING,
-    Role.CREATE: _GENERAL | _RETRYING | _FILTERING,
-    Role.RESUME: _GENERAL | _RETRYING | _FILTERING | {"deleted"},
-    Role.UPDATE: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
-    Role.FIELD: _GENERAL | _RETRYING | _FILTERING | {"old", "new"},
-    Role.DELETE: _GENERAL | _RETRYING | _FILTERING | {"optional"},
-    Role.EVENT: _GENERAL | _FILTERING,
-    Role.INDEX: (_GENERAL - {"impure"}) | _FILTERING | {"errors"},
-    Role.DAEMON: _GENERAL | _RETRYING | _FILTERING | _STOPPING,
-    Role.TIMER: _GENERAL
-    | _RETRYING
-    | _FILTERING
-    | _STOPPING
-    | {"interval", "sharp", "idle", "cron"},
-}
 _DURATIONS = (
     "timeout",
     "backoff",
@@ -475,14 +468,8 @@ _DURATIONS = (
 
 
 def _check_options(
-    options: dict[str, Any],
-    role: Role,
-    label: str,
-    known: Collection[str] | None = None,
+    options: Mapping[str, Any], known: Collection[str], label: str
 ) -> None:
-    if known is None:
-        selectors = () if role in ACTIVITIES else _SELECTORS
-        known = _OPTIONS[role] | set(selectors)
     if "cancellation_polling" in options:
         raise RegistrationError(
             f"{label} has no option cancellation_polling=: a daemon is told at once; "
@@ -490,8 +477,8 @@ def _check_options(
         )
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, set(known) - {"registry"}, n=1)
-            hint = f"did you mean {near[0]}=?" if near else f"it takes {_listed(known)}"
+            near = _nearest(name, set(known) - {"registry"})
+            hint = f"did you mean {near}=?" if near else f"it takes {_listed(known)}"
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in _DURATIONS:
         value = options.get(name)
@@ -503,7 +490,9 @@ def _check_options(
         )
 
 
-def _selector(words: tuple[Any, ...], options: dict[str, Any], label: str) -> Selector:
+def _selector(
+    words: tuple[Any, ...], options: Mapping[str, Any], label: str
+) -> Selector:
     if not all(isinstance(word, str) or _is_broad_word(word) for word in words):
         raise RegistrationError(
             f"{label}: use it with parentheses and name the kind, such as "
@@ -517,7 +506,7 @@ def _selector(words: tuple[Any, ...], options: dict[str, Any], label: str) -> Se
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-def _owner(options: dict[str, Any], label: str) -> Selector | None:
+def _owner(options: Mapping[str, Any], label: str) -> Selector | None:
     given = options.get("owner")
     if given is None:
         return None
@@ -537,7 +526,7 @@ def _is_broad_word(word: Any) -> bool:
         return False
     parameters = list(inspect.signature(word).parameters.values())
     names = {each.name for each in parameters if each.default is each.empty}
-    return len(names) == 1 and not names & (_CHANGE | {"event"}) - {"resource"}
+    return len(names) == 1 and not names & _ANY_KWARGS - {"resource"}
 
 
 def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
@@ -552,12 +541,12 @@ def _label(role: Role) -> str:
     return f"@fnop.{'' if bare else 'on.'}{role.value}"
 
 
-def _schedule(role: Role, options: dict[str, Any], label: str) -> Schedule | None:
+def _schedule(role: Role, options: Mapping[str, Any], label: str) -> Schedule | None:
     if role not in BACKGROUND:
         return None
     delay = options.get("initial_delay")
     if callable(delay):
-        delay = Callback.of(delay, takes_value=False)
+        delay = _callback(delay, "initial_delay", label)
     elif delay is not None and not _is_duration(delay):
         raise RegistrationError(
             f"{label}: initial_delay= must be a number of seconds, or a function"
@@ -580,9 +569,12 @@ def _is_duration(value: Any) -> bool:
     return is_number and value >= 0
 
 
-def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
+def declare(
+    role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
+) -> Callable[[Fn], Fn]:
+    """The decorator for a role, on the kinds that are named and with these options."""
     label = _label(role)
-    _check_options(options, role, label)
+    _check_options(options, _OPTIONS[role], label)
     if role is Role.FIELD and not options.get("field"):
         raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
     selector = None if role in ACTIVITIES else _selector(words, options, label)
@@ -631,7 +623,7 @@ def _declare(role: Role, *words: Any, **options: Any) -> Callable[[Fn], Fn]:
     return decorate
 
 
-def _function(fn: Callable[..., Any], options: dict[str, Any], label: str) -> str:
+def _function(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
     """The name under which an impure handler is called where it runs (R9)."""
     if not options.get("impure"):
         return ""
@@ -670,31 +662,3 @@ def _check_index(handler: Handler, label: str) -> None:
             f"{label} {handler.id}: an index is a plain function of an object; it can "
             "await and yield nothing"
         )
-
-
-class _On:
-    """The decorators `fnop.on.create(...)`, `fnop.on.update(...)`, …"""
-
-    startup = staticmethod(functools.partial(_declare, Role.STARTUP))
-    cleanup = staticmethod(functools.partial(_declare, Role.CLEANUP))
-    create = staticmethod(functools.partial(_declare, Role.CREATE))
-    update = staticmethod(functools.partial(_declare, Role.UPDATE))
-    delete = staticmethod(functools.partial(_declare, Role.DELETE))
-    resume = staticmethod(functools.partial(_declare, Role.RESUME))
-    field = staticmethod(functools.partial(_declare, Role.FIELD))
-    event = staticmethod(functools.partial(_declare, Role.EVENT))
-    index = staticmethod(functools.partial(_declare, Role.INDEX))
-    daemon = staticmethod(functools.partial(_declare, Role.DAEMON))
-    timer = staticmethod(functools.partial(_declare, Role.TIMER))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"fnop.on has no decorator {name!r}; there are "
-            f"{_listed(role.value for role in Role)}"
-        )
-
-
-on = _On()
-index = on.index
-daemon = on.daemon
-timer = on.timer

@@ -11,6 +11,17 @@ The rooms, from the inside out:
 This facade re-exports what operators are written with.
 """
 
+from fnop.core import lifecycles as lifecycles
+from fnop.core.decorators import (
+    daemon as daemon,
+    execute as execute,
+    index as index,
+    on as on,
+    register as register,
+    subhandler as subhandler,
+    timer as timer,
+)
+from fnop.core.diff import Diff as Diff, DiffItem as DiffItem
 from fnop.core.errors import (
     CallFailed as CallFailed,
     Cancelled as Cancelled,
@@ -37,20 +48,38 @@ from fnop.core.hierarchies import (
     label as label,
     remove_owner_reference as remove_owner_reference,
 )
-from fnop.core.objects import View as View
-from fnop.core.ownership import owned as owned
-from fnop.core.registry import (
-    Registry as Registry,
-    daemon as daemon,
-    execute as execute,
-    index as index,
-    on as on,
-    register as register,
-    subhandler as subhandler,
-    timer as timer,
+from fnop.core.objects import (
+    Memo as Memo,
+    Meta as Meta,
+    View as View,
 )
+from fnop.core.ownership import owned as owned
+from fnop.core.registry import Registry as Registry
 from fnop.core.resources import EVERYTHING as EVERYTHING, Resource as Resource
 from fnop.core.settings import Settings as Settings
+from fnop.core.signatures import (
+    INDEX as INDEX,
+    JSON as JSON,
+    Annotations as Annotations,
+    Body as Body,
+    ChangeHandler as ChangeHandler,
+    CleanupHandler as CleanupHandler,
+    DaemonHandler as DaemonHandler,
+    EventHandler as EventHandler,
+    EventType as EventType,
+    Index as Index,
+    IndexHandler as IndexHandler,
+    Labels as Labels,
+    Logger as Logger,
+    Patch as Patch,
+    Reason as Reason,
+    Result as Result,
+    Spec as Spec,
+    StartupHandler as StartupHandler,
+    Status as Status,
+    TimerHandler as TimerHandler,
+)
+from fnop.core.writers import Stopped as Stopped
 from fnop.effects.builders import (
     adopt as adopt,
     again as again,
