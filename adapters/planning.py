@@ -12,13 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from fnop.core import invocation as driving
-from fnop.core.arguments import Situation
+from fnop.core.arguments import PROVIDERS, Situation
 from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
+from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
 from fnop.core.last_seen import Observation, see
 from fnop.core.merge import applied
 from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.objects import Body, Key
 from fnop.core.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.registry import (
     CHANGES,
@@ -122,6 +123,7 @@ class Plan(Sequence[Any]):
 
 
 Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
+Indices = Mapping[str, Mapping[Any, Iterable[Any]]]
 
 
 def plan_of(
@@ -136,6 +138,7 @@ def plan_of(
     now: datetime | float = EPOCH,
     started: datetime | float | None = None,
     memo: Mapping[str, Any] | None = None,
+    indices: Indices | None = None,
     param: Any = None,
     resource: Resource | None = None,
     settings: Settings | None = None,
@@ -153,12 +156,18 @@ def plan_of(
     the handler is to get, or an exception for it.  Not needed for what has an obvious
     answer: sleeps, events, log lines, writes (the object as it would be).
 
-    Raises `AssertionError` for an effect that no answer is given for.
+    `indices` are what the handler gets under their names, as each key with its values:
+    `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
+
+    Raises `AssertionError` for an effect that no answer is given for, and for an index
+    that the handler asks for and is not given.
     """
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
     moment = _moment(now)
-    found = _handler(handler, reason, registry or default_registry, param)
+    known = {name: _index(name, values) for name, values in (indices or {}).items()}
+    found = _handler(handler, reason, registry or default_registry, param, known)
+    _check_indices(found, known)
     drive = _Drive(
         _situation(
             found,
@@ -169,6 +178,7 @@ def plan_of(
             retry,
             moment if started is None else _moment(started),
             memo or {},
+            known,
             resource or _RESOURCE,
             settings or Settings(),
         ),
@@ -196,7 +206,11 @@ def _reason_of(handler: Handler) -> str | None:
 
 
 def _handler(
-    fn: Callable[..., Any], reason: str | None, registry: Registry, param: Any
+    fn: Callable[..., Any],
+    reason: str | None,
+    registry: Registry,
+    param: Any,
+    indices: Mapping[str, Index],
 ) -> Handler:
     """What the function was declared as; a plain function counts as on.create."""
     declared = [each for each in registry.handlers if each.fn is fn]
@@ -205,7 +219,35 @@ def _handler(
         return (wanted or declared)[0]
     role = Role(reason) if reason in {role.value for role in Role} else Role.CREATE
     name = getattr(fn, "__qualname__", repr(fn))
-    return Handler(name, fn, role, Signature.of(fn, role, name), param=param)
+    signature = Signature.of(fn, role, name, {*registry.indices, *indices})
+    return Handler(name, fn, role, signature, param=param)
+
+
+def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
+    """An index of objects of which each has the next value of every key."""
+    columns: dict[Any, list[Any]] = {}
+    for key, found in values.items():
+        if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
+            raise TypeError(
+                f"indices[{name!r}][{key!r}] is {found!r}, but an index has several "
+                f"values of each key: give [{found!r}]"
+            )
+        columns[key] = [read_only(value) for value in found]
+    index = Index()
+    for place in range(max(map(len, columns.values()), default=0)):
+        row = {key: each[place] for key, each in columns.items() if place < len(each)}
+        index = index.with_object(Key("", "", f"{place:09}"), row)
+    return index
+
+
+def _check_indices(handler: Handler, given: Mapping[str, Index]) -> None:
+    """Raises `AssertionError` where the handler asks for one that is not given."""
+    for name in handler.signature.wants:
+        if name not in PROVIDERS and name not in given:
+            raise AssertionError(
+                f"{handler.id} asks for the index {name!r}, and it is not given; give "
+                f"indices={{{name!r}: {{key: [value, ...]}}}}"
+            )
 
 
 def _situation(
@@ -217,6 +259,7 @@ def _situation(
     retry: int,
     started: float,
     memo: Mapping[str, Any],
+    indices: Mapping[str, Index],
     resource: Resource,
     settings: Settings,
 ) -> Situation:
@@ -234,6 +277,7 @@ def _situation(
         retry,
         started,
         read_only(dict(memo)),
+        indices,
     )
 
 

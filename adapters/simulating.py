@@ -44,7 +44,7 @@ class Simulation:
     equal ends, to the byte; nothing waits, and no network is used.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
-    `namespace` where a verb does not say another.
+    `namespace` where a verb does not say another: `get("claims/c", namespace="b")`.
     """
 
     def __init__(
@@ -111,13 +111,15 @@ class Simulation:
                 )
         return self
 
-    def edit(self, where: str, **changes: Any) -> Simulation:
+    def edit(
+        self, where: str, *, namespace: str | None = None, **changes: Any
+    ) -> Simulation:
         """Merge changes into an object: `edit("claims/c", spec={"size": "2Gi"})`.
 
         What is in `status` goes to the status where that is apart; None removes.
         """
         resource, name = self._address(where)
-        path = path_of(resource, self.namespace, name)
+        path = path_of(resource, namespace or self.namespace, name)
         status = changes.pop("status", None) if resource.has_status else None
         if changes:
             self._send(ApiRequest("PATCH", path, (), changes, MERGE_PATCH))
@@ -126,13 +128,19 @@ class Simulation:
             self._send(ApiRequest("PATCH", f"{path}/status", (), body, MERGE_PATCH))
         return self
 
-    def delete(self, where: str, *, propagation: str | None = None) -> Simulation:
+    def delete(
+        self,
+        where: str,
+        *,
+        namespace: str | None = None,
+        propagation: str | None = None,
+    ) -> Simulation:
         """Delete an object, as `kubectl delete --wait=false` does."""
         resource, name = self._address(where)
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        path = path_of(resource, self.namespace, name)
+        path = path_of(resource, namespace or self.namespace, name)
         self._send(ApiRequest("DELETE", path, (), options))
         return self
 
@@ -170,10 +178,23 @@ class Simulation:
 
     # --------------------------------------------------------------- the look
 
-    def get(self, where: str) -> View | None:
+    def __getitem__(self, where: str) -> View:
+        """An object that is to be there: `sim["claims/c"].status["phase"]`.
+
+        Raises `KeyError` that tells which objects of the kind there are instead.
+        """
+        found = self.get(where)
+        if found is None:
+            raise _Absent(self._absence(where))
+        return found
+
+    def __contains__(self, where: str) -> bool:
+        return self.get(where) is not None
+
+    def get(self, where: str, *, namespace: str | None = None) -> View | None:
         """An object, or None where there is none."""
         resource, name = self._address(where)
-        found = self._found(resource, name, self.namespace)
+        found = self._found(resource, name, namespace or self.namespace)
         return None if found is None else View.of(found, self._run.clock.now().wall)
 
     def objects(self, kind: str) -> list[View]:
@@ -264,6 +285,18 @@ class Simulation:
             )
         return self._resource(kind), name
 
+    def _absence(self, where: str) -> str:
+        """What to say of an object that is not there."""
+        resource, _ = self._address(where)
+        names = [
+            f"{each.name} in {each.namespace}" if each.namespace else str(each.name)
+            for each in self.objects(where.partition("/")[0])
+        ]
+        place = f" in {self.namespace}" if resource.namespaced else ""
+        there = f"there is {', '.join(names)}" if names else "there is none"
+        late = "" if self._run.steps else "; the operator has not run yet: settle()"
+        return f"there is no {where}{place}; of {resource.plural} {there}{late}"
+
     def _found(
         self, resource: Resource, name: str, namespace: str
     ) -> dict[str, Any] | None:
@@ -271,6 +304,13 @@ class Simulation:
             ApiRequest("GET", path_of(resource, namespace, name))
         )
         return response.body if response.status == 200 else None
+
+
+class _Absent(KeyError):
+    """A KeyError whose sentence is shown as it is, without quotes around it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def _handlers(operator: Operator) -> tuple[Handler, ...]:

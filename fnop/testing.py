@@ -3,7 +3,7 @@
 - `plan_of` calls one handler and shows what it decides;
 - `Simulation` is an operator with a cluster and virtual time;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
-  schema; they alone need Hypothesis.
+  schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,14 @@ __all__ = ["Plan", "Simulation", "manifests", "plan_of", "values_of_schema"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("manifests", "values_of_schema"):
+    if name not in ("manifests", "values_of_schema"):
+        raise AttributeError(f"fnop.testing has no {name!r}")
+    try:
         from fnop.adapters import strategies
-
-        return getattr(strategies, name)
-    raise AttributeError(f"fnop.testing has no {name!r}")
+    except ModuleNotFoundError as problem:
+        if problem.name != "hypothesis":
+            raise
+        text = f"fnop.testing.{name} draws with Hypothesis, which is not installed: "
+        advice = "pip install 'fnop[testing]'"
+        raise ModuleNotFoundError(text + advice, name=problem.name) from None
+    return getattr(strategies, name)

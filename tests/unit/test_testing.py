@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import sys
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 import fnop
+import fnop.testing
+from fnop import adapters
 from fnop.adapters import strategies
 from fnop.core.registry import Registry
 from fnop.effects import Patch
@@ -86,7 +90,7 @@ REGISTRY = Registry()
 
 
 @fnop.on.create("claims", registry=REGISTRY)
-def bind(spec: Any, patch: Any) -> Any:
+def bind(spec: Any, patch: Any, **_: Any) -> Any:
     if "size" not in spec:
         raise fnop.PermanentError("spec.size must be set")
     patch.status["phase"] = "Binding"
@@ -103,7 +107,7 @@ def bind(spec: Any, patch: Any) -> Any:
 
 
 @fnop.on.field("claims", field="spec.size", registry=REGISTRY)
-def resize(old: Any, new: Any, patch: Any, logger: Any) -> None:
+def resize(old: Any, new: Any, patch: Any, logger: Any, **_: Any) -> None:
     logger.info(f"{old} -> {new}")
     patch.status["requested"] = new
 
@@ -196,6 +200,44 @@ def test_a_lost_effect_is_a_failure() -> None:
     assert "has no effect" in str(plan_of(forget, claim()).failure)
 
 
+INDICES = Registry()
+
+
+@fnop.index("pods", registry=INDICES)
+def pods_by_app(labels: Any, name: str) -> Any:
+    return {labels["app"]: name}
+
+
+@fnop.on.create("claims", registry=INDICES)
+def count(pods_by_app: Mapping[str, tuple[str, ...]], spec: Any) -> Any:
+    return {"pods": pods_by_app.get(spec["app"], ()), "apps": list(pods_by_app)}
+
+
+def test_a_handler_gets_the_indices_that_it_asks_for() -> None:
+    given = {"web": ["b", "a"], "db": ["c"], "none": []}
+    body = claim(app="web")
+    plan = plan_of(count, body, registry=INDICES, indices={"pods_by_app": given})
+    # As from a cluster: tuples in the order of the objects, and no key without any.
+    assert plan.result == {"pods": ["b", "a"], "apps": ["db", "web"]}
+
+
+def test_what_an_index_holds_is_read_only() -> None:
+    def change(pods: Any) -> None:
+        pods["web"][0]["name"] = "other"
+
+    found = {"pods": {"web": [{"name": "a"}]}}
+    plan = plan_of(change, claim(), indices=found)
+    assert "read-only" in str(plan.failure)
+
+
+def test_an_index_that_is_not_given_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"count asks for the index 'pods_by_app'"):
+        plan_of(count, claim(app="web"), registry=INDICES)
+    given = {"pods_by_app": {"web": "a"}}
+    with pytest.raises(TypeError, match=r"give \['a'\]"):
+        plan_of(count, claim(app="web"), registry=INDICES, indices=given)
+
+
 def test_effects_with_equal_contents_are_one_key() -> None:
     one, other = (fnop.patch(status={"a": [1, {"b": 2}]}) for _ in range(2))
     assert {one: 1}[other] == 1
@@ -208,9 +250,7 @@ def test_a_story() -> None:
     sim = Simulation(REGISTRY, crds=CRD)
     sim.apply(claim(size="1Gi")).settle()
     assert sim.settled
-    found = sim.get("claims/c")
-    assert found is not None
-    assert found.status["phase"] == "Binding"
+    assert sim["claims/c"].status["phase"] == "Binding"
     assert [
         each["data"]
         for each in sim.objects("configmaps")
@@ -219,13 +259,11 @@ def test_a_story() -> None:
     assert [each["reason"] for each in sim.events("claims/c")] == ["Binding"]
 
     sim.edit("claims/c", spec={"size": "2Gi"}).settle()
-    found = sim.get("claims/c")
-    assert found is not None
-    assert found.status["requested"] == "2Gi"
+    assert sim["claims/c"].status["requested"] == "2Gi"
     assert sim.elapsed < timedelta(minutes=1)
 
     sim.delete("claims/c").settle()
-    assert sim.get("claims/c") is None
+    assert "claims/c" not in sim
     assert sim.errors == []
     assert any(line.startswith("PATCH ") for line in sim.writes)
 
@@ -233,16 +271,44 @@ def test_a_story() -> None:
 def test_apply_twice_changes_what_is_there() -> None:
     sim = Simulation(REGISTRY, crds=CRD).apply(claim(size="1Gi"))
     sim.apply(claim(size="2Gi", mode="a"))
-    found = sim.get("claims/c")
+    assert sim["claims/c"].spec == {"size": "2Gi", "mode": "a"}
+
+
+def test_an_object_that_is_not_there_is_named_with_those_that_are() -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    with pytest.raises(KeyError) as missing:
+        sim["claims/c"]
+    assert str(missing.value) == (
+        "there is no claims/c in default; of claims there is none; the operator has "
+        "not run yet: settle()"
+    )
+    sim.apply([claim("a", size="1Gi"), claim("b", size="1Gi")]).settle()
+    with pytest.raises(KeyError, match="of claims there is a in default, b in default"):
+        sim["claims/c"]
+    assert sim.get("claims/c") is None
+    assert "claims/c" not in sim
+    assert "claims/a" in sim
+
+
+def test_objects_of_another_namespace_are_told_apart() -> None:
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    there = claim(size="2Gi")
+    there["metadata"]["namespace"] = "other"
+    sim = Simulation(REGISTRY, crds=CRD, objects=[other, claim(size="1Gi"), there])
+    sim.edit("claims/c", namespace="other", spec={"mode": "b"}).settle()
+    assert sim["claims/c"].spec == {"size": "1Gi"}
+    found = sim.get("claims/c", namespace="other")
     assert found is not None
-    assert found.spec == {"size": "2Gi", "mode": "a"}
+    assert found.spec == {"size": "2Gi", "mode": "b"}
+    sim.delete("claims/c", namespace="other").settle()
+    assert [each.namespace for each in sim.objects("claims")] == ["default"]
 
 
 def test_time_passes_when_it_is_told_to() -> None:
     registry, ticks = Registry(), []
 
     @fnop.timer("claims", interval=10, registry=registry)
-    def tick(now: Any) -> None:
+    def tick(now: Any, **_: Any) -> None:
         ticks.append(now)
 
     sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi"))
@@ -326,6 +392,17 @@ def test_a_definition_that_is_not_there_is_named(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         manifests(given_crd, kind)
+
+
+def test_who_has_no_hypothesis_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(adapters, "strategies")
+    monkeypatch.delitem(sys.modules, "fnop.adapters.strategies")
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    sentence = r"not installed: pip install 'fnop\[testing\]'"
+    with pytest.raises(ModuleNotFoundError, match=sentence):
+        fnop.testing.manifests  # noqa: B018
 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")
