@@ -16,6 +16,7 @@ from fnop.core.commands import Interrupt
 from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
 from fnop.core.known import Declared, Invocation, Known, Standing, Work
+from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
@@ -250,7 +251,7 @@ def _ask(
     turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation]:
     """A conversation awaits an effect."""
-    invocation = replace(invocation, asked=effect, ready=False)
+    invocation = replace(invocation, asked=effect, ready=False, acts=True)
     known, invocation, outcome = perform(turn, key, known, invocation, effect)
     if outcome is not None:
         invocation = _journaled(turn, invocation, outcome)
@@ -276,6 +277,7 @@ def _run_plan(
             case Execute():
                 invocation = replace(invocation, plan=rest)  # they are run anyway
             case _:
+                invocation = replace(invocation, acts=True)
                 known, invocation, outcome = perform(
                     turn, key, known, invocation, effect
                 )
@@ -393,6 +395,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         known = _tended(turn, key, known, invocation)
     else:
         judged = _judged(turn, key, invocation, progress[handler.id])
+        judged = _acted(turn, key, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = replace(
         work,
@@ -448,6 +451,19 @@ def _judged(
         if invocation.handler.role in ACTIVITIES:
             turn.exit_status = 1
     return judgement.progress
+
+
+def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Progress:
+    """The record, with what has been acted upon where something may have been done."""
+    body, kind = invocation.situation.body, turn.kinds.get(key.resource)
+    if body is None or kind is None:
+        return record
+    if not record.is_finished and not invocation.acts:
+        return record
+    seen = see(body, kind.observation)
+    acted = seen.digests.get(scope_name(invocation.handler.field), "")
+    was = seen if record.is_finished else record.seen
+    return replace(record, acted=acted, seen=was)
 
 
 def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:

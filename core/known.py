@@ -12,7 +12,7 @@ from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
 from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
-from fnop.core.last_seen import Seen, Stored
+from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
 from fnop.core.objects import Body
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
@@ -64,6 +64,8 @@ class Invocation:
     # Why a daemon was told to stop, and until when it may go on.
     stopped: str = ""
     patience: float | None = None
+    # It has asked for something: what it left half done is not what was there before.
+    acts: bool = False
 
     @property
     def handler(self) -> Handler:
@@ -104,7 +106,6 @@ class Cycle:
     initial: bool
     body: Body
     seen: Seen
-    before: Seen | None
     selected: tuple[Handler, ...]
     aims: Mapping[str, str] = field(default_factory=dict)
 
@@ -252,3 +253,18 @@ class Known:
     released: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None
+
+    def record_of(self, name: str) -> Progress | None:
+        """How a handler has got on with the present change, if it has at all."""
+        records = self.work.progress if self.work else _NO_WORK.progress
+        return records.get(name) or self.stored.progress.get(name)
+
+    def before(self, handler: Handler, observation: Observation) -> Seen | None:
+        """What the object was for a handler: what it acted upon last, if it is that
+        no more, or else what it was when a change had last been handled."""
+        record = self.record_of(handler.id)
+        if record is None or record.seen is None:
+            return self.stored.seen
+        scope = scope_name(handler.field)
+        was, now = record.seen.digests, see(self.body, observation).digests
+        return self.stored.seen if was.get(scope) == now.get(scope) else record.seen

@@ -238,7 +238,7 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
         turn.kinds[key.resource].resource if own else None,
         known.body if own else None,
         cycle.reason if own else handler.role.value,
-        cycle.before,
+        known.before(handler, turn.kinds[key.resource].observation) if own else None,
         progress.retries,
         started,
         known.memo,

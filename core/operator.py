@@ -157,7 +157,7 @@ def _begin_activity(turn: Turn, role: Role) -> None:
     handlers = turn.program.activity(role)
     if not handlers:
         return
-    cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), None, handlers)
+    cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), handlers)
     known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.memo)
     turn.put(ACTIVITY, known)
     turn.due(ACTIVITY)

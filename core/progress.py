@@ -9,17 +9,21 @@ success nor a counter ever leaks from one change into another.  The clock of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fnop.core.errors import ErrorsMode
 from fnop.core.evolve import replace
 from fnop.core.now import Now, parse_time, wall_text
+
+if TYPE_CHECKING:
+    from fnop.core.last_seen import Seen
 
 __all__ = [
     "FRESH",
     "Failure",
     "Judgement",
     "Progress",
+    "anew",
     "judge_again",
     "judge_failure",
     "progress_from_json",
@@ -39,7 +43,9 @@ class Progress:
     """A handler's record.  Times are wall-clock seconds.
 
     `until` is when the next attempt is due; `due` the same on the monotonic
-    clock, known only to the process that set it.
+    clock, known only to the process that set it.  `acted` is the digest of what the
+    handler has acted upon last, though the change may not be done, and `seen` what
+    that was, for as long as this process lives.
     """
 
     aim: str
@@ -51,6 +57,8 @@ class Progress:
     message: str | None = None
     # It waits of its own accord (R5): `message` is what for.
     waits: bool = False
+    acted: str = ""
+    seen: Seen | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -105,8 +113,26 @@ class Judgement:
 def succeeded(progress: Progress) -> Progress:
     """The record after a success."""
     return Progress(
-        progress.aim, progress.retries + 1, progress.started, finished="success"
+        progress.aim,
+        progress.retries + 1,
+        progress.started,
+        finished="success",
+        acted=progress.acted,
+        seen=progress.seen,
     )
+
+
+def anew(progress: Progress | None, aim: str) -> Progress:
+    """A fresh record; what has been acted upon stays so."""
+    if progress is None:
+        return Progress(aim)
+    return Progress(aim, acted=progress.acted, seen=progress.seen)
+
+
+def _acted_by(aim: str, finished: str | None) -> str:
+    """What an ended handler has acted upon, unless the record says otherwise."""
+    reason, _, observed = aim.partition(":")
+    return observed if finished and reason in ("create", "update") else ""
 
 
 def judge_again(
@@ -193,6 +219,8 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
             found[name] = getattr(progress, name)
     if progress.waits:
         found["waits"] = True
+    if progress.acted != _acted_by(progress.aim, progress.finished):
+        found["acted"] = progress.acted
     return found
 
 
@@ -217,4 +245,5 @@ def progress_from_json(found: Any) -> Progress:
         finished=found.get("finished"),
         message=found.get("message"),
         waits=bool(found.get("waits")),
+        acted=str(found.get("acted", _acted_by(found["aim"], found.get("finished")))),
     )

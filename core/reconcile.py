@@ -35,7 +35,7 @@ from fnop.core.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.program import Kind
-from fnop.core.progress import Progress
+from fnop.core.progress import Progress, anew
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
 from fnop.effects import Execute
@@ -59,6 +59,8 @@ __all__ = [
 
 # A delay of a minute or more outlives many a process: it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
+# No digest: something else than what there is.
+_UNKNOWN_VIEW = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +278,6 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         cause.initial,
         known.body,
         seen,
-        known.stored.seen,
         selected,
         aims,
     )
@@ -309,8 +310,9 @@ def _flush(work: Work) -> Move:
 def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
     stored = known.stored
     was = stored.seen
-    changed = was is not None and any(
-        value != was.digests.get(scope, value) for scope, value in seen.digests.items()
+    changed = was is not None and (
+        any(new != was.digests.get(scope, new) for scope, new in seen.digests.items())
+        or any(_is_ahead(each, known, seen) for each in at.kind.changes)
     )
     return detect_cause(
         Facts(
@@ -410,9 +412,23 @@ def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
     """Whether what the handler observes is not what it was."""
     scope = scope_name(handler.field)
     was = known.stored.seen
-    return was is not None and seen.digests[scope] != was.digests.get(
-        scope, seen.digests[scope]
-    )
+    if was is None:
+        return False
+    differs = seen.digests[scope] != was.digests.get(scope, seen.digests[scope])
+    return differs or _is_ahead(handler, known, seen)
+
+
+def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
+    """Whether a handler has acted upon a state that the object has no more.
+
+    Others were still at work on that change when it was taken back.
+    """
+    if handler.role not in (Role.UPDATE, Role.FIELD):
+        return False
+    record = known.record_of(handler.id)
+    if record is None or not record.acted:
+        return False
+    return record.acted != seen.digests[scope_name(handler.field)]
 
 
 # ---------------------------------------------------------------- one cycle
@@ -543,12 +559,10 @@ def _runs(work: Work, handler: Handler) -> bool:
 
 
 def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progress:
-    aim = cycle.aims[name]
-    for records in (work.progress, known.stored.progress):
-        found = records.get(name)
-        if found is not None and _is_for(found, aim):
-            return found
-    return Progress(aim)
+    aim, found = cycle.aims[name], known.record_of(name)
+    if found is not None and _is_for(found, aim):
+        return found
+    return anew(found, aim)
 
 
 def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -> str:
@@ -586,7 +600,10 @@ def _record(
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
         return _record_deletion(at, known, work, cycle, records, ended, due)
-    after = _ended(known, cycle) if ended else _partial(at, known, cycle, records)
+    if ended:
+        after = _ended(at, known, cycle, records)
+    else:
+        after = _partial(at, known, cycle, records)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
     condition = _to_be_told(at, known, cycle, records, ended)
     results = _settled(work.results, records)
@@ -683,7 +700,9 @@ def _record_deletion(
     return Rest(due)
 
 
-def _ended(known: Known, cycle: Cycle) -> Stored:
+def _ended(
+    at: Moment, known: Known, cycle: Cycle, records: Mapping[str, Progress]
+) -> Stored:
     """All is done: what was acted upon is what has been seen (R15).
 
     After a creation of several handlers that is the earliest view that one of
@@ -691,7 +710,35 @@ def _ended(known: Known, cycle: Cycle) -> Stored:
     """
     stored = known.stored
     seen = stored.seen if stored.creating and stored.seen else cycle.seen
-    return Stored(seen, False, {}, stored.results)
+    ahead: dict[str, Progress] = {}
+    for handler in at.kind.changes:
+        if handler.role not in (Role.UPDATE, Role.FIELD):
+            continue
+        # What a creation was about concerns those who are told of its changes.
+        created = cycle.reason is Reason.CREATE
+        names = tuple(records) if created else (handler.id,)
+        for other in cycle.selected:
+            record = records[other.id] if other.id in names else None
+            view = _viewed(record, other, handler, seen)
+            if record is not None and view != seen.digests[scope_name(handler.field)]:
+                ahead[handler.id] = replace(anew(record, ""), acted=view)
+    return Stored(seen, False, ahead, stored.results)
+
+
+def _viewed(
+    record: Progress | None, actor: Handler, handler: Handler, seen: Seen
+) -> str:
+    """What one handler observes, as it was in the view that another has acted upon."""
+    scope, acted_on = scope_name(handler.field), scope_name(actor.field)
+    if record is None or not record.acted:
+        return seen.digests[scope]
+    if record.seen is not None:
+        return record.seen.digests[scope]
+    if scope == acted_on:
+        return record.acted
+    # After a restart nobody knows the rest of a view that was another one.
+    same = record.acted == seen.digests.get(acted_on, record.acted)
+    return seen.digests[scope] if same else _UNKNOWN_VIEW
 
 
 def _partial(
@@ -719,6 +766,8 @@ def _partial(
 def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
     if progress.is_finished:
         return several
+    if progress.acted and not progress.aim.endswith(progress.acted):
+        return True
     if not progress.retries and progress.started is None:
         return False
     if handler.retries is not None or handler.timeout is not None:

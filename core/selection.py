@@ -98,15 +98,16 @@ def _before(seen: Seen | None, field: Path) -> Any:
 
 def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
     body, field = known.body, handler.field
+    before = known.before(handler, at.kind.observation)
     situation = Situation(
-        handler, at.settings, at.now, at.kind.resource, body, None, known.stored.seen
+        handler, at.settings, at.now, at.kind.resource, body, None, before
     )
     return Sight(
         body.mapping("labels"),
         body.mapping("annotations"),
         body.at(field) if field else None,
-        _before(known.stored.seen, field) if field else None,
+        _before(before, field) if field else None,
         # What has not been seen yet had no value before, not even none.
-        known.stored.seen is not None,
+        before is not None,
         lambda wants, rest: filter_arguments(situation, wants, rest),
     )

@@ -54,7 +54,7 @@ def test_r4_other_objects_in_plan_order_and_own_patches_in_the_last_write(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.patch(status={"a": 1}),
             fnop.create(config("one")),
@@ -82,7 +82,7 @@ def test_r4_a_sleep_delays_what_follows_and_runs_nothing_again(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         diary.append(("create",))
         return [
             fnop.create(config("one")),
@@ -104,7 +104,7 @@ def test_r4_a_sleep_delays_what_follows_and_runs_nothing_again(
 
 def test_r4_only_again_runs_a_handler_again(registry: Registry, diary: Diary) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create(status: dict[str, Any], retry: int) -> Any:
+    def create(status: dict[str, Any], retry: int, **_: Any) -> Any:
         diary.append(("create", retry))
         if len(diary) < 3:
             return fnop.again(after=10)
@@ -122,7 +122,7 @@ def test_r4_only_again_runs_a_handler_again(registry: Registry, diary: Diary) ->
 
 def test_r4_an_awaited_own_patch_is_written_at_once(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> Any:
+    async def create(**_: Any) -> Any:
         await fnop.patch(status={"phase": "Working"})
         await fnop.sleep(10)
         return fnop.patch(status={"phase": "Ready"})
@@ -139,7 +139,7 @@ def test_r4_a_refused_effect_fails_the_attempt_and_the_rest_is_not_done(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry, retries=1)
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.create(config("one")),
             fnop.create(config("Not A Name")),
@@ -161,13 +161,13 @@ def test_r14_what_succeeded_is_written_without_waiting_for_the_slowest(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="slow")
-    async def slow() -> dict[str, Any]:
+    async def slow(**_: Any) -> dict[str, Any]:
         diary.append(("slow",))
         await fnop.sleep(100)
         return {"done": True}
 
     @fnop.on.create(KIND, registry=registry, id="quick")
-    def quick() -> dict[str, Any]:
+    def quick(**_: Any) -> dict[str, Any]:
         diary.append(("quick",))
         return {"done": True}
 
@@ -184,11 +184,11 @@ def test_r14_what_succeeded_is_written_without_waiting_for_the_slowest(
 
 def test_r14_a_call_is_waited_for_by_nobody_else(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="slow")
-    async def slow() -> Any:
+    async def slow(**_: Any) -> Any:
         return {"answer": await fnop.call(outside)}
 
     @fnop.on.create(KIND, registry=registry, id="quick")
-    def quick() -> dict[str, Any]:
+    def quick(**_: Any) -> dict[str, Any]:
         return {"done": True}
 
     story = Story(registry, [example()])
@@ -203,12 +203,12 @@ def test_r14_quick_requests_are_waited_for_so_that_the_write_is_one(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def asking() -> Any:
+    async def asking(**_: Any) -> Any:
         found = await fnop.get("configmaps", name="one")
         return {"found": found is not None}
 
     @fnop.on.create(KIND, registry=registry)
-    def quick() -> dict[str, Any]:
+    def quick(**_: Any) -> dict[str, Any]:
         return {"done": True}
 
     story = Story(registry, [example()])
@@ -220,13 +220,13 @@ def test_r14_a_failing_handler_does_not_hold_up_the_others(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def failing(retry: int) -> None:
+    def failing(retry: int, **_: Any) -> None:
         diary.append(("failing", retry))
         if retry < 2:
             raise fnop.TemporaryError("not yet", delay=10)
 
     @fnop.on.create(KIND, registry=registry, id="quick")
-    def quick() -> dict[str, Any]:
+    def quick(**_: Any) -> dict[str, Any]:
         diary.append(("quick",))
         return {"done": True}
 
@@ -245,13 +245,13 @@ def test_r15_a_conversation_keeps_its_view_and_the_edit_arrives_as_an_update(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create(spec: dict[str, Any]) -> dict[str, Any]:
+    async def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         view = await fnop.sleep(10)
         diary.append(("create", spec["size"], view.spec["size"]))
         return {"size": spec["size"]}
 
     @fnop.on.update(KIND, registry=registry, id="update")
-    def update(old: Any, new: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    def update(old: Any, new: Any, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("update", old["spec"], new["spec"]))
         return {"size": spec["size"]}
 
@@ -270,11 +270,11 @@ def test_r15_edits_during_a_conversation_are_merged_into_one_update(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         await fnop.sleep(10)
 
     @fnop.on.update(KIND, registry=registry)
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
 
     story = Story(registry, [example(size=1)])
@@ -289,7 +289,7 @@ def test_r15_an_update_that_converses_is_followed_by_the_next_one(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.update(KIND, registry=registry)
-    async def update(old: Any, new: Any) -> None:
+    async def update(old: Any, new: Any, **_: Any) -> None:
         await fnop.sleep(10)
         diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
 
@@ -304,11 +304,11 @@ def test_r15_an_edit_that_is_taken_back_is_no_update(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         await fnop.sleep(10)
 
     @fnop.on.update(KIND, registry=registry)
-    def update(new: Any) -> None:
+    def update(new: Any, **_: Any) -> None:
         diary.append(("update",))
 
     story = Story(registry, [example(size=1)])
@@ -324,17 +324,17 @@ def test_r15_a_succeeded_creation_is_never_repeated_while_another_retries(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def done(spec: dict[str, Any]) -> None:
+    def done(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("done", spec["size"]))
 
     @fnop.on.create(KIND, registry=registry)
-    def retrying(spec: dict[str, Any]) -> None:
+    def retrying(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("retrying", spec["size"]))
         if len(diary.of("retrying")) < 3:
             raise fnop.TemporaryError("not yet", delay=10)
 
     @fnop.on.update(KIND, registry=registry)
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
 
     story = Story(registry, [example(size=1)])
@@ -352,17 +352,17 @@ def test_r15_a_succeeded_creation_is_never_repeated_while_another_retries(
 
 def test_r15_not_even_after_a_restart(registry: Registry, diary: Diary) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def done(spec: dict[str, Any]) -> None:
+    def done(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("done", spec["size"]))
 
     @fnop.on.create(KIND, registry=registry)
-    def retrying(spec: dict[str, Any]) -> None:
+    def retrying(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("retrying", spec["size"]))
         if len(diary.of("retrying")) < 3:
             raise fnop.TemporaryError("not yet", delay=10)
 
     @fnop.on.update(KIND, registry=registry)
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
 
     story = Story(registry, [example(size=1)])
@@ -381,7 +381,7 @@ def test_r16_a_deletion_cuts_sleeps_and_comes_after_the_conversation(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create(logger: Any) -> None:
+    async def create(logger: Any, **_: Any) -> None:
         try:
             await fnop.sleep(1000)
             await fnop.create(config("late"))
@@ -391,7 +391,7 @@ def test_r16_a_deletion_cuts_sleeps_and_comes_after_the_conversation(
             raise
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append(("delete",))
 
     story = Story(registry, [example()])
@@ -412,14 +412,14 @@ def test_r16_a_cancellation_need_not_be_caught(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> Iterator[fnop.Effect]:
+    def create(**_: Any) -> Iterator[fnop.Effect]:
         try:
             yield fnop.sleep(1000)
         finally:
             diary.append(("finally",))
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append(("delete",))
 
     story = Story(registry, [example()])
@@ -433,7 +433,7 @@ def test_r16_an_effect_in_finally_is_refused_with_the_remedy(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         try:
             await fnop.sleep(1000)
         finally:
@@ -449,7 +449,7 @@ def test_r16_an_effect_in_finally_is_refused_with_the_remedy(
 
 def test_r16_the_rest_of_a_plan_is_not_done(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         return [fnop.sleep(1000), fnop.create(config("late")), fnop.patch(labels={})]
 
     story = Story(registry, [example()])
@@ -465,14 +465,14 @@ def test_r16_outstanding_calls_are_waited_for_up_to_a_deadline(
     story: Story
 
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         try:
             await fnop.call(outside)
         finally:
             diary.append(("create", story.clock.elapsed))
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append(("delete", story.clock.elapsed))
 
     story = Story(registry, [example()])
@@ -492,12 +492,12 @@ def test_r16_a_deletion_while_a_handler_retries(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append(("create",))
         raise fnop.TemporaryError("not yet", delay=100)
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete(retry: int) -> None:
+    def delete(retry: int, **_: Any) -> None:
         diary.append(("delete", retry))
 
     story = Story(registry, [example()])
@@ -514,7 +514,7 @@ def test_r16_an_object_that_vanishes_ends_its_conversation(
     """No finalizer holds it: it is gone at once."""
 
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         try:
             await fnop.sleep(1000)
         except fnop.Cancelled:
@@ -532,7 +532,7 @@ def test_r16_an_object_that_vanishes_ends_its_conversation(
 
 def test_r16_its_namesake_is_another_object(registry: Registry, diary: Diary) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create(spec: dict[str, Any]) -> dict[str, Any]:
+    async def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("create", spec["size"]))
         try:
             await fnop.sleep(10)
@@ -560,11 +560,11 @@ def test_r17_an_own_change_of_spec_or_labels_is_seen_by_on_update(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         return fnop.patch(spec={"size": 5}, labels={"sized": "yes"})
 
     @fnop.on.update(KIND, registry=registry)
-    def update(diff: Any) -> None:
+    def update(diff: Any, **_: Any) -> None:
         diary.append(("update", sorted(".".join(item.field) for item in diff)))
 
     story = Story(registry, [example(size=1)])
@@ -574,11 +574,11 @@ def test_r17_an_own_change_of_spec_or_labels_is_seen_by_on_update(
 
 def test_r17_an_own_change_of_status_is_none(registry: Registry, diary: Diary) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         return fnop.patch(status={"a": 1}, annotations={"fnop.dev/note": "x"})
 
     @fnop.on.update(KIND, registry=registry)
-    def update(diff: Any) -> None:
+    def update(diff: Any, **_: Any) -> None:
         diary.append(("update", diff))
 
     story = Story(registry, [example(size=1)])
@@ -593,11 +593,11 @@ def test_e1_a_change_reaches_handlers_that_had_finished_with_the_one_before(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.update(KIND, registry=registry)
-    def done(spec: dict[str, Any]) -> None:
+    def done(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("done", spec["size"]))
 
     @fnop.on.update(KIND, registry=registry)
-    def retrying(spec: dict[str, Any]) -> None:
+    def retrying(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("retrying", spec["size"]))
         if len(diary.of("retrying")) < 3:
             raise fnop.TemporaryError("not yet", delay=10)
@@ -612,11 +612,11 @@ def test_e1_a_change_reaches_handlers_that_had_finished_with_the_one_before(
 
 def test_e1_the_same_across_a_restart(registry: Registry, diary: Diary) -> None:
     @fnop.on.update(KIND, registry=registry)
-    def done(spec: dict[str, Any]) -> None:
+    def done(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("done", spec["size"]))
 
     @fnop.on.update(KIND, registry=registry)
-    def retrying(spec: dict[str, Any]) -> None:
+    def retrying(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("retrying", spec["size"]))
         if len(diary.of("retrying")) < 3:
             raise fnop.TemporaryError("not yet", delay=10)
@@ -638,11 +638,11 @@ def test_e2_a_reverted_change_leaves_neither_success_nor_counters_nor_delays(
     registry: Registry, diary: Diary, delay: float, again: int, restarts: bool
 ) -> None:
     @fnop.on.update(KIND, registry=registry)
-    def done(spec: dict[str, Any]) -> None:
+    def done(spec: dict[str, Any], **_: Any) -> None:
         diary.append(("done", spec["size"]))
 
     @fnop.on.update(KIND, registry=registry, retries=2)
-    def retrying(spec: dict[str, Any], retry: int) -> None:
+    def retrying(spec: dict[str, Any], retry: int, **_: Any) -> None:
         diary.append(("retrying", spec["size"], retry))
         raise fnop.TemporaryError("not yet", delay=delay)
 
@@ -653,16 +653,17 @@ def test_e2_a_reverted_change_leaves_neither_success_nor_counters_nor_delays(
     if restarts:
         story.crash()
         story.settle(seconds=1)
-    assert diary == [("done", 2), ("retrying", 2, 0)]
+    # Who has succeeded is told that it is taken back; who has not has nothing to undo.
+    assert diary == [("done", 2), ("retrying", 2, 0), ("done", 1)]
     story.edit(KIND, spec={"size": again}).settle(seconds=5)
-    assert diary[2:] == [("done", again), ("retrying", again, 0)]
+    assert diary[3:] == [("done", again), ("retrying", again, 0)]
 
 
 def test_e2_a_single_handler_begins_anew_too(registry: Registry, diary: Diary) -> None:
     """Nothing was stored for it: what is in memory must be dropped as well."""
 
     @fnop.on.update(KIND, registry=registry)
-    def retrying(spec: dict[str, Any], retry: int) -> None:
+    def retrying(spec: dict[str, Any], retry: int, **_: Any) -> None:
         diary.append(("retrying", spec["size"], retry))
         raise fnop.TemporaryError("not yet", delay=50)
 
@@ -679,11 +680,11 @@ def test_e36a_the_success_of_an_update_is_no_success_of_a_deletion(
 ) -> None:
     @fnop.on.update(KIND, registry=registry)
     @fnop.on.delete(KIND, registry=registry)
-    def both(reason: str) -> None:
+    def both(reason: str, **_: Any) -> None:
         diary.append(("both", str(getattr(reason, "value", reason))))
 
     @fnop.on.update(KIND, registry=registry)
-    def retrying() -> None:
+    def retrying(**_: Any) -> None:
         raise fnop.TemporaryError("not yet", delay=1000)
 
     story = Story(registry, [example(size=1)])
@@ -699,12 +700,12 @@ def test_e36b_the_success_of_a_resumption_is_no_success_of_an_update(
 ) -> None:
     @fnop.on.resume(KIND, registry=registry)
     @fnop.on.update(KIND, registry=registry)
-    def both(reason: str, spec: dict[str, Any]) -> None:
+    def both(reason: str, spec: dict[str, Any], **_: Any) -> None:
         word = str(getattr(reason, "value", reason))
         diary.append(("both", word, spec["size"]))
 
     @fnop.on.resume(KIND, registry=registry)
-    def retrying() -> None:
+    def retrying(**_: Any) -> None:
         diary.append(("retrying",))
         if len(diary.of("retrying")) < 3:
             raise fnop.TemporaryError("not yet", delay=10)
@@ -723,11 +724,11 @@ def test_r13_a_waiting_call_holds_no_slot(registry: Registry, diary: Diary) -> N
     """One slot, one object that waits for a call: the other one is served."""
 
     @fnop.on.create(KIND, registry=registry, timeout=10, labels={"turn": "second"})
-    def limited(runtime: Any) -> None:
+    def limited(runtime: Any, **_: Any) -> None:
         diary.append(("limited", runtime.total_seconds()))
 
     @fnop.on.create(KIND, registry=registry, labels={"turn": "first"})
-    async def slow() -> None:
+    async def slow(**_: Any) -> None:
         await fnop.call(outside)
 
     story = Story(registry, settings=Settings(request_concurrency=1))
@@ -747,7 +748,7 @@ def test_e65_a_timeout_counts_from_the_first_attempt(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, timeout=25)
-    def limited(runtime: Any) -> None:
+    def limited(runtime: Any, **_: Any) -> None:
         diary.append(("limited", runtime.total_seconds()))
         raise fnop.TemporaryError("not yet", delay=10)
 
@@ -761,7 +762,7 @@ def test_a_timeout_stops_a_conversation_that_waits(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, timeout=25)
-    async def limited() -> None:
+    async def limited(**_: Any) -> None:
         diary.append(("begins",))
         try:
             await fnop.sleep(1000)
@@ -783,7 +784,7 @@ def test_r13_one_attempt_of_a_handler_and_object_at_a_time(
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
     @fnop.on.update(KIND, registry=registry)
-    async def both(name: str, spec: dict[str, Any]) -> None:
+    async def both(name: str, spec: dict[str, Any], **_: Any) -> None:
         diary.append((name, "begins", spec["size"]))
         await fnop.sleep(10)
         diary.append((name, "ends", spec["size"]))
@@ -799,7 +800,7 @@ def test_r13_one_attempt_of_a_handler_and_object_at_a_time(
 
 def test_r13_waiting_conversations_hold_no_slots(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> dict[str, Any]:
+    async def create(**_: Any) -> dict[str, Any]:
         await fnop.sleep(10)
         return {"done": True}
 
@@ -819,7 +820,7 @@ def test_r31_a_deletion_that_nobody_watched_is_noticed_by_the_next_listing(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create(name: str) -> None:
+    async def create(name: str, **_: Any) -> None:
         try:
             await fnop.sleep(1000)
         except fnop.Cancelled:
@@ -827,7 +828,7 @@ def test_r31_a_deletion_that_nobody_watched_is_noticed_by_the_next_listing(
             raise
 
     @fnop.on.event(KIND, registry=registry, id="spy")
-    def spy(type: str | None, name: str) -> None:
+    def spy(type: str | None, name: str, **_: Any) -> None:
         diary.append((str(type), name))
 
     story = Story(registry, [example("one"), example("two")])
@@ -849,11 +850,11 @@ def test_r31_changes_that_nobody_watched_are_handled_after_the_next_listing(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.update(KIND, registry=registry, id="update")
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old["spec"]["size"], new["spec"]["size"]))
 
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append(("delete",))
 
     story = Story(registry, [example(size=1)])
@@ -878,7 +879,7 @@ def test_r31_a_namesake_made_in_the_gap_is_another_object(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create(spec: dict[str, Any]) -> dict[str, Any]:
+    async def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("create", spec["size"]))
         try:
             await fnop.sleep(100)
@@ -887,7 +888,7 @@ def test_r31_a_namesake_made_in_the_gap_is_another_object(
         return {"size": spec["size"]}
 
     @fnop.on.event(KIND, registry=registry, id="spy")
-    def spy(type: str | None, spec: dict[str, Any]) -> None:
+    def spy(type: str | None, spec: dict[str, Any], **_: Any) -> None:
         if type == "DELETED":
             diary.append(("deleted", spec["size"]))
 
@@ -917,7 +918,7 @@ def test_r12_a_conversation_that_grows_without_end_begins_anew(
     monkeypatch.setattr(attempts, "JOURNAL_ENTRIES_MAX", 10)
 
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         while True:
             await fnop.get("configmaps", name="none")
 
@@ -933,7 +934,7 @@ def test_r12_after_a_crash_a_handler_begins_at_its_start(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         diary.append(("begins",))
         await fnop.sleep(10)
         diary.append(("ends",))
@@ -948,7 +949,7 @@ def test_r12_after_a_crash_a_handler_begins_at_its_start(
 
 def test_late_answers_of_nobody_s_are_ignored(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> dict[str, Any]:
+    def create(**_: Any) -> dict[str, Any]:
         return {"done": True}
 
     story = Story(registry, [example()])
