@@ -238,9 +238,12 @@ def call(function: _Any, /, **arguments: _Any) -> Call:
     return Call(function_name(function), arguments)
 
 
-def random(size: int) -> Random:
-    """Fresh random bytes; ids that must survive a re-run derive from the uid."""
-    return Random(size)
+def random(size: int, *, secret: bool = False) -> Random:
+    """Fresh random bytes; ids that must survive a re-run derive from the uid.
+
+    With `secret` a recording does not hold them, for passwords and keys.
+    """
+    return Random(size, secret)
 
 
 def log(level: str, message: str, **fields: _Any) -> Log:

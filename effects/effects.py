@@ -459,11 +459,17 @@ class Call(_Effect):
 
 @dataclass(frozen=True, slots=True)
 class Random(_Effect):
-    """Fresh random bytes, as a recorded answer."""
+    """Fresh random bytes, as a recorded answer.
+
+    Those of a `secret` are not written into recordings: others stand for them there.
+    """
 
     size: int
+    secret: bool = False
 
     def _check(self) -> None:
+        if not isinstance(self.secret, bool):
+            raise ValueError(f"Random.secret is True or False, not {self.secret!r}")
         size: Any = self.size
         if not isinstance(size, int) or not 1 <= size <= 1024:
             raise ValueError(f"Random.size is 1 to 1024 bytes, not {size!r}")

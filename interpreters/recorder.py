@@ -12,17 +12,19 @@ import base64
 import binascii
 import gzip
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from fnop.core.commands import Command
-from fnop.core.inputs import Input
+from fnop.core.commands import Command, Perform
+from fnop.core.inputs import Answered, Input
 from fnop.core.now import Now
 from fnop.core.program import Program
 from fnop.core.wire import command_to_wire, input_to_wire
+from fnop.effects import Answer, Random
 from fnop.effects.values import canonical
 
-__all__ = ["FORMAT_VERSION", "Recorder", "Redaction", "header_of"]
+__all__ = ["FORMAT_VERSION", "TOKEN", "Recorder", "Redaction", "header_of"]
 
 FORMAT_VERSION = 1
 _BLOCK = 64 * 1024
@@ -52,6 +54,8 @@ class Recorder:
     def __init__(self, file: BinaryIO, header: dict[str, Any], key: bytes) -> None:
         self._file = file
         self._redaction = Redaction(key)
+        # Commands that are to be answered with random bytes which are a secret.
+        self._drawing: set[int] = set()
         self._lines: list[bytes] = []
         self._size = 0
         self._flushed_at = float("-inf")
@@ -69,6 +73,8 @@ class Recorder:
             self.problem = problem
 
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
+        commands = tuple(commands)
+        self._learn_drawn(input, commands)
         record = {
             "wall": now.wall,
             "mono": now.mono,
@@ -79,6 +85,17 @@ class Recorder:
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
+
+    def _learn_drawn(self, input: Input, commands: tuple[Command, ...]) -> None:
+        """Random bytes that are a secret are one from the moment they are drawn."""
+        match input:
+            case Answered(id, Answer(value=str() as drawn)) if id in self._drawing:
+                self._drawing.discard(id)
+                self._redaction.draw(drawn)
+        for command in commands:
+            match command:
+                case Perform(id, Random(secret=True)):
+                    self._drawing.add(id)
 
     def _write(self, line: bytes) -> None:
         self._lines.append(line + b"\n")
@@ -162,17 +179,29 @@ class Redaction:
         annotations = (secret.get("metadata") or {}).get("annotations") or {}
         self._add(str(annotations.get(_LAST_APPLIED) or ""))
 
+    def draw(self, drawn: str) -> None:
+        """Let other bytes of the same number stand for these (both in hexadecimal)."""
+        size, found = len(drawn) // 2, b""
+        while len(found) < size:
+            more = drawn.encode() + len(found).to_bytes(2)
+            found += hashlib.blake2b(more, key=self._key, digest_size=64).digest()
+        self._tokens[drawn] = self._long[drawn] = found[:size].hex()
+
     def _add(self, text: str) -> None:
         """A value as it stands alone, and as it stands in a JSON text."""
         if not text or text in self._tokens:
             return
         raw = hashlib.blake2b(text.encode(), key=self._key, digest_size=12).digest()
-        token = base64.b64encode(b"redacted:" + raw).decode()
+        token = base64.b64encode(_MARK + raw).decode()
         self._tokens[text] = token
         if len(text) >= _SHORT:
             self._long[text] = token
             self._long[canonical(text)[1:-1].decode()] = token
 
+
+_MARK = b"redacted:"
+# What a token looks like: the mark takes up whole groups of base64.
+TOKEN = re.compile(rf"{base64.b64encode(_MARK).decode()}[A-Za-z0-9+/]{{16}}")
 
 # Fields whose strings say what something is, and where: no secret is kept there.
 _STRUCTURE = frozenset(

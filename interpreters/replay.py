@@ -19,7 +19,7 @@ from fnop.core.program import Program
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical
 from fnop.interpreters.machine import Machine
-from fnop.interpreters.recorder import FORMAT_VERSION
+from fnop.interpreters.recorder import FORMAT_VERSION, TOKEN
 
 __all__ = [
     "Difference",
@@ -125,13 +125,13 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
 
 def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:
     """Fold the recorded inputs and compare the commands, up to the first difference."""
-    machine = Machine(program)
+    machine, secrets = Machine(program), _Secrets()
     steps = 0
     try:
         for record in records:
             if record is None:
                 return Replayed(steps, None, truncated=True)
-            difference = _replay_step(machine, record, steps)
+            difference = _replay_step(machine, record, steps, secrets)
             if difference is not None:
                 return Replayed(steps, difference, truncated=False)
             steps += 1
@@ -141,7 +141,7 @@ def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replay
 
 
 def _replay_step(
-    machine: Machine, record: dict[str, Any], steps: int
+    machine: Machine, record: dict[str, Any], steps: int, secrets: _Secrets
 ) -> Difference | None:
     try:
         input = input_from_wire(record["input"])
@@ -155,15 +155,63 @@ def _replay_step(
     for position in range(max(len(recorded), len(decided))):
         was = recorded[position] if position < len(recorded) else None
         is_ = decided[position] if position < len(decided) else None
-        if _comparable(was, record) != _comparable(is_, record):
+        if not _same(was, is_, secrets if record.get("redacted") else None):
             return Difference(steps, record["input"], was, is_)
     return None
 
 
-_DIGEST = re.compile(rb"\b1:[0-9a-f]{20}\b")
+class _Secrets:
+    """Which value stands behind which token of a redacted recording.
+
+    The program of a replay makes real values where the recording has tokens: what
+    they are is not compared, but that equal ones are equal and others are not.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
+
+    def matches(self, recorded: str, text: str) -> bool:
+        """Whether a text is the recorded one, with values in place of its tokens."""
+        tokens = TOKEN.findall(recorded)
+        if not tokens:
+            return False
+        pattern = "(.+)".join(map(re.escape, TOKEN.split(recorded)))
+        found = re.fullmatch(pattern, text, re.DOTALL)
+        return found is not None and all(
+            self._is_for(token, value)
+            for token, value in zip(tokens, found.groups(), strict=True)
+        )
+
+    def _is_for(self, token: str, value: str) -> bool:
+        known = self._values.setdefault(token, value)
+        return known == value and self._tokens.setdefault(value, token) == token
 
 
-def _comparable(command: Any, record: dict[str, Any]) -> bytes:
-    """A command's text; a digest made from redacted values says nothing."""
-    text = canonical(command)
-    return _DIGEST.sub(b"1:", text) if record.get("redacted") else text
+def _same(recorded: Any, decided: Any, secrets: _Secrets | None) -> bool:
+    """Whether two commands say the same; `secrets` where the recorded one is redacted."""
+    if canonical(recorded) == canonical(decided):
+        return True
+    return secrets is not None and _alike(recorded, decided, secrets)
+
+
+_DIGEST = re.compile(r"\b1:[0-9a-f]{20}\b")
+
+
+def _alike(recorded: Any, decided: Any, secrets: _Secrets) -> bool:
+    match recorded, decided:
+        case dict(), dict():
+            return recorded.keys() == decided.keys() and all(
+                _alike(recorded[key], decided[key], secrets) for key in recorded
+            )
+        case list(), list():
+            return len(recorded) == len(decided) and all(
+                _alike(one, other, secrets)
+                for one, other in zip(recorded, decided, strict=True)
+            )
+        case str(), str():
+            # A digest that was made from values in clear text says nothing.
+            one, other = _DIGEST.sub("1:", recorded), _DIGEST.sub("1:", decided)
+            return one == other or secrets.matches(one, other)
+        case _:
+            return canonical(recorded) == canonical(decided)
