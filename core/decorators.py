@@ -7,7 +7,7 @@ them and type checkers refuse others; it gives back the function that it was giv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
 
 from fnop.core.options import (
     ActivityOptions,
@@ -164,6 +164,14 @@ def register(fn: ChangeFn, **options: Unpack[SubhandlerOptions]) -> ChangeFn:
     """`subhandler` as a plain call."""
     declaring().add(fn, options)
     return fn
+
+
+@overload
+def execute(fns: Mapping[str, ChangeHandler]) -> Execute: ...
+
+
+@overload
+def execute(fns: Iterable[ChangeHandler] = ()) -> Execute: ...
 
 
 def execute(

@@ -525,7 +525,11 @@ def _is_broad_word(word: Any) -> bool:
     if not callable(word) or isinstance(word, type):
         return False
     parameters = list(inspect.signature(word).parameters.values())
-    names = {each.name for each in parameters if each.default is each.empty}
+    names = {
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    }
     return len(names) == 1 and not names & _ANY_KWARGS - {"resource"}
 
 

@@ -69,7 +69,7 @@ def config(name: str) -> dict[str, Any]:
 
 def plan(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="plan")
-    def handler(spec: dict[str, Any]) -> list[fnop.Effect]:
+    def handler(spec: dict[str, Any], **_: Any) -> list[fnop.Effect]:
         return [
             fnop.patch(status={"size": spec.get("size"), "by": "plan"}),
             fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap"}),
@@ -81,7 +81,7 @@ def plan(on: Registry) -> None:
 
 def converse(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="converse")
-    async def handler(spec: dict[str, Any], name: str) -> dict[str, Any]:
+    async def handler(spec: dict[str, Any], name: str, **_: Any) -> dict[str, Any]:
         found = await fnop.get("configmaps", name="none")
         shown = await fnop.patch(status={"by": "converse"})
         view = await fnop.sleep(5)
@@ -96,7 +96,7 @@ def converse(on: Registry) -> None:
 
 def generate(on: Registry) -> None:
     @fnop.on.update(KIND, registry=on, id="generate")
-    def handler(old: Any, spec: dict[str, Any]) -> Iterator[fnop.Effect]:
+    def handler(old: Any, spec: dict[str, Any], **_: Any) -> Iterator[fnop.Effect]:
         yield fnop.sleep(2)
         before = old["spec"].get("size") if old and "spec" in old else None
         yield fnop.patch(status={"was": before, "is": spec.get("size")})
@@ -105,14 +105,14 @@ def generate(on: Registry) -> None:
 def fails(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="fails")
     @fnop.on.update(KIND, registry=on, id="fails")
-    def handler() -> None:
+    def handler(**_: Any) -> None:
         raise fnop.PermanentError("never")
 
 
 def retries(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="retries")
     @fnop.on.update(KIND, registry=on, id="retries")
-    def handler(retry: int, spec: dict[str, Any]) -> dict[str, Any]:
+    def handler(retry: int, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         if retry < 2:
             raise fnop.TemporaryError("not yet", delay=5)
         return {"size": spec.get("size")}
@@ -121,13 +121,13 @@ def retries(on: Registry) -> None:
 def retries_long(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="retries_long", retries=3)
     @fnop.on.update(KIND, registry=on, id="retries_long", retries=3, backoff=70)
-    def handler(retry: int) -> None:
+    def handler(retry: int, **_: Any) -> None:
         raise RuntimeError("again and again")
 
 
 def waits(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="waits", timeout=100)
-    def handler(runtime: Any) -> Any:
+    def handler(runtime: Any, **_: Any) -> Any:
         if runtime.total_seconds() < 7:
             return fnop.again(after=4, because="it is too early")
         return {"ready": True}
@@ -135,7 +135,7 @@ def waits(on: Registry) -> None:
 
 def deletes(on: Registry) -> None:
     @fnop.on.delete(KIND, registry=on, id="deletes")
-    async def handler(retry: int) -> fnop.Effect:
+    async def handler(retry: int, **_: Any) -> fnop.Effect:
         await fnop.sleep(1)
         if not retry:
             raise fnop.TemporaryError("not yet", delay=2)
@@ -144,13 +144,13 @@ def deletes(on: Registry) -> None:
 
 def follows(on: Registry) -> None:
     @fnop.on.field(KIND, field="spec.size", registry=on, id="follows")
-    def handler(old: Any, new: Any) -> dict[str, Any]:
+    def handler(old: Any, new: Any, **_: Any) -> dict[str, Any]:
         return {"old": old, "new": new}
 
 
 def spies(on: Registry) -> None:
     @fnop.on.event(KIND, registry=on, id="spies")
-    def handler(type: str | None, spec: dict[str, Any]) -> fnop.Effect | None:
+    def handler(type: str | None, spec: dict[str, Any], **_: Any) -> fnop.Effect | None:
         if type == "DELETED":
             return None
         return fnop.patch(annotations={"example.com/size": str(spec.get("size"))})
@@ -163,13 +163,13 @@ def _is_sized(spec: dict[str, Any], **_: Any) -> bool:
 def crashes(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="crashes", retries=2)
     @fnop.on.update(KIND, registry=on, id="crashes", retries=2, when=_is_sized)
-    def handler() -> fnop.Effect:
+    def handler(**_: Any) -> fnop.Effect:
         return fnop.create(config("Not A Name"))
 
 
 def rolls(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="rolls")
-    async def handler(status: dict[str, Any]) -> Any:
+    async def handler(status: dict[str, Any], **_: Any) -> Any:
         return {"dice": (await fnop.random(4)).hex()}
 
 

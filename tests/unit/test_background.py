@@ -39,7 +39,7 @@ def counting(registry: Registry, **options: Any) -> list[float]:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, **options)
-    def tick(now: Any) -> None:
+    def tick(now: Any, **_: Any) -> None:
         moments.append(now.timestamp())
 
     return moments
@@ -53,7 +53,7 @@ def test_an_interval_counts_from_the_end_of_a_run(registry: Registry) -> None:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, interval=5)
-    async def tick(now: Any) -> None:
+    async def tick(now: Any, **_: Any) -> None:
         moments.append(now.timestamp())
         await fnop.sleep(2)
 
@@ -65,7 +65,7 @@ def test_a_sharp_interval_counts_along_a_grid(registry: Registry) -> None:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, interval=5, sharp=True)
-    async def tick(now: Any) -> None:
+    async def tick(now: Any, **_: Any) -> None:
         moments.append(now.timestamp())
         await fnop.sleep(7 if len(moments) == 1 else 2)
 
@@ -110,7 +110,7 @@ def test_idle_waits_until_the_object_has_not_changed(registry: Registry) -> None
 
 def test_its_own_writes_to_status_are_no_change(registry: Registry) -> None:
     @fnop.timer(KIND, registry=registry, interval=2, idle=5)
-    def tick(status: Any) -> Any:
+    def tick(status: Any, **_: Any) -> Any:
         return fnop.patch(status={"ticks": status.get("ticks", 0) + 1})
 
     run = Scenario(registry, [example(field=1)])
@@ -145,7 +145,7 @@ def test_an_error_comes_before_the_schedule(registry: Registry) -> None:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, interval=100, backoff=7)
-    def tick(now: Any, retry: int) -> None:
+    def tick(now: Any, retry: int, **_: Any) -> None:
         moments.append(now.timestamp())
         if retry == 0:
             raise fnop.TemporaryError("not yet", delay=3)
@@ -160,7 +160,7 @@ def test_a_permanent_error_ends_a_timer(registry: Registry) -> None:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, interval=1)
-    def tick(now: Any) -> None:
+    def tick(now: Any, **_: Any) -> None:
         moments.append(now.timestamp())
         raise fnop.PermanentError("never")
 
@@ -175,7 +175,7 @@ def test_again_comes_before_the_schedule(registry: Registry) -> None:
     moments: list[float] = []
 
     @fnop.timer(KIND, registry=registry, interval=100)
-    def tick(now: Any) -> Any:
+    def tick(now: Any, **_: Any) -> Any:
         moments.append(now.timestamp())
         return fnop.again(after=4) if len(moments) < 3 else None
 
@@ -230,7 +230,7 @@ def test_settle_ends_when_a_whole_period_has_changed_nothing(
     registry: Registry,
 ) -> None:
     @fnop.timer(KIND, registry=registry, interval=60)
-    def tick(status: Any) -> Any:
+    def tick(status: Any, **_: Any) -> Any:
         return fnop.patch(status={"ticks": min(3, status.get("ticks", 0) + 1)})
 
     run = Scenario(registry, [example()])
@@ -245,7 +245,7 @@ def test_patches_of_several_timers_are_written_together(registry: Registry) -> N
     for name in ("a", "b"):
 
         @fnop.timer(KIND, id=name, registry=registry)
-        def tick(patch: Any, key: str = name) -> None:
+        def tick(patch: Any, key: str = name, **_: Any) -> None:
             patch.status[key] = 1
 
     run = Scenario(registry, [example()])
@@ -263,7 +263,7 @@ def test_a_daemon_holds_its_object_and_gets_a_fresh_view(registry: Registry) -> 
     seen: list[Any] = []
 
     @fnop.daemon(KIND, registry=registry)
-    async def follow(spec: Any) -> None:
+    async def follow(spec: Any, **_: Any) -> None:
         while True:
             seen.append(spec.get("field"))
             view = await fnop.sleep(10)
@@ -285,7 +285,7 @@ def test_a_daemon_that_listens_is_told_first(registry: Registry) -> None:
     ends: list[str] = []
 
     @fnop.daemon(KIND, registry=registry)
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         while not stopped:
             await fnop.sleep(1000)
         await fnop.sleep(2)
@@ -304,7 +304,7 @@ def test_a_daemon_that_does_not_end_is_cancelled(registry: Registry) -> None:
     ends: list[str] = []
 
     @fnop.daemon(KIND, registry=registry, cancellation_backoff=3)
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         try:
             while True:
                 await fnop.sleep(1)
@@ -339,7 +339,7 @@ def test_a_daemon_begins_again_after_a_temporary_error(registry: Registry) -> No
     runs: list[int] = []
 
     @fnop.daemon(KIND, registry=registry, retries=3)
-    async def follow(retry: int) -> None:
+    async def follow(retry: int, **_: Any) -> None:
         runs.append(retry)
         await fnop.sleep(1)
         raise fnop.TemporaryError("not yet", delay=2)
@@ -354,7 +354,7 @@ def test_a_daemon_stops_and_begins_anew_with_its_filter(registry: Registry) -> N
     told: list[str] = []
 
     @fnop.daemon(KIND, registry=registry, labels={"app": fnop.PRESENT})
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         told.append("begins")
         while not stopped:
             await fnop.sleep(10)
@@ -371,7 +371,7 @@ def test_a_daemon_is_told_that_the_operator_ends(registry: Registry) -> None:
     told: list[str] = []
 
     @fnop.daemon(KIND, registry=registry)
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         while not stopped:
             await fnop.sleep(10)
         told.append(stopped.reason)
@@ -392,7 +392,7 @@ def test_a_daemon_of_a_deleted_object_ends_without_its_finalizer(
     told: list[str] = []
 
     @fnop.daemon(KIND, registry=registry, finalizer=False)
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         while not stopped:
             await fnop.sleep(10)
         told.append(stopped.reason)
@@ -478,7 +478,7 @@ def test_a_timer_that_cannot_work_is_refused(
 
 def test_waiting_on_stopped_names_the_remedy(registry: Registry) -> None:
     @fnop.daemon(KIND, registry=registry)
-    async def follow(stopped: Any) -> None:
+    async def follow(stopped: Any, **_: Any) -> None:
         await stopped.wait(10)
 
     run = Scenario(registry, [example()])

@@ -421,7 +421,7 @@ def test_unreadable_state_in_the_status_is_left_alone() -> None:
     registry = fnop_api.Registry()
 
     @fnop_api.on.create("fnopexamples", registry=registry, id="created")
-    def created(name: str) -> dict[str, str]:
+    def created(name: str, **_: Any) -> dict[str, str]:
         return {"seen": name}
 
     sim = Scenario(registry, [example("strange"), example()])

@@ -76,7 +76,7 @@ def test_who_waits_says_so_in_one_write_and_without_a_traceback(
 
 def test_who_never_waits_says_nothing(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> dict[str, Any]:
+    def create(**_: Any) -> dict[str, Any]:
         return {"done": True}
 
     run = Scenario(registry, [example()])
@@ -87,7 +87,7 @@ def test_who_never_waits_says_nothing(registry: Registry) -> None:
 def test_a_failure_is_told_until_a_change_is_handled(registry: Registry) -> None:
     @fnop.on.update(KIND, registry=registry)
     @fnop.on.create(KIND, registry=registry)
-    def check(spec: Any) -> None:
+    def check(spec: Any, **_: Any) -> None:
         if "size" not in spec:
             raise fnop.PermanentError("spec.size must be set")
 
@@ -103,11 +103,11 @@ def test_a_failure_is_told_until_a_change_is_handled(registry: Registry) -> None
 
 def test_a_restart_does_not_take_a_failure_back(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         raise fnop.PermanentError("never")
 
     @fnop.on.resume(KIND, registry=registry)
-    def resume() -> None:
+    def resume(**_: Any) -> None:
         """Nothing."""
 
     run = Scenario(registry, [example()])
@@ -144,7 +144,7 @@ def test_r29_other_conditions_stay_as_they_are(registry: Registry) -> None:
     others = [{"type": "Ready", "status": "True"}, {"type": "x.dev/y", "status": "?"}]
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> Any:
+    def create(**_: Any) -> Any:
         return fnop.patch(status={"conditions": others})
 
     waiting(registry, id="second")
@@ -198,7 +198,7 @@ def test_a_schema_without_conditions_gets_none(registry: Registry) -> None:
 
 def test_kinds_of_kubernetes_get_none(registry: Registry) -> None:
     @fnop.on.create("configmaps", registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         raise fnop.PermanentError("never")
 
     run = Scenario(

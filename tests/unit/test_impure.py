@@ -47,19 +47,19 @@ def everything(**kwargs: Any) -> dict[str, Any]:
     return {"reason": kwargs["reason"], "thread": threading.current_thread().name}
 
 
-def changed(old: Any, new: Any, diff: Any, patch: Any) -> None:
+def changed(old: Any, new: Any, diff: Any, patch: Any, **_: Any) -> None:
     patch.status["diff"] = [list(map(str, item)) for item in diff]
     patch.status["sizes"] = [old["spec"]["size"], new["spec"]["size"]]
 
 
-def planning(name: str) -> list[fnop.Effect]:
+def planning(name: str, **_: Any) -> list[fnop.Effect]:
     return [
         fnop.event("Made", f"a map for {name}"),
         fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap", "data": {"for": name}}),
     ]
 
 
-def failing(patch: Any, retry: int) -> None:
+def failing(patch: Any, retry: int, **_: Any) -> None:
     patch.status["tries"] = retry + 1
     if retry < 2:
         raise fnop.TemporaryError("not yet", delay=5)
@@ -70,11 +70,11 @@ def dropping() -> None:
     fnop.event("Lost", "nobody returns it")
 
 
-async def awaiting() -> None:
+async def awaiting(**_: Any) -> None:
     await fnop.sleep(1)
 
 
-def connecting(memo: Any) -> fnop.Effect:
+def connecting(memo: Any, **_: Any) -> fnop.Effect:
     return fnop.remember(address="db.example.com")
 
 
@@ -119,7 +119,7 @@ def test_r9_old_new_and_diff(registry: Registry) -> None:
     assert found["status"]["diff"] == [["change", "('spec', 'size')", "1", "2"]]
 
 
-def lambda_free() -> None:
+def lambda_free(**_: Any) -> None:
     """A creation to begin with."""
 
 
@@ -160,9 +160,11 @@ def test_r9_startup_handlers_can_be_impure(registry: Registry) -> None:
 @pytest.mark.parametrize(
     ("declare", "sentence"),
     [
-        (lambda r: fnop.on.create(KIND, registry=r, impure=True)(lambda: 0), "id="),
+        (lambda r: fnop.on.create(KIND, registry=r, impure=True)(lambda **_: 0), "id="),
         (
-            lambda r: fnop.on.create(KIND, registry=r, impure=True, id="x")(lambda: 0),
+            lambda r: fnop.on.create(KIND, registry=r, impure=True, id="x")(
+                lambda **_: 0
+            ),
             "top level of a module",
         ),
         (
@@ -174,21 +176,25 @@ def test_r9_startup_handlers_can_be_impure(registry: Registry) -> None:
             "cannot yield",
         ),
         (
-            lambda r: fnop.index(KIND, registry=r, impure=True)(lambda_free),
+            lambda r: fnop.index(KIND, registry=r, impure=True)(  # type: ignore[call-arg]
+                lambda_free
+            ),
             "no option impure=",
         ),
     ],
 )
-def test_what_cannot_run_outside_is_refused(declare: Any, sentence: str) -> None:
+def test_what_cannot_run_outside_is_refused(
+    declare: Any, sentence: str, **_: Any
+) -> None:
     with pytest.raises(fnop.RegistrationError, match=sentence):
         declare(Registry())
 
 
-def settling(settings: Any) -> None:
+def settling(settings: Any, **_: Any) -> None:
     """No impure handler has settings."""
 
 
-def yielding() -> Any:
+def yielding(**_: Any) -> Any:
     yield fnop.sleep(1)
 
 
@@ -219,7 +225,7 @@ def test_a_plain_one_runs_in_a_thread(registry: Registry) -> None:
     asyncio.run(story())
 
 
-def threaded(logger: Any) -> str:
+def threaded(logger: Any, **_: Any) -> str:
     logger.info("from the thread")
     return threading.current_thread().name
 
@@ -234,7 +240,7 @@ def test_a_coroutine_runs_on_the_loop(registry: Registry) -> None:
     asyncio.run(story())
 
 
-async def looping() -> str:
+async def looping(**_: Any) -> str:
     await asyncio.sleep(0)
     return threading.current_thread().name
 
@@ -292,7 +298,7 @@ def test_r9_a_coroutine_that_does_not_listen_is_cancelled(registry: Registry) ->
     asyncio.run(story())
 
 
-async def deaf(logger: Any) -> None:
+async def deaf(logger: Any, **_: Any) -> None:
     logger.info("it has begun")
     try:
         await asyncio.sleep(3600)
@@ -323,7 +329,7 @@ def test_a_step_that_takes_too_long_is_named() -> None:
 
 
 def test_a_plain_daemon_is_refused() -> None:
-    def daemon(stopped: Any) -> None:
+    def daemon(stopped: Any, **_: Any) -> None:
         """It would never let anybody else have a turn."""
 
     with pytest.raises(fnop.RegistrationError, match="a daemon awaits something"):

@@ -31,7 +31,7 @@ def index_maps(registry: Registry, **options: Any) -> None:
     @fnop.index(
         "configmaps", labels={"app": fnop.PRESENT}, registry=registry, **options
     )
-    def maps_by_app(labels: Any, name: str) -> dict[str, str]:
+    def maps_by_app(labels: Any, name: str, **_: Any) -> dict[str, str]:
         return {labels["app"]: name}
 
 
@@ -41,7 +41,7 @@ def looking(registry: Registry) -> list[dict[str, tuple[str, ...]]]:
 
     @fnop.on.create(KIND, registry=registry)
     @fnop.on.update(KIND, registry=registry)
-    def look(maps_by_app: Any) -> None:
+    def look(maps_by_app: Any = fnop.INDEX, **_: Any) -> None:
         seen.append({key: maps_by_app[key] for key in sorted(maps_by_app)})
 
     return seen
@@ -83,7 +83,7 @@ def test_a_conversation_keeps_the_index_that_it_began_with(registry: Registry) -
     seen: list[int] = []
 
     @fnop.on.create(KIND, registry=registry)
-    async def look(maps_by_app: Any) -> None:
+    async def look(maps_by_app: Any = fnop.INDEX, **_: Any) -> None:
         seen.append(len(maps_by_app))
         await fnop.sleep(10)
         seen.append(len(maps_by_app))
@@ -98,11 +98,11 @@ def test_k_17_26_what_is_no_mapping_is_under_none(registry: Registry) -> None:
     seen: list[Any] = []
 
     @fnop.index("configmaps", labels={"app": fnop.PRESENT}, registry=registry)
-    def names(name: str) -> str:
+    def names(name: str, **_: Any) -> str:
         return name
 
     @fnop.on.create(KIND, registry=registry)
-    def look(names: Any) -> None:
+    def look(names: Any = fnop.INDEX, **_: Any) -> None:
         seen.append(dict(names))
 
     Scenario(registry, [example(), config_map("m", app="a")]).settle()
@@ -114,7 +114,7 @@ def test_an_index_is_there_even_when_it_is_empty(registry: Registry) -> None:
     seen: list[int] = []
 
     @fnop.on.startup(registry=registry)
-    def start(maps_by_app: Any) -> None:
+    def start(maps_by_app: Any = fnop.INDEX, **_: Any) -> None:
         seen.append(len(maps_by_app))
 
     Scenario(registry, [example()]).settle()
@@ -126,7 +126,7 @@ def test_timers_spies_and_kwargs_get_it_too(registry: Registry) -> None:
     seen: list[str] = []
 
     @fnop.timer(KIND, registry=registry)
-    def tick(maps_by_app: Any) -> None:
+    def tick(maps_by_app: Any = fnop.INDEX, **_: Any) -> None:
         seen.append(f"timer {len(maps_by_app)}")
 
     @fnop.on.event(KIND, registry=registry)
@@ -150,7 +150,7 @@ def test_k_17_28_an_error_hurts_only_its_own_object(
     @fnop.index(
         "configmaps", labels={"app": fnop.PRESENT}, errors=errors, registry=registry
     )
-    def maps_by_app(labels: Any, name: str) -> dict[str, str]:
+    def maps_by_app(labels: Any, name: str, **_: Any) -> dict[str, str]:
         if labels["app"] == "broken":
             raise ValueError("broken")
         return {"all": name}
@@ -169,7 +169,7 @@ def test_k_17_28_an_error_hurts_only_its_own_object(
 
 def test_a_key_that_cannot_be_one_hurts_only_its_own_object(registry: Registry) -> None:
     @fnop.index("configmaps", labels={"app": fnop.PRESENT}, registry=registry)
-    def maps_by_app(name: str) -> Any:
+    def maps_by_app(name: str, **_: Any) -> Any:
         return {(("a", []) if name == "bad" else "good"): name}
 
     seen = looking(registry)
@@ -213,5 +213,5 @@ def test_a_handler_asks_for_an_index_that_is_declared_above_it(
 ) -> None:
     with pytest.raises(RegistrationError, match="an index that is declared above"):
 
-        @fnop.on.create(KIND, registry=registry)
-        def look(maps_by_app: Any) -> None: ...
+        @fnop.on.create(KIND, registry=registry)  # type: ignore[type-var]
+        def look(maps_by_app: Any, **_: Any) -> None: ...

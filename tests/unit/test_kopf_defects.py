@@ -414,7 +414,7 @@ def indexed(registry: Registry, diary: list[Any]) -> None:
         return {name: name}
 
     @fnop.on.create(KIND, registry=registry)
-    def create(maps: Any, **_: Any) -> None:
+    def create(maps: Any = fnop.INDEX, **_: Any) -> None:
         diary.append(sorted(each for each in maps if each != "kube-root-ca.crt"))
 
 
@@ -460,7 +460,7 @@ def test_e18_what_is_deleted_in_a_gap_is_gone_everywhere(
         diary.append((name, stopped.reason))
 
     @fnop.on.create("configmaps", registry=registry, labels={"look": fnop.PRESENT})
-    def look(sizes: Any, **_: Any) -> None:
+    def look(sizes: Any = fnop.INDEX, **_: Any) -> None:
         diary.append(sorted(sizes))
 
     story = Story(registry, [example("one", size=1), example("two", size=2)])
@@ -776,9 +776,9 @@ def test_e54_the_finalizer_of_another_operator_stays(
 
 
 def test_e20_two_functions_of_one_id_are_refused(registry: Registry) -> None:
-    fnop.on.create(KIND, registry=registry, id="same")(lambda: None)
+    fnop.on.create(KIND, registry=registry, id="same")(lambda **_: None)
     with pytest.raises(RegistrationError, match="two handlers have the id 'same'"):
-        fnop.on.create(KIND, registry=registry, id="same")(lambda: None)
+        fnop.on.create(KIND, registry=registry, id="same")(lambda **_: None)
 
 
 def test_e15_a_callback_of_a_field_that_is_not_there_gets_none(
@@ -1098,7 +1098,7 @@ def test_12_3_6_records_of_removed_handlers_do_not_stay(
     story.settle(seconds=5)
     assert "removed" in found(story)["status"][MARKER]
     later = Registry()
-    fnop.on.create(KIND, registry=later, id="other")(lambda: None)
+    fnop.on.create(KIND, registry=later, id="other")(lambda **_: None)
     story.crash(Program(later.handlers, Settings()))
     assert story.settle()
     assert "removed" not in found(story)["status"][MARKER]

@@ -58,7 +58,7 @@ def test_different_reports_are_different_events(registry: Registry) -> None:
 
 def test_an_object_gets_so_many_reports_and_no_more(registry: Registry) -> None:
     @fnop.timer(KIND, registry=registry, interval=1)
-    def tick(now: Any) -> Any:
+    def tick(now: Any, **_: Any) -> Any:
         return fnop.event("Ticked", f"at {now}")
 
     run = Scenario(registry, [example(), example("example-2")])
@@ -86,7 +86,7 @@ def test_events_that_are_refused_hurt_nobody(registry: Registry) -> None:
     handled: list[str] = []
 
     @fnop.on.create(KIND, registry=registry)
-    def create(name: str) -> Any:
+    def create(name: str, **_: Any) -> Any:
         handled.append(name)
         lost = fnop.target("unicorns", name="u")
         return [fnop.event("Lost", "no such kind", about=lost), fnop.event("Kept")]

@@ -25,7 +25,7 @@ def called(lifecycle: Lifecycle, seed: str = "0") -> tuple[list[str], Scenario]:
     for name in NAMES:
 
         @fnop.on.create(KIND, id=name, registry=registry)
-        def create(retry: int, key: str = name) -> None:
+        def create(retry: int, key: str = name, **_: Any) -> None:
             calls.append(key)
             if key == "b" and retry < 2:
                 raise fnop.TemporaryError("not yet", delay=0)

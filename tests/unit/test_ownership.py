@@ -194,7 +194,7 @@ def test_an_adopted_child_is_labelled_within() -> None:
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         child = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",

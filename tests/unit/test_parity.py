@@ -119,7 +119,7 @@ def test_k_1_4_any_text_can_be_an_id(registry: Registry) -> None:
     name = "lambda:/a/b.py:<3> ü " + "x" * 100
 
     @fnop.on.create(KIND, registry=registry, id=name, retries=3)
-    def create(retry: int) -> dict[str, int]:
+    def create(retry: int, **_: Any) -> dict[str, int]:
         if retry < 1:
             raise fnop.TemporaryError("not yet", delay=100)
         return {"done": 1}
@@ -135,13 +135,13 @@ def test_k_1_20_a_startup_handler_is_tried_again_before_anything_else(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.startup(registry=registry)
-    def startup(retry: int) -> None:
+    def startup(retry: int, **_: Any) -> None:
         diary.append(f"startup {retry}")
         if retry < 2:
             raise ValueError("not yet")
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append("create")
 
     story = Story(registry, [example()])
@@ -155,12 +155,12 @@ def test_k_1_21_cleanup_follows_a_startup_that_has_succeeded(
     registry: Registry, diary: list[Any], fails: bool
 ) -> None:
     @fnop.on.startup(registry=registry)
-    def startup() -> None:
+    def startup(**_: Any) -> None:
         if fails:
             raise fnop.PermanentError("never")
 
     @fnop.on.cleanup(registry=registry)
-    def cleanup() -> None:
+    def cleanup(**_: Any) -> None:
         diary.append("cleanup")
 
     story = Story(registry, [example()])
@@ -175,11 +175,11 @@ def test_k_1_27_an_optional_deletion_handler_runs_beside_others(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.delete(KIND, registry=registry, optional=True)
-    def optional() -> None:
+    def optional(**_: Any) -> None:
         diary.append("optional")
 
     @fnop.on.delete(KIND, registry=registry)
-    def needed() -> None:
+    def needed(**_: Any) -> None:
         diary.append("needed")
 
     story = Story(registry, [example()])
@@ -194,19 +194,19 @@ def test_k_1_28_resuming_is_once_in_a_process_and_never_part_of_a_creation(
     @fnop.on.create(KIND, registry=registry)
     @fnop.on.update(KIND, registry=registry)
     @fnop.on.resume(KIND, registry=registry)
-    def all_of_them(reason: Any) -> None:
+    def all_of_them(reason: Any, **_: Any) -> None:
         diary.append(f"all {reason.value}")
 
     @fnop.on.resume(KIND, registry=registry)
-    def resume(reason: Any) -> None:
+    def resume(reason: Any, **_: Any) -> None:
         diary.append(f"resume {reason.value}")
 
     @fnop.on.resume(KIND, registry=registry, deleted=True)
-    def deleted(reason: Any) -> None:
+    def deleted(reason: Any, **_: Any) -> None:
         diary.append(f"deleted {reason.value}")
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append("delete")
         if diary.count("delete") == 1:
             raise fnop.TemporaryError("not yet", delay=1)
@@ -240,7 +240,7 @@ def test_k_1_29_a_field_appears_with_a_new_object_and_changes_with_an_update(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.field(KIND, registry=registry, field="spec.size")
-    def field(reason: Any, old: Any, new: Any, diff: Any) -> None:
+    def field(reason: Any, old: Any, new: Any, diff: Any, **_: Any) -> None:
         (item,) = diff
         diary.append((reason.value, old, new, item.op, item.field))
 
@@ -267,11 +267,11 @@ def test_k_2_7_who_names_several_kinds_with_one_word_gets_none_and_a_warning(
     second["spec"]["group"] = "example.com"
 
     @fnop.on.event(KIND, registry=registry)
-    def unclear() -> None:
+    def unclear(**_: Any) -> None:
         diary.append("unclear")
 
     @fnop.on.event(f"{KIND}.fnop.dev", registry=registry)
-    def clear() -> None:
+    def clear(**_: Any) -> None:
         diary.append("clear")
 
     story = Story(registry)
@@ -288,7 +288,7 @@ def test_k_2_8_a_kind_that_appears_later_is_served(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.create("others", registry=registry)
-    def create(name: str) -> None:
+    def create(name: str, **_: Any) -> None:
         diary.append(name)
 
     story = Story(registry)
@@ -306,7 +306,7 @@ def test_k_2b_3_the_removal_of_a_field_is_a_change_of_it(
     registry: Registry, diary: list[Any], decorator: str
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None: ...
+    def create(**_: Any) -> None: ...
 
     def removed(new: Any) -> None:
         diary.append(new)
@@ -349,10 +349,10 @@ def test_k_2b_3_filters_of_a_field_look_at_both_sides_of_a_change(
     }
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None: ...
+    def create(**_: Any) -> None: ...
 
     @fnop.on.update(KIND, registry=registry, **filters)
-    def update(name: str) -> None:
+    def update(name: str, **_: Any) -> None:
         diary.append(name.removeprefix("e"))
 
     story = Story(
@@ -372,7 +372,7 @@ def test_k_2b_3_null_is_absent_as_it_is_in_differences(
     registry: Registry, diary: list[Any], value: Any, called: list[str]
 ) -> None:
     @fnop.on.create(KIND, registry=registry, field="spec.a", value=value)
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append("create")
 
     story = Story(registry, [example(a=None)])
@@ -384,11 +384,11 @@ def test_k_2b_6_what_no_handler_is_for_is_not_touched_until_one_is(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.create(KIND, registry=registry, labels={"served": "yes"})
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append("create")
 
     @fnop.on.delete(KIND, registry=registry, labels={"served": "yes"})
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append("delete")
 
     story = Story(registry, [example(size=1)])
@@ -400,7 +400,7 @@ def test_k_2b_6_what_no_handler_is_for_is_not_touched_until_one_is(
 
 def test_k_2b_8_labels_are_those_of_now(registry: Registry, diary: list[Any]) -> None:
     @fnop.on.update(KIND, registry=registry, labels={"served": "yes"})
-    def update(spec: Any) -> None:
+    def update(spec: Any, **_: Any) -> None:
         diary.append(spec["size"])
 
     body = example(size=1)
@@ -418,7 +418,7 @@ def test_k_2b_4_callbacks_are_asked_last(registry: Registry) -> None:
         raise AssertionError("the labels do not fit already")
 
     fnop.on.create(KIND, registry=registry, id="a", labels={"a": "b"}, when=never)(
-        lambda: None
+        lambda **_: None
     )
     story = Story(registry, [example()])
     assert story.settle()
@@ -430,7 +430,13 @@ def test_k_2b_4_callbacks_are_asked_last(registry: Registry) -> None:
 
 def test_k_3_3_what_is_absent_is_none_or_empty() -> None:
     def handler(
-        name: Any, namespace: Any, uid: Any, spec: Any, status: Any, labels: Any
+        name: Any,
+        namespace: Any,
+        uid: Any,
+        spec: Any,
+        status: Any,
+        labels: Any,
+        **_: Any,
     ) -> Any:
         return {
             "none": [name, namespace, uid],
@@ -447,29 +453,29 @@ def test_k_3_3_what_is_absent_is_none_or_empty() -> None:
 
 
 def test_k_5_11_who_has_no_patch(registry: Registry) -> None:
-    def handler(patch: Any) -> None: ...
+    def handler(patch: Any, **_: Any) -> None: ...
 
     for decorate in (fnop.on.startup(registry=registry), fnop.index(KIND, id="a")):
         with pytest.raises(fnop.RegistrationError, match="unknown argument 'patch'"):
-            decorate(handler)
+            decorate(handler)  # type: ignore[type-var]
 
 
 def test_k_5_20_results_go_to_the_status_whoever_has_them(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="create", field="spec.size")
-    def create(patch: Any) -> dict[str, int]:
+    def create(patch: Any, **_: Any) -> dict[str, int]:
         patch.status["create/spec.size"] = {"a": 1}
         return {"b": 2}
 
     @fnop.on.event(KIND, registry=registry, id="event")
-    def event() -> dict[str, int]:
+    def event(**_: Any) -> dict[str, int]:
         return {"seen": 1}
 
     @fnop.timer(KIND, registry=registry, id="timer")
-    def timer() -> int:
+    def timer(**_: Any) -> int:
         return 5
 
     @fnop.daemon(KIND, registry=registry, id="daemon")
-    async def daemon() -> str:
+    async def daemon(**_: Any) -> str:
         return "over"
 
     story = Story(registry, [example(size=1)])
@@ -499,11 +505,11 @@ def test_k_8_17_a_field_of_one_handler_is_no_change_for_another(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.update(KIND, registry=registry)
-    def update() -> None:
+    def update(**_: Any) -> None:
         diary.append("update")
 
     @fnop.on.field(KIND, registry=registry, field="status.phase")
-    def field(new: Any) -> None:
+    def field(new: Any, **_: Any) -> None:
         diary.append(new)
 
     story = Story(registry, [example()])
@@ -525,11 +531,11 @@ def test_k_10_2_a_startup_handler_cannot_report_and_does_not_fail(
     registry: Registry,
 ) -> None:
     @fnop.on.startup(registry=registry)
-    def startup() -> fnop.Effect:
+    def startup(**_: Any) -> fnop.Effect:
         return fnop.event("Up")
 
     @fnop.on.event(KIND, registry=registry)
-    def spy() -> None: ...
+    def spy(**_: Any) -> None: ...
 
     story = Story(registry, [example()])
     assert story.settle()
@@ -541,7 +547,7 @@ def test_k_10_4_what_an_event_says(registry: Registry) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         about = fnop.target("configmaps", name="a")
         return [fnop.warn("Odd", "look"), fnop.event("Seen", about=about)]
 
@@ -562,7 +568,7 @@ def test_k_10_4_what_an_event_says(registry: Registry) -> None:
 
 def test_k_10_5_a_long_message_is_cut_in_its_middle(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         return fnop.event("Long", "a" * 2000 + "z" * 2000)
 
     story = Story(registry, [example()])
@@ -576,7 +582,7 @@ def test_k_10_7_events_of_cluster_scoped_objects_are_in_default(
     registry: Registry,
 ) -> None:
     @fnop.on.create("namespaces", registry=registry)
-    def create(name: str) -> Any:
+    def create(name: str, **_: Any) -> Any:
         return fnop.event("Seen") if name == "kube-system" else None
 
     story = Story(registry)
@@ -590,7 +596,7 @@ def test_k_17_2_a_day_of_waiting_costs_no_request(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create(retry: int) -> None:
+    def create(retry: int, **_: Any) -> None:
         diary.append(retry)
         if not retry:
             raise fnop.TemporaryError("tomorrow", delay=86_400)
@@ -608,7 +614,7 @@ def test_k_17_36_nothing_runs_again_between_the_last_finalizer_and_the_end(
     registry: Registry, diary: list[Any]
 ) -> None:
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append("delete")
 
     body = example(size=1)

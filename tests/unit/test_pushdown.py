@@ -19,7 +19,7 @@ from tests.unit.test_resources import PODS
 KIND = "fnopexamples"
 
 
-def nothing() -> None:
+def nothing(**_: Any) -> None:
     """A handler."""
 
 
@@ -96,7 +96,7 @@ def test_what_nobody_handles_is_not_kept() -> None:
 
     @fnop.on.create(KIND, registry=registry, labels={"app": "a"})
     @fnop.on.update(KIND, registry=registry, labels={"app": "a"})
-    def handle(name: str, reason: str) -> None:
+    def handle(name: str, reason: str, **_: Any) -> None:
         seen.append(f"{reason} {name}")
 
     run = Scenario(registry, [labelled("one", app="a"), labelled("two", app="b")])
@@ -119,7 +119,7 @@ def test_a_run_serves_what_its_user_has_selected() -> None:
 
     @fnop.on.create(KIND, registry=registry)
     @fnop.on.delete(KIND, registry=registry)
-    def handle(name: str, reason: str) -> None:
+    def handle(name: str, reason: str, **_: Any) -> None:
         seen.append(f"{reason} {name}")
 
     objects = [labelled("one", team="red"), labelled("two", team="blue")]
@@ -149,7 +149,7 @@ def test_a_filter_that_answers_no_bool_is_an_error_of_its_object_alone() -> None
     seen: list[str] = []
 
     @fnop.on.create(KIND, registry=registry, when=lambda spec, **_: spec.get("when"))
-    def filtered(name: str) -> None:
+    def filtered(name: str, **_: Any) -> None:
         seen.append(name)
 
     run = Scenario(registry, [example("one", when=True), example("two", when="yes")])

@@ -28,7 +28,7 @@ def refusal(fn: Callable[..., Any], role: str = "create", **options: Any) -> str
     return str(found.value)
 
 
-def nothing() -> None:
+def nothing(**_: Any) -> None:
     pass
 
 
@@ -213,7 +213,7 @@ def test_when_is_a_function() -> None:
 
 def test_a_field_handler_needs_its_field() -> None:
     with pytest.raises(RegistrationError, match=r"needs field=, such as"):
-        fnop.on.field("pods")
+        fnop.on.field("pods")  # type: ignore[call-arg]
 
 
 def test_a_field_is_part_of_the_id() -> None:
@@ -244,9 +244,9 @@ def test_a_handler_names_its_kind(role: str) -> None:
 
 def test_an_activity_is_about_no_object() -> None:
     with pytest.raises(RegistrationError, match="is about no object"):
-        fnop.on.startup("pods")
+        fnop.on.startup("pods")  # type: ignore[arg-type]
     with pytest.raises(RegistrationError, match="has no option kind="):
-        fnop.on.cleanup(kind="Pod")
+        fnop.on.cleanup(kind="Pod")  # type: ignore[call-arg]
 
 
 def test_a_kind_is_named_by_keywords_too() -> None:
@@ -257,7 +257,7 @@ def test_a_kind_is_named_by_keywords_too() -> None:
 
 def test_a_decorator_that_does_not_exist_names_those_that_do() -> None:
     with pytest.raises(AttributeError, match="'changed'; there are cleanup, create,"):
-        fnop.on.changed("pods")
+        fnop.on.changed("pods")  # type: ignore[attr-defined]
 
 
 # -------------------------------------------------------------------------- ids
@@ -267,7 +267,7 @@ def test_two_functions_may_not_share_an_id() -> None:
     registry = Registry()
     fnop.on.create("pods", registry=registry, id="same")(nothing)
     with pytest.raises(RegistrationError, match=r"give one of them id=\.\.\."):
-        fnop.on.update("pods", registry=registry, id="same")(lambda: None)
+        fnop.on.update("pods", registry=registry, id="same")(lambda **_: None)
 
 
 def test_one_function_may_serve_several_causes() -> None:
@@ -281,7 +281,7 @@ def test_one_function_may_serve_several_causes() -> None:
 def test_two_kinds_may_have_handlers_of_one_id() -> None:
     registry = Registry()
     fnop.on.create("pods", registry=registry, id="same")(nothing)
-    fnop.on.create("nodes", registry=registry, id="same")(lambda: None)
+    fnop.on.create("nodes", registry=registry, id="same")(lambda **_: None)
     assert len(registry.handlers) == 2
 
 

@@ -50,7 +50,7 @@ def test_32_waiting_calls_stop_nobody_else(registry: Registry) -> None:
     handled: list[str] = []
 
     @fnop.on.create(KIND, registry=registry)
-    async def create(spec: dict[str, Any], name: str) -> None:
+    async def create(spec: dict[str, Any], name: str, **_: Any) -> None:
         if spec.get("slow"):
             await fnop.call(outside)
         handled.append(name)
@@ -65,7 +65,7 @@ def test_32_waiting_calls_stop_nobody_else(registry: Registry) -> None:
 
 def test_a_long_error_is_cut_before_it_is_stored(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, retries=3)
-    def create() -> None:
+    def create(**_: Any) -> None:
         raise fnop.TemporaryError("x" * 300_000, delay=100)
 
     story = Story(registry, [example()])
@@ -78,7 +78,7 @@ def test_what_nobody_foresaw_hurts_its_object_for_a_while(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> dict[str, int]:
+    def create(**_: Any) -> dict[str, int]:
         return {"x": 1}
 
     fine, failures = attempts._run_plan, [KeyError("unforeseen")]
@@ -97,7 +97,7 @@ def test_what_nobody_foresaw_hurts_its_object_for_a_while(
 
 def test_a_late_spy_does_not_touch_a_namesake(registry: Registry) -> None:
     @fnop.on.event(KIND, registry=registry)
-    async def spy(type: str | None, spec: dict[str, Any]) -> fnop.Effect:
+    async def spy(type: str | None, spec: dict[str, Any], **_: Any) -> fnop.Effect:
         await fnop.get("configmaps", name="x")
         return fnop.patch(status={f"{type}{spec['size']}": 1})
 
@@ -118,12 +118,12 @@ def test_only_the_guilty_author_of_a_refused_write_is_called_again(
     seen: list[str] = []
 
     @fnop.on.create(KIND, registry=registry, id="good")
-    def good() -> dict[str, int]:
+    def good(**_: Any) -> dict[str, int]:
         seen.append("good")
         return {"x": 1}
 
     @fnop.on.create(KIND, registry=registry, retries=2, backoff=1)
-    def bad() -> fnop.Effect:
+    def bad(**_: Any) -> fnop.Effect:
         seen.append("bad")
         return fnop.patch(labels={"a": "not valid!"})
 
@@ -151,7 +151,7 @@ def test_r25_a_status_that_refuses_the_state_gets_it_as_an_annotation(
     seen: list[int] = []
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         seen.append(1)
         return fnop.patch(status={"n": 1})
 
@@ -161,11 +161,11 @@ def test_r25_a_status_that_refuses_the_state_gets_it_as_an_annotation(
 
 
 def test_a_raising_filter_leaves_out_its_own_handler_alone(registry: Registry) -> None:
-    @fnop.on.update(KIND, registry=registry, when=lambda spec: spec["size"] > 1)
-    def update() -> None: ...
+    @fnop.on.update(KIND, registry=registry, when=lambda spec, **_: spec["size"] > 1)
+    def update(**_: Any) -> None: ...
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None: ...
+    def delete(**_: Any) -> None: ...
 
     story = Story(registry, [example(size=1)])
     story.settle(seconds=5)
@@ -186,10 +186,10 @@ def test_a_name_from_a_spec_cannot_lead_a_request_astray(name: str) -> None:
 def test_a_kind_that_is_not_served_is_told_once(registry: Registry) -> None:
 
     @fnop.on.create("widgets.late.dev", registry=registry)
-    def create() -> None: ...
+    def create(**_: Any) -> None: ...
 
     @fnop.on.update("widgets.late.dev", registry=registry)
-    def update() -> None: ...
+    def update(**_: Any) -> None: ...
 
     story = Story(registry, [])
     story.settle(seconds=3)

@@ -57,11 +57,11 @@ def test_r7_a_number_that_the_server_writes_anew_is_no_update(
     seen: list[Any] = []
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         seen.append("create")
 
     @fnop.on.update(KIND, registry=registry)
-    def update(diff: Any) -> None:
+    def update(diff: Any, **_: Any) -> None:
         seen.append(diff)
 
     run = Scenario(registry, [example(size=1.0)])
@@ -90,7 +90,7 @@ def test_r8_get_and_list_are_live_and_absence_is_none(registry: Registry) -> Non
     seen: list[Any] = []
 
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         for kind in ("configmaps", "cm", "ConfigMap", "configmaps.v1"):
             found = await fnop.get(kind, name="one")
             assert found is not None
@@ -112,7 +112,7 @@ def test_r8_a_refusal_is_raised_in_the_handler(registry: Registry) -> None:
     seen: list[Any] = []
 
     @fnop.on.create(KIND, registry=registry)
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         try:
             await fnop.create(config_map("Not A Name"))
         except fnop.Refused as problem:
@@ -173,7 +173,7 @@ def test_r27_a_handler_that_is_added_changes_nobody_else_s_cause(
 
     @fnop.on.create(KIND, registry=registry)
     @fnop.on.update(KIND, registry=registry)
-    def handle(reason: str) -> None:
+    def handle(reason: str, **_: Any) -> None:
         seen.append(reason)
 
     run = Scenario(registry, [example(size=1)])
@@ -184,7 +184,7 @@ def test_r27_a_handler_that_is_added_changes_nobody_else_s_cause(
 
     @fnop.on.field(KIND, registry=more, field="spec.other")
     @fnop.on.update(KIND, registry=more, id="late")
-    def late(old: Any, new: Any) -> None:
+    def late(old: Any, new: Any, **_: Any) -> None:
         seen.append(f"late {old} {new}")
 
     run.crash(Program(more.handlers))
@@ -198,7 +198,7 @@ def test_r27_equal_digests_resume_and_the_next_write_keeps_the_essence(
     """A handler that looks at `old` comes later: what it needs is stored from then."""
 
     @fnop.on.update(KIND, registry=registry)
-    def update() -> None:
+    def update(**_: Any) -> None:
         """Looks at nothing."""
 
     run = Scenario(registry, [example(size=1)])
@@ -210,7 +210,7 @@ def test_r27_equal_digests_resume_and_the_next_write_keeps_the_essence(
     curious = Registry()
 
     @fnop.on.update(KIND, registry=curious)
-    def look(old: Any, new: Any) -> None:
+    def look(old: Any, new: Any, **_: Any) -> None:
         seen.append((old and old["spec"], new["spec"]))
 
     run.crash(Program(curious.handlers))
@@ -229,7 +229,7 @@ def test_r27_a_change_whose_past_is_not_known_is_an_update_from_nothing(
     """It came while no operator ran that had stored what was before."""
 
     @fnop.on.update(KIND, registry=registry)
-    def update() -> None:
+    def update(**_: Any) -> None:
         """Looks at nothing."""
 
     run = Scenario(registry, [example(size=1)])
@@ -238,7 +238,7 @@ def test_r27_a_change_whose_past_is_not_known_is_an_update_from_nothing(
     curious = Registry()
 
     @fnop.on.update(KIND, registry=curious)
-    def look(old: Any, new: Any) -> None:
+    def look(old: Any, new: Any, **_: Any) -> None:
         seen.append((old, new["spec"]))
 
     path = run.path(KIND, "example-1")

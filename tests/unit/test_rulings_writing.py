@@ -58,12 +58,12 @@ def sizes(registry: Registry, diary: Diary) -> Registry:
     """An operator that notes creations and updates, with what was before."""
 
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(spec: dict[str, Any]) -> dict[str, Any]:
+    def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("create", spec["size"]))
         return {"size": spec["size"]}
 
     @fnop.on.update(KIND, registry=registry, id="update")
-    def update(old: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    def update(old: Any, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         before = old["spec"]["size"] if old else None
         diary.append(("update", before, spec["size"]))
         return {"size": spec["size"]}
@@ -92,11 +92,11 @@ def carries_state(body: Any) -> bool:
 
 def test_r18_the_later_registration_wins_with_a_warning(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="one")
-    def one() -> fnop.Effect:
+    def one(**_: Any) -> fnop.Effect:
         return fnop.patch(status={"phase": "One", "shared": 1})
 
     @fnop.on.create(KIND, registry=registry, id="two")
-    def two() -> fnop.Effect:
+    def two(**_: Any) -> fnop.Effect:
         return fnop.patch(status={"phase": "Two", "shared": 1})
 
     story = Story(registry, [example()])
@@ -114,13 +114,13 @@ def test_r18_the_order_is_that_of_registration_and_not_of_the_ends(
     """The first one takes longer: it asks the API server, and ends last."""
 
     @fnop.on.create(KIND, registry=registry, id="one")
-    async def one() -> fnop.Effect:
+    async def one(**_: Any) -> fnop.Effect:
         await fnop.get("configmaps", name="x")
         await fnop.get("configmaps", name="y")
         return fnop.patch(status={"phase": "One"})
 
     @fnop.on.create(KIND, registry=registry, id="two")
-    def two() -> fnop.Effect:
+    def two(**_: Any) -> fnop.Effect:
         return fnop.patch(status={"phase": "Two"})
 
     story = Story(registry, [example()])
@@ -133,7 +133,7 @@ def test_r18_equal_values_are_no_matter(registry: Registry) -> None:
     for name in ("one", "two"):
 
         @fnop.on.create(KIND, registry=registry, id=name)
-        def handler() -> fnop.Effect:
+        def handler(**_: Any) -> fnop.Effect:
             return fnop.patch(status={"phase": "Same"})
 
     story = Story(registry, [example()])
@@ -168,7 +168,7 @@ def test_r19_a_retry_is_written_when_a_restart_depends_on_it(
     registry: Registry, options: dict[str, Any], delay: float | None, stored: bool
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create", **options)
-    def create() -> None:
+    def create(**_: Any) -> None:
         if delay is None:
             raise RuntimeError("an arbitrary error")
         raise fnop.TemporaryError("not yet", delay=delay)
@@ -187,7 +187,7 @@ def test_r19_a_retry_without_need_costs_no_write_however_often(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(retry: int) -> None:
+    def create(retry: int, **_: Any) -> None:
         diary.append(("create", retry))
         if retry < 10:
             raise fnop.TemporaryError("not yet", delay=5)
@@ -203,11 +203,11 @@ def test_r19_of_several_handlers_the_finished_ones_are_written(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="done")
-    def done() -> None:
+    def done(**_: Any) -> None:
         diary.append(("done",))
 
     @fnop.on.create(KIND, registry=registry, id="retrying")
-    def retrying() -> None:
+    def retrying(**_: Any) -> None:
         diary.append(("retrying",))
         if len(diary.of("retrying")) < 4:
             raise fnop.TemporaryError("not yet", delay=5)
@@ -228,7 +228,7 @@ def test_r19_stored_limits_hold_across_restarts(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create", retries=4)
-    def create(retry: int) -> None:
+    def create(retry: int, **_: Any) -> None:
         diary.append(("create", retry))
         raise fnop.TemporaryError("not yet", delay=5)
 
@@ -244,7 +244,7 @@ def test_r19_a_stored_delay_holds_across_a_restart(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(retry: int) -> None:
+    def create(retry: int, **_: Any) -> None:
         diary.append(("create", story.clock.elapsed))
         if retry == 0:
             raise fnop.TemporaryError("not yet", delay=100)
@@ -263,7 +263,7 @@ def test_r20_finalizer_children_own_write_and_the_removal_alone_and_last(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.patch(labels={"a": "1"}, status={"phase": "Ready"}),
             fnop.adopt(config("child")),
@@ -271,7 +271,7 @@ def test_r20_finalizer_children_own_write_and_the_removal_alone_and_last(
         ]
 
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> list[fnop.Effect]:
+    def delete(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.patch(status={"phase": "Ending"}),
             fnop.delete("configmaps", name="child"),
@@ -304,12 +304,12 @@ def test_r20_nothing_leaves_before_the_finalizer_is_shown(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> list[fnop.Effect]:
+    def create(**_: Any) -> list[fnop.Effect]:
         diary.append(("create",))
         return [fnop.create(config("child"))]
 
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         pass
 
     def busy(story: Story, command: Perform) -> Outcome | None:
@@ -328,7 +328,7 @@ def test_r20_nothing_leaves_before_the_finalizer_is_shown(
 
 def test_r20_other_finalizers_stay_where_they_are(registry: Registry) -> None:
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         pass
 
     manifest = example()
@@ -352,7 +352,7 @@ def test_r20_a_rival_s_finalizer_is_not_overwritten(registry: Registry) -> None:
     """Lists are written whole: a resourceVersion guards them."""
 
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         pass
 
     def contested(story: Story, command: Perform) -> Outcome | None:
@@ -422,7 +422,7 @@ def test_r21_a_write_does_not_land_on_a_namesake(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(spec: dict[str, Any]) -> dict[str, Any]:
+    def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("create", spec["size"]))
         return {"size": spec["size"]}
 
@@ -446,7 +446,7 @@ def test_r21_nor_does_a_patch_without_state(registry: Registry, diary: Diary) ->
     """A deletion handler alone: nothing is remembered, and results still bind."""
 
     @fnop.on.event(KIND, registry=registry, id="spy")
-    def spy(spec: dict[str, Any], type: str | None) -> fnop.Effect | None:
+    def spy(spec: dict[str, Any], type: str | None, **_: Any) -> fnop.Effect | None:
         if type == "DELETED":
             return None
         return fnop.patch(status={"size": spec["size"]})
@@ -470,7 +470,9 @@ def test_r21_nor_does_the_patch_of_a_spy_that_was_slow(registry: Registry) -> No
     """It looked at the one before; by now there is another one of its name."""
 
     @fnop.on.event(KIND, registry=registry, id="spy")
-    async def spy(spec: dict[str, Any], type: str | None) -> fnop.Effect | None:
+    async def spy(
+        spec: dict[str, Any], type: str | None, **_: Any
+    ) -> fnop.Effect | None:
         if type == "DELETED":
             return None
         await fnop.sleep(10)
@@ -543,7 +545,7 @@ def test_r22_json_operations_are_made_anew_on_the_fresh_object(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         diary.append(("create",))
         return fnop.patch(json=[{"op": "add", "path": "/spec/items/-", "value": "b"}])
 
@@ -558,7 +560,7 @@ def test_r22_json_operations_are_made_anew_on_the_fresh_object(
 
 def test_r22_a_rival_s_write_of_the_same_field_loses(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         return fnop.patch(labels={"who": "operator"})
 
     story = Story(registry, [example()])
@@ -616,12 +618,12 @@ def test_a_patch_that_is_refused_fails_the_attempt_of_its_author(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="guilty", retries=2, backoff=5)
-    def guilty(retry: int) -> fnop.Effect:
+    def guilty(retry: int, **_: Any) -> fnop.Effect:
         diary.append(("guilty", retry))
         return fnop.patch(status={"phase": "Odd"})
 
     @fnop.on.create(KIND, registry=registry, id="innocent")
-    def innocent() -> dict[str, Any]:
+    def innocent(**_: Any) -> dict[str, Any]:
         diary.append(("innocent",))
         return {"done": True}
 
@@ -660,7 +662,7 @@ def test_a_state_that_is_refused_everywhere_is_kept_in_memory(
 
 def conversation(registry: Registry, diary: Diary) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create(spec: dict[str, Any]) -> dict[str, Any]:
+    async def create(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
         diary.append(("begins", spec["size"]))
         shown = await fnop.patch(status={"phase": "Working"}, labels={"a": "1"})
         diary.append(("shown", shown.status["phase"], shown.labels["a"]))
@@ -696,7 +698,7 @@ def test_r23_it_is_so_without_any_pause_between_the_two(registry: Registry) -> N
     """The watch has shown nothing yet: only the answer tells the base version."""
 
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> dict[str, Any]:
+    async def create(**_: Any) -> dict[str, Any]:
         await fnop.patch(status={"phase": "Working"}, labels={"a": "1"})
         return {"done": True}
 
@@ -734,7 +736,7 @@ def test_r23_its_own_echo_is_no_update(registry: Registry, diary: Diary) -> None
     conversation(registry, diary)
 
     @fnop.on.update(KIND, registry=registry, id="update", field="spec")
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old, new))
 
     story = Story(registry, [example(size=1)])
@@ -847,7 +849,7 @@ def test_r24_an_answer_that_changed_nothing_is_its_own_echo(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> dict[str, Any]:
+    async def create(**_: Any) -> dict[str, Any]:
         await fnop.patch(spec={"size": 1})
         return {"done": True}
 
@@ -925,7 +927,7 @@ def test_r25_a_schema_that_prunes_it_costs_one_write_more_once(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(name: str) -> fnop.Effect:
+    def create(name: str, **_: Any) -> fnop.Effect:
         diary.append(("create", name))
         return fnop.patch(status={"phase": "Ready"})
 
@@ -951,7 +953,7 @@ def test_r25_a_kind_known_to_prune_costs_one_write_where_status_stays(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> None:
+    def create(**_: Any) -> None:
         pass
 
     story = Story(registry, [example("a")], crd=definition(status=CLOSED))
@@ -968,7 +970,7 @@ def test_r25_results_without_a_home_go_with_the_state_and_one_warning(
     registry: Registry,
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create(name: str) -> dict[str, Any]:
+    def create(name: str, **_: Any) -> dict[str, Any]:
         return {"name": name}
 
     manifests = [example("a"), example("b")]
@@ -1001,7 +1003,7 @@ def test_r25_kinds_of_kubernetes_get_an_annotation(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create("pods", registry=registry, id="create")
-    def create() -> dict[str, Any]:
+    def create(**_: Any) -> dict[str, Any]:
         diary.append(("create",))
         return {"done": True}
 
@@ -1023,7 +1025,7 @@ def test_r25_kinds_of_kubernetes_get_an_annotation(
 
 def test_r25_kinds_without_any_status_too(registry: Registry, diary: Diary) -> None:
     @fnop.on.create("configmaps", registry=registry, id="create", labels={"mine": "1"})
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append(("create",))
 
     manifest = config("one")
@@ -1095,7 +1097,7 @@ def test_r25_state_that_cannot_be_read_is_left_and_is_no_creation(
     sizes: Registry, diary: Diary, text: str
 ) -> None:
     @fnop.on.resume(KIND, registry=sizes, id="resume")
-    def resume() -> None:
+    def resume(**_: Any) -> None:
         diary.append(("resume",))
 
     story = Story(sizes)
@@ -1143,7 +1145,7 @@ def test_r28_a_create_is_looked_for_before_its_author_is_answered(
     registry: Registry, diary: Diary, applied: bool
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         found = await fnop.create(config("one"))
         diary.append(("created", found.name))
 
@@ -1160,7 +1162,7 @@ def test_r28_an_adopted_child_is_created_once(
     registry: Registry, diary: Diary, applied: bool
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> fnop.Effect:
+    def create(**_: Any) -> fnop.Effect:
         diary.append(("create",))
         return fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap"})
 
@@ -1176,7 +1178,7 @@ def test_r28_an_awaited_patch_is_looked_for(
     registry: Registry, diary: Diary, applied: bool
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         found = await fnop.patch(status={"phase": "Working"}, labels={"a": "1"})
         diary.append(("patched", found.status.get("phase"), found.labels.get("a")))
 
@@ -1205,11 +1207,11 @@ def test_r28_the_own_write_is_looked_for_and_no_handler_runs_again(
 @pytest.mark.parametrize("applied", [True, False])
 def test_r28_the_finalizer_too(registry: Registry, diary: Diary, applied: bool) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append(("create",))
 
     @fnop.on.delete(KIND, registry=registry, id="delete")
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append(("delete",))
 
     story = Story(registry, [example()])
@@ -1225,7 +1227,7 @@ def test_r28_what_cannot_be_looked_up_is_not_answered(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         found = await fnop.create(config("one"))
         diary.append(("created", found.name, story.clock.elapsed))
 
@@ -1249,7 +1251,7 @@ def test_r28_a_call_may_be_unknown_and_its_author_is_told(
     registry: Registry, diary: Diary
 ) -> None:
     @fnop.on.create(KIND, registry=registry, id="create")
-    async def create() -> None:
+    async def create(**_: Any) -> None:
         try:
             await fnop.call(outside, token="t")
         except fnop.TemporaryError as problem:

@@ -80,7 +80,7 @@ def test_a_handler_of_everything_sees_every_kind(registry: Registry) -> None:
     seen: set[str] = set()
 
     @fnop.on.event(EVERYTHING, registry=registry)
-    def spy(resource: Resource) -> None:
+    def spy(resource: Resource, **_: Any) -> None:
         seen.add(resource.plural)
 
     run = Scenario(registry, [example()])
@@ -95,7 +95,7 @@ def test_a_predicate_chooses_kinds(registry: Registry) -> None:
     @fnop.on.event(
         lambda resource: resource.plural.startswith("fnop"), registry=registry
     )
-    def spy(resource: Resource) -> None:
+    def spy(resource: Resource, **_: Any) -> None:
         seen.add(resource.plural)
 
     Scenario(registry, [example()]).settle()
@@ -132,8 +132,8 @@ def test_owner_is_for_children_of_a_kind_alone(registry: Registry) -> None:
     seen: list[tuple[str, str]] = []
 
     @fnop.on.event("configmaps", owner=KIND, registry=registry)
-    def spy(name: str, owner: fnop.Target) -> None:
-        seen.append((name, owner.name))
+    def spy(name: str, owner: fnop.Target | None, **_: Any) -> None:
+        seen.append((name, owner.name if owner else ""))
 
     @fnop.on.event(KIND, registry=registry)
     def known(**_: Any) -> None: ...
@@ -155,7 +155,7 @@ def test_owner_is_for_children_of_a_kind_alone(registry: Registry) -> None:
 
 def test_a_spy_on_children_can_patch_their_owner(registry: Registry) -> None:
     @fnop.on.event("configmaps", owner=KIND, registry=registry)
-    def spy(body: Any, owner: fnop.Target) -> Any:
+    def spy(body: Any, owner: fnop.Target | None, **_: Any) -> Any:
         return fnop.patch(owner, status={"seen": body["data"]["word"]})
 
     run = Scenario(registry, [example()])
@@ -173,7 +173,7 @@ def test_without_owner_the_argument_is_the_controller(registry: Registry) -> Non
     seen: list[fnop.Target | None] = []
 
     @fnop.on.event("configmaps", labels={"mine": "yes"}, registry=registry)
-    def spy(owner: fnop.Target | None) -> None:
+    def spy(owner: fnop.Target | None, **_: Any) -> None:
         seen.append(owner)
 
     run = Scenario(registry, [example()])
@@ -197,7 +197,7 @@ def test_a_change_handler_can_ask_for_an_owner(registry: Registry) -> None:
     created: list[str] = []
 
     @fnop.on.create("configmaps", owner=("fnop.dev", "fnopexamples"), registry=registry)
-    def create(name: str) -> None:
+    def create(name: str, **_: Any) -> None:
         created.append(name)
 
     run = Scenario(registry, [example()])
@@ -257,7 +257,7 @@ def test_k_2b_1_combinations_of_values(
     found: list[int] = []
 
     @fnop.on.create(KIND, field="spec.size", value=wanted, registry=registry)
-    def create(spec: Any) -> None:
+    def create(spec: Any, **_: Any) -> None:
         found.append(spec["size"])
 
     objects = [example(f"e{size}", size=size) for size in (3, 4, 12, 13)]
@@ -277,7 +277,7 @@ def test_k_2b_1_combinations_of_when(registry: Registry) -> None:
     wanted = fnop.all_([is_named, fnop.not_(has_size)])
 
     @fnop.on.create(KIND, when=wanted, registry=registry)
-    def create(name: str) -> None:
+    def create(name: str, **_: Any) -> None:
         found.append(name)
 
     Scenario(registry, [example("a1"), example("a2", size=1), example("b1")]).settle()

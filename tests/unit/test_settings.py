@@ -30,26 +30,26 @@ def test_a_startup_handler_returns_the_settings_from_then_on(
     seen: list[float] = []
 
     @fnop.on.startup(registry=registry)
-    def first(settings: fnop.Settings) -> fnop.Settings:
+    def first(settings: fnop.Settings, **_: Any) -> fnop.Settings:
         return settings.replace(default_backoff_seconds=7, operator="other")
 
     @fnop.on.startup(registry=registry)
-    async def second(settings: fnop.Settings) -> fnop.Settings:
+    async def second(settings: fnop.Settings, **_: Any) -> fnop.Settings:
         seen.append(settings.default_backoff_seconds)
         await fnop.sleep(1)
         return settings.replace(conditions=False)
 
     @fnop.on.create(KIND, registry=registry)
-    def create(retry: int) -> None:
+    def create(retry: int, **_: Any) -> None:
         if not retry:
             raise ValueError("again after the backoff")
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         """For the finalizer."""
 
     @fnop.on.cleanup(registry=registry)
-    def cleanup(settings: fnop.Settings) -> None:
+    def cleanup(settings: fnop.Settings, **_: Any) -> None:
         seen.append(settings.default_backoff_seconds)
 
     run = Scenario(registry, [example()])
@@ -70,7 +70,7 @@ def test_a_restart_begins_with_those_of_the_program(registry: Registry) -> None:
     seen: list[float] = []
 
     @fnop.on.startup(registry=registry)
-    def configure(settings: fnop.Settings) -> fnop.Settings:
+    def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
         seen.append(settings.default_backoff_seconds)
         return settings.replace(default_backoff_seconds=7)
 
@@ -83,7 +83,7 @@ def test_a_restart_begins_with_those_of_the_program(registry: Registry) -> None:
 
 def failing_startup(registry: Registry, change: Any) -> str:
     @fnop.on.startup(registry=registry, retries=1)
-    def configure(settings: fnop.Settings) -> Any:
+    def configure(settings: fnop.Settings, **_: Any) -> Any:
         return change(settings)
 
     run = Scenario(registry, [])
@@ -110,7 +110,7 @@ def test_a_value_that_cannot_be_is_refused(registry: Registry) -> None:
 
 def test_nobody_else_changes_settings(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, retries=1)
-    def create() -> Any:
+    def create(**_: Any) -> Any:
         return fnop.Settings()
 
     run = Scenario(registry, [example()])
@@ -125,16 +125,16 @@ def test_what_startup_remembers_is_there_for_everybody(registry: Registry) -> No
     seen: list[Any] = []
 
     @fnop.on.startup(registry=registry)
-    def connect() -> Any:
+    def connect(**_: Any) -> Any:
         return fnop.remember(address="db", count=0)
 
     @fnop.on.create(KIND, registry=registry)
-    def create(memo: Any) -> Any:
+    def create(memo: Any, **_: Any) -> Any:
         seen.append((memo.address, memo["count"]))
         return fnop.remember(count=memo.count + 1)
 
     @fnop.on.update(KIND, registry=registry)
-    def update(memo: Any) -> None:
+    def update(memo: Any, **_: Any) -> None:
         seen.append((memo.address, memo.count))
         with pytest.raises(AttributeError, match="the memo has no 'other'"):
             memo.other  # noqa: B018
@@ -142,7 +142,7 @@ def test_what_startup_remembers_is_there_for_everybody(registry: Registry) -> No
             memo.x = 1
 
     @fnop.on.cleanup(registry=registry)
-    def disconnect(memo: Any) -> None:
+    def disconnect(memo: Any, **_: Any) -> None:
         seen.append(dict(memo))
 
     run = Scenario(registry, [example(a=1)])
@@ -176,11 +176,11 @@ def test_the_rest_of_the_arguments_is_that_of_the_handler_s_kind(
 
 def test_an_event_about_an_event_is_dropped(registry: Registry) -> None:
     @fnop.on.event("events.v1.", registry=registry)
-    def answer() -> Any:
+    def answer(**_: Any) -> Any:
         return fnop.event("Seen", "an event")
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> Any:
+    def create(**_: Any) -> Any:
         return fnop.event("Made", "it is there")
 
     run = Scenario(registry, [example()])

@@ -31,12 +31,12 @@ def test_k_1_33_each_part_succeeds_by_itself(registry: Registry) -> None:
     calls: list[str] = []
 
     @fnop.on.create(KIND, id="create", registry=registry)
-    def create(spec: Any) -> str:
+    def create(spec: Any, **_: Any) -> str:
         calls.append("create")
         for item in spec["items"]:
 
             @fnop.subhandler(id=f"item-{item}")
-            def part(item: str = item) -> str:
+            def part(item: str = item, **_: Any) -> str:
                 calls.append(item)
                 return item.upper()
 
@@ -62,7 +62,7 @@ def test_a_part_is_retried_without_the_others_and_without_its_parent(
         calls.append("create")
 
         @fnop.subhandler()
-        def one(retry: int) -> None:
+        def one(retry: int, **_: Any) -> None:
             calls.append(f"one {retry}")
             if retry < 2:
                 raise fnop.TemporaryError("not yet", delay=10)
@@ -128,7 +128,7 @@ def test_execute_waits_for_the_parts_and_tells_how_they_ended(
 
     def good(**_: Any) -> None: ...
 
-    def late(retry: int) -> None:
+    def late(retry: int, **_: Any) -> None:
         if retry == 0:
             raise fnop.TemporaryError("not yet", delay=30)
 
@@ -154,13 +154,13 @@ def test_parts_have_parts(registry: Registry) -> None:
     calls: list[str] = []
 
     @fnop.on.update(KIND, id="update", registry=registry)
-    def update(diff: Any) -> None:
+    def update(diff: Any, **_: Any) -> None:
         @fnop.subhandler(id="outer")
-        def outer(diff: Any) -> None:
+        def outer(diff: Any, **_: Any) -> None:
             calls.append("outer")
 
             @fnop.subhandler(id="inner")
-            def inner(new: Any, old: Any) -> str:
+            def inner(new: Any, old: Any, **_: Any) -> str:
                 calls.append(f"{old['spec']} {new['spec']}")
                 return "deep"
 
@@ -173,12 +173,12 @@ def test_parts_have_parts(registry: Registry) -> None:
 
 def test_the_patches_of_parts_are_written_together(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create(patch: Any) -> None:
+    def create(patch: Any, **_: Any) -> None:
         patch.status["parent"] = 1
         for name in ("a", "b"):
 
             @fnop.subhandler(id=name)
-            def part(patch: Any, key: str = name) -> None:
+            def part(patch: Any, key: str = name, **_: Any) -> None:
                 patch.status[key] = 1
 
     run = Scenario(registry, [example()])
@@ -192,11 +192,11 @@ def test_a_new_change_begins_with_the_parent_again(registry: Registry) -> None:
 
     @fnop.on.create(KIND, id="create", registry=registry)
     @fnop.on.update(KIND, id="update", registry=registry)
-    def handle(spec: Any) -> None:
+    def handle(spec: Any, **_: Any) -> None:
         for item in spec["items"]:
 
             @fnop.subhandler(id=item)
-            def part(item: str = item) -> None:
+            def part(item: str = item, **_: Any) -> None:
                 calls.append(item)
 
     run = Scenario(registry, [example(items=["a"])])
@@ -215,7 +215,7 @@ def test_the_filters_of_a_part_leave_it_out(registry: Registry) -> None:
             calls.append("one")
 
         @fnop.subhandler(field="spec.field", value=1)
-        def two(new: int) -> None:
+        def two(new: int, **_: Any) -> None:
             calls.append(f"two {new}")
 
     run = Scenario(registry, [example(field=1)])
@@ -226,7 +226,7 @@ def test_the_filters_of_a_part_leave_it_out(registry: Registry) -> None:
 def test_register_and_a_plan_declare_them_too(registry: Registry) -> None:
     calls: list[str] = []
 
-    def part(name: str) -> None:
+    def part(name: str, **_: Any) -> None:
         calls.append(f"part of {name}")
 
     @fnop.on.create(KIND, id="create", registry=registry)
@@ -295,7 +295,7 @@ def test_there_are_no_parts_outside_of_a_handler(declare: Any) -> None:
 def test_an_unknown_option_of_a_part_is_refused(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, errors=fnop.ErrorsMode.PERMANENT)
     def create(**_: Any) -> None:
-        @fnop.subhandler(retrys=3)
+        @fnop.subhandler(retrys=3)  # type: ignore[call-arg]
         def part(**_: Any) -> None: ...
 
     run = Scenario(registry, [example()])
@@ -307,7 +307,7 @@ def test_a_part_that_asks_for_old_needs_a_parent_that_does(registry: Registry) -
     @fnop.on.update(KIND, registry=registry, errors=fnop.ErrorsMode.PERMANENT)
     def update(**_: Any) -> None:
         @fnop.subhandler()
-        def part(old: Any) -> None: ...
+        def part(old: Any, **_: Any) -> None: ...
 
     run = Scenario(registry, [example(field=1)])
     run.settle()

@@ -46,19 +46,19 @@ def diary(registry: Registry) -> list[Any]:
     diary: list[Any] = []
 
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         diary.append("create")
 
     @fnop.on.resume(KIND, registry=registry)
-    def resume() -> None:
+    def resume(**_: Any) -> None:
         diary.append("resume")
 
     @fnop.on.update(KIND, registry=registry)
-    def update(old: Any, new: Any) -> None:
+    def update(old: Any, new: Any, **_: Any) -> None:
         diary.append(("update", old["spec"], new["spec"]))
 
     @fnop.on.delete(KIND, registry=registry)
-    def delete() -> None:
+    def delete(**_: Any) -> None:
         diary.append("delete")
 
     return diary
@@ -135,7 +135,7 @@ def test_a_deletion_that_kopf_was_to_handle_is_handled(
 
 def test_a_finalizer_without_need_goes(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
-    def create() -> None:
+    def create(**_: Any) -> None:
         """No deletion handler: nothing to wait for."""
 
     run = Scenario(registry, [handled({"spec": {}})], settings=SETTINGS)
@@ -151,7 +151,7 @@ def test_handlers_that_have_succeeded_in_a_creation_are_not_repeated(
     diary: list[str] = []
     for name in ("first", "second"):
 
-        def create(name: str, param: str) -> None:
+        def create(name: str, param: str, **_: Any) -> None:
             diary.append(param)
 
         fnop.on.create(KIND, registry=registry, id=name, param=name)(create)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -204,12 +203,12 @@ INDICES = Registry()
 
 
 @fnop.index("pods", registry=INDICES)
-def pods_by_app(labels: Any, name: str) -> Any:
+def pods_by_app(labels: Any, name: str, **_: Any) -> Any:
     return {labels["app"]: name}
 
 
 @fnop.on.create("claims", registry=INDICES)
-def count(pods_by_app: Mapping[str, tuple[str, ...]], spec: Any) -> Any:
+def count(spec: Any, pods_by_app: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> Any:
     return {"pods": pods_by_app.get(spec["app"], ()), "apps": list(pods_by_app)}
 
 
@@ -317,6 +316,75 @@ def test_time_passes_when_it_is_told_to() -> None:
     assert sim.elapsed == timedelta(seconds=35)
     sim.restart().wait(1)
     assert len(ticks) == 5
+
+
+@pytest.mark.parametrize("with_timer", [False, True])
+def test_a_kind_that_is_defined_later_is_served(with_timer: bool) -> None:
+    registry, names = Registry(), []
+
+    @fnop.on.create("claims", registry=registry)
+    def created(name: str) -> None:
+        names.append(name)
+
+    if with_timer:
+
+        @fnop.timer("configmaps", interval=3, registry=registry)
+        def tick() -> None: ...
+
+    sim = Simulation(registry).settle()
+    assert sim.settled
+    assert any("serves no 'claims' yet" in line for line in sim.log)
+    sim.apply(CRD).settle()
+    assert sim.settled
+    assert "serving claims.example.com" in sim.log
+    sim.apply(claim("a", size="1Gi")).settle()
+    assert names == ["a"]
+    # Also together with its objects, and however long it has been missing.
+    late = Simulation(registry)
+    late.wait(timedelta(hours=1))
+    late.apply([CRD, claim("b", size="1Gi")]).settle()
+    assert names == ["a", "b"]
+    assert late.elapsed < timedelta(hours=1, minutes=1)
+
+
+def test_a_kind_that_is_defined_later_is_served_while_time_passes() -> None:
+    registry, names = Registry(), []
+
+    @fnop.on.create("claims", registry=registry)
+    def created(name: str) -> None:
+        names.append(name)
+
+    sim = Simulation(registry).settle()
+    sim.apply([CRD, claim(size="1Gi")]).wait(60)
+    assert names == ["c"]
+    assert sim.elapsed == timedelta(seconds=60)
+
+
+def test_a_missing_kind_costs_nothing_while_nothing_is_defined() -> None:
+    registry = Registry()
+
+    @fnop.on.create("claims", registry=registry)
+    def created() -> None: ...
+
+    sim = Simulation(registry).settle()
+    lines = len(sim.log)
+    sim.wait(timedelta(days=30)).settle()
+    assert sim.elapsed == timedelta(days=30)
+    assert len(sim.log) == lines
+
+
+def test_the_cluster_goes_on_without_the_operator() -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    sim.apply(claim(size="1Gi")).settle().stop()
+    sim.edit("claims/c", metadata={"finalizers": None})
+    sim.delete("claims/c").settle()
+    assert sim.settled
+    assert [each for each in sim.objects("configmaps") if "size" in each["data"]] == []
+    writes = sim.writes
+    sim.apply(claim(size="2Gi")).settle()
+    assert sim.writes == writes
+    sim.restart().settle()
+    assert sim["claims/c"].status["requested"] == "2Gi"
 
 
 def test_a_refused_object_is_the_tests_own_fault() -> None:
