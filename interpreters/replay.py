@@ -189,7 +189,7 @@ class _Secrets:
 
 
 def _same(recorded: Any, decided: Any, secrets: _Secrets | None) -> bool:
-    """Whether two commands say the same; `secrets` where the recorded one is redacted."""
+    """Whether two commands say the same; `secrets` if the recorded one is redacted."""
     if canonical(recorded) == canonical(decided):
         return True
     return secrets is not None and _alike(recorded, decided, secrets)
