@@ -323,13 +323,13 @@ def test_a_kind_that_is_defined_later_is_served(with_timer: bool) -> None:
     registry, names = Registry(), []
 
     @fnop.on.create("claims", registry=registry)
-    def created(name: str) -> None:
+    def created(name: str, **_: Any) -> None:
         names.append(name)
 
     if with_timer:
 
         @fnop.timer("configmaps", interval=3, registry=registry)
-        def tick() -> None: ...
+        def tick(**_: Any) -> None: ...
 
     sim = Simulation(registry).settle()
     assert sim.settled
@@ -351,7 +351,7 @@ def test_a_kind_that_is_defined_later_is_served_while_time_passes() -> None:
     registry, names = Registry(), []
 
     @fnop.on.create("claims", registry=registry)
-    def created(name: str) -> None:
+    def created(name: str, **_: Any) -> None:
         names.append(name)
 
     sim = Simulation(registry).settle()
@@ -364,7 +364,7 @@ def test_a_missing_kind_costs_nothing_while_nothing_is_defined() -> None:
     registry = Registry()
 
     @fnop.on.create("claims", registry=registry)
-    def created() -> None: ...
+    def created(**_: Any) -> None: ...
 
     sim = Simulation(registry).settle()
     lines = len(sim.log)
