@@ -24,7 +24,7 @@ from fnop.core.registry import Handler, Registry, default_registry
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH
-from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.cluster import Pace, empty_cluster, paced
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.requests import message_of, path_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -144,6 +144,14 @@ class Simulation:
         self._send(ApiRequest("DELETE", path, (), options))
         return self
 
+    def pace(self, controller: str, pace: Pace) -> Simulation:
+        """Let a controller of the cluster be `On()`, `Off()`, `Stuck()` or `Slow(5)`.
+
+        They are in `fnop.testing`; `kubelet` is who runs pods.
+        """
+        self._run.cluster = paced(self._run.cluster, {controller: pace})
+        return self
+
     # --------------------------------------------------------------- the time
 
     def settle(self) -> Simulation:
@@ -157,12 +165,9 @@ class Simulation:
 
     def wait(self, duration: timedelta | float) -> Simulation:
         """Let so much time pass (a number is seconds)."""
-        seconds = (
+        self._run.wait(
             duration.total_seconds() if isinstance(duration, timedelta) else duration
         )
-        end = self._run.clock.elapsed + seconds
-        self._run.settle(seconds=seconds)
-        self._run.clock.advance_to(end)
         return self
 
     def restart(self) -> Simulation:

@@ -1,7 +1,8 @@
 """Testing operators: one decision, a story, a law.
 
 - `plan_of` calls one handler and shows what it decides;
-- `Simulation` is an operator with a cluster and virtual time;
+- `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
+  `Stuck` are how willing the cluster's controllers are;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -10,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.planning import Plan as Plan, plan_of as plan_of
 from fnop.adapters.simulating import Simulation as Simulation
+from fnop.interpreters.cluster import (
+    Off as Off,
+    On as On,
+    Slow as Slow,
+    Stuck as Stuck,
+)
 
 if TYPE_CHECKING:
     from fnop.adapters.strategies import (
@@ -17,7 +24,17 @@ if TYPE_CHECKING:
         values_of_schema as values_of_schema,
     )
 
-__all__ = ["Plan", "Simulation", "manifests", "plan_of", "values_of_schema"]
+__all__ = [
+    "Off",
+    "On",
+    "Plan",
+    "Simulation",
+    "Slow",
+    "Stuck",
+    "manifests",
+    "plan_of",
+    "values_of_schema",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
+from fnop.core.discovery import ROOTS
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -77,6 +78,8 @@ class Calm:
 
     def lasts(self, run: SimulatedRun) -> bool:
         """Whether all have had a turn since the last look, and nothing was written."""
+        if run.looks_again:
+            return False
         if self.until is not None and run.clock.elapsed < self.until:
             return False
         horizon = background_horizon(run.machine.state, run.clock.now())
@@ -120,6 +123,8 @@ class SimulatedRun:
         self._alarm: float | None = None
         self._inbox: deque[Input] = deque([Started(seed)])
         self._watches: dict[int, ApiRequest] = {}
+        # The kinds that the cluster had when the operator last looked for them.
+        self._surveyed: object = None
 
     # ------------------------------------------------------------- the world
 
@@ -167,15 +172,24 @@ class SimulatedRun:
             if seconds is None and not self._inbox and calm.lasts(self):
                 return True
             if not self.advance(end):
-                return self.exit is not None or is_settled(self.machine.state)
+                return is_settled(self.machine.state) and not self.looks_again
         return False
 
-    def advance(self, end: float = float("inf")) -> bool:
-        """Take one step; False when there is none before `end`."""
-        if self.exit is not None:
-            return False
+    def wait(self, seconds: float) -> None:
+        """Let so much virtual time pass, with all that is due in it."""
+        end = self.clock.elapsed + seconds
+        for _ in range(STEPS_MAX):
+            if not self.advance(end, recurring=True):
+                break
+        self.clock.advance_to(end)
+
+    def advance(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
+        """Take one step; False when there is none before `end`.
+
+        With `recurring` also what the cluster does again and again, for ever.
+        """
         if not self._inbox and not self._control():
-            at = self._next()
+            at = self._next(recurring)
             if at is None:
                 return False
             if at > end:
@@ -189,14 +203,22 @@ class SimulatedRun:
             self.take()
         return True
 
-    def _next(self) -> float | None:
+    @property
+    def looks_again(self) -> bool:
+        """Whether the operator is about to look for kinds, and may find other ones."""
+        if self.exit is not None or self.machine.state.discovery_due is None:
+            return False
+        return self.cluster.registry is not self._surveyed
+
+    def _next(self, recurring: bool) -> float | None:
         """When something happens next: here, or in the cluster by itself.
 
         Whoever has settled waits for nothing but what the cluster has yet to do, and
-        not for what it does again and again.
+        not for what it does again and again, nor for kinds that are not there.
         """
-        settled = is_settled(self.machine.state)
-        alarm, planned = self._alarm, simulated.due(self.cluster, recurring=not settled)
+        settled = is_settled(self.machine.state) and not self.looks_again
+        alarm = self._alarm
+        planned = simulated.due(self.cluster, recurring=recurring or not settled)
         if alarm is not None and settled and alarm > self.clock.elapsed:
             alarm = None
         if planned is None:
@@ -229,8 +251,7 @@ class SimulatedRun:
                 outcome = self._outcome(command)
                 self._inbox.append(Answered(command.id, outcome))
             case Fetch():
-                response = self.request(fetch_request(command))
-                self._inbox.append(Answered(command.id, outcome_of(None, response)))
+                self._fetch(command)
             case ListPage():
                 self._list(command)
             case Watch():
@@ -247,7 +268,20 @@ class SimulatedRun:
             case Ready():
                 self.ready = True
             case Exit():
-                self.exit = command
+                self._end(command)
+
+    def _fetch(self, command: Fetch) -> None:
+        if command.path in ROOTS:
+            self._surveyed = self.cluster.registry
+        response = self.request(fetch_request(command))
+        self._inbox.append(Answered(command.id, outcome_of(None, response)))
+
+    def _end(self, exit: Exit) -> None:
+        """The operator is gone; the cluster is not."""
+        self.exit = exit
+        self._alarm = None
+        self._inbox.clear()
+        self._watches.clear()
 
     def _outcome(self, command: Perform) -> Outcome:
         match command.effect:

@@ -17,7 +17,15 @@ from fnop.adapters import strategies
 from fnop.core.registry import Registry
 from fnop.effects import Patch
 from fnop.interpreters.cluster.schema import compile_schema
-from fnop.testing import Simulation, manifests, plan_of, values_of_schema
+from fnop.testing import (
+    Off,
+    On,
+    Simulation,
+    Slow,
+    manifests,
+    plan_of,
+    values_of_schema,
+)
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -371,6 +379,24 @@ def test_a_missing_kind_costs_nothing_while_nothing_is_defined() -> None:
     sim.wait(timedelta(days=30)).settle()
     assert sim.elapsed == timedelta(days=30)
     assert len(sim.log) == lines
+
+
+def test_controllers_are_as_willing_as_the_test_says() -> None:
+    pod: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    sim = Simulation(REGISTRY, crds=CRD).pace("kubelet", Off()).apply(pod).settle()
+    assert sim["pods/p"].status["phase"] == "Pending"
+    assert sim.pace("kubelet", On()).settle()["pods/p"].status["phase"] == "Running"
+    pod["metadata"] = {"name": "slow"}
+    sim.pace("kubelet", Slow(30)).apply(pod).wait(29)
+    assert sim["pods/slow"].status["phase"] == "Pending"
+    assert sim.settle()["pods/slow"].status["phase"] == "Running"
+    with pytest.raises(ValueError, match="no such controller"):
+        sim.pace("unicorn", Off())
 
 
 def test_the_cluster_goes_on_without_the_operator() -> None:
