@@ -6,5 +6,5 @@ import fnop
 
 
 @fnop.on.create("fnopexamples")
-def create_fn(spec: dict[str, Any], name: str) -> dict[str, str]:
+def create_fn(spec: fnop.Spec, name: str, **_: Any) -> dict[str, str]:
     return {"message": f"{name} shall run for {spec['duration']}"}

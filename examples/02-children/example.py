@@ -6,7 +6,7 @@ import fnop
 
 
 @fnop.on.create("fnopexamples")
-async def create_pod(spec: dict[str, Any]) -> dict[str, str]:
+async def create_pod(spec: fnop.Spec, **_: Any) -> dict[str, str]:
     pod = await fnop.adopt(
         {
             "apiVersion": "v1",
@@ -26,5 +26,7 @@ async def create_pod(spec: dict[str, Any]) -> dict[str, str]:
 
 
 @fnop.on.event("pods", labels={"somelabel": fnop.PRESENT})
-def pod_changed(name: str, status: dict[str, Any], logger: Any, type: str) -> None:
+def pod_changed(
+    name: str, status: fnop.Status, logger: fnop.Logger, type: str | None, **_: Any
+) -> None:
     logger.info("pod %s was seen (%s): %s", name, type, status.get("phase"))

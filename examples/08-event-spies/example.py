@@ -6,11 +6,13 @@ import fnop
 
 
 @fnop.on.event("pods")
-def always_fails() -> None:
+def always_fails(**_: Any) -> None:
     raise RuntimeError("an error of a spy is logged and ignored")
 
 
 @fnop.on.event("pods", labels={"app": fnop.PRESENT})
-def watched(type: str | None, status: dict[str, Any], logger: Any) -> fnop.Effect:
+def watched(
+    type: str | None, status: fnop.Status, logger: fnop.Logger, **_: Any
+) -> fnop.Effect:
     logger.info("%s: %s", type or "LISTED", status.get("phase"))
     return fnop.patch(annotations={"example.fnop.dev/phase": str(status.get("phase"))})

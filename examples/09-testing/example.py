@@ -24,7 +24,7 @@ def archive(volume: str, token: str) -> str:
 
 
 @fnop.on.create("fnopexamples")
-async def claim(name: str, spec: dict[str, Any]) -> dict[str, str]:
+async def claim(name: str, spec: fnop.Spec, **_: Any) -> dict[str, str]:
     wanted = f"{gigabytes(spec['size'])}Gi"
     if "secret" in spec and await fnop.get("secrets", name=spec["secret"]) is None:
         raise fnop.TemporaryError(f"no secret {spec['secret']} yet", delay=5)
@@ -44,7 +44,7 @@ async def claim(name: str, spec: dict[str, Any]) -> dict[str, str]:
 
 
 @fnop.on.update("fnopexamples", field="spec.size")
-async def resize(name: str, old: str, new: str) -> Any:
+async def resize(name: str, old: str, new: str, **_: Any) -> fnop.Effect:
     wanted = gigabytes(new)
     volume = await fnop.get("persistentvolumeclaims", name=f"{name}-data")
     if volume is None or wanted < gigabytes(old):
@@ -55,7 +55,7 @@ async def resize(name: str, old: str, new: str) -> Any:
     return fnop.patch(volume, spec={"resources": {"requests": requests}})
 
 
-@fnop.on.delete("fnopexamples", when=lambda spec: spec.get("archived", False))
-async def keep(name: str, uid: str, logger: Any) -> None:
+@fnop.on.delete("fnopexamples", when=lambda spec, **_: spec.get("archived", False))
+async def keep(name: str, uid: str, logger: fnop.Logger, **_: Any) -> None:
     place = await fnop.call(archive, volume=f"{name}-data", token=uid)
     logger.info("%s is kept at %s", name, place)

@@ -10,7 +10,7 @@ ADDRESS = "example.fnop.dev/address"
 
 @fnop.on.create("configmaps", labels={COPY: fnop.PRESENT})
 @fnop.on.update("configmaps", labels={COPY: fnop.PRESENT})
-def copied(body: Any, labels: dict[str, str]) -> fnop.Effect:
+def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> fnop.Effect:
     """A ConfigMap with this label has a copy, which follows it and goes with it."""
     copy = {
         "apiVersion": "v1",
@@ -22,7 +22,7 @@ def copied(body: Any, labels: dict[str, str]) -> fnop.Effect:
 
 
 @fnop.on.create("pods", labels={ADDRESS: fnop.PRESENT})
-def addressed(labels: dict[str, str]) -> list[fnop.Effect]:
+def addressed(labels: fnop.Labels, **_: Any) -> list[fnop.Effect]:
     """A Pod with this label has a Service of its own."""
     service = {
         "apiVersion": "v1",
@@ -37,12 +37,14 @@ def addressed(labels: dict[str, str]) -> list[fnop.Effect]:
 
 
 @fnop.on.delete("pods", labels={ADDRESS: fnop.PRESENT})
-def forgotten(labels: dict[str, str]) -> fnop.Effect:
+def forgotten(labels: fnop.Labels, **_: Any) -> fnop.Effect:
     """The Pod stays until nobody is sent to it any more."""
     return fnop.delete("services", name=labels[ADDRESS])
 
 
 @fnop.on.event(fnop.EVERYTHING, labels={"example.fnop.dev/seen": fnop.PRESENT})
-def seen(resource: fnop.Resource, name: str, type: str | None, logger: Any) -> None:
+def seen(
+    resource: fnop.Resource, name: str, type: str | None, logger: fnop.Logger, **_: Any
+) -> None:
     """Whatever its kind: pods, services, ... but never Events."""
     logger.info("%s/%s: %s", resource.plural, name, type or "LISTED")

@@ -6,7 +6,7 @@ import fnop
 
 
 @fnop.daemon("fnopexamples")
-async def follow(spec: dict[str, Any], patch: Any) -> None:
+async def follow(spec: fnop.Spec, **_: Any) -> None:
     """Looks at the object every second, and shows what it has seen."""
     while True:
         await fnop.patch(status={"followed": spec["field"]})
@@ -15,7 +15,7 @@ async def follow(spec: dict[str, Any], patch: Any) -> None:
 
 
 @fnop.daemon("fnopexamples", labels={"somelabel": "somevalue"})
-async def listen(stopped: Any, logger: Any) -> None:
+async def listen(stopped: fnop.Stopped, logger: fnop.Logger, **_: Any) -> None:
     """Is told when it is to stop, and has time to end well."""
     logger.info("listening")
     while not stopped:
@@ -24,7 +24,7 @@ async def listen(stopped: Any, logger: Any) -> None:
 
 
 @fnop.daemon("fnopexamples", initial_delay=1)
-async def once(name: str) -> dict[str, str]:
+async def once(name: str, **_: Any) -> dict[str, str]:
     """Ends by itself, and is not begun again."""
     await fnop.sleep(1)
     return {"said": f"goodbye, {name}"}
