@@ -257,6 +257,8 @@ class IndexHandler(Protocol):
 
 
 # -------------------------------------------------------------- functions in options
+# Pyright gives a lambda's first names the types of these first parameters, whatever
+# they are called: hence the `Any` in front.
 
 
 class ObjectCallback(Protocol[Answer_co]):
@@ -265,10 +267,11 @@ class ObjectCallback(Protocol[Answer_co]):
     def __call__(
         self,
         *,
-        type: EventType | None,
-        event: ReadOnlyDict,
         old: Any,
         new: Any,
+        param: Any,
+        type: EventType | None,
+        event: ReadOnlyDict,
         diff: Diff,
         body: Body,
         spec: ReadOnlyDict,
@@ -282,7 +285,6 @@ class ObjectCallback(Protocol[Answer_co]):
         owner: Target | None,
         resource: Resource,
         now: datetime,
-        param: Any,
     ) -> Answer_co: ...
 
 
@@ -294,10 +296,11 @@ class ValueCallback(Protocol):
         value: Any,
         /,
         *,
-        type: EventType | None,
-        event: ReadOnlyDict,
         old: Any,
         new: Any,
+        param: Any,
+        type: EventType | None,
+        event: ReadOnlyDict,
         diff: Diff,
         body: Body,
         spec: ReadOnlyDict,
@@ -311,5 +314,4 @@ class ValueCallback(Protocol):
         owner: Target | None,
         resource: Resource,
         now: datetime,
-        param: Any,
     ) -> bool: ...
