@@ -20,12 +20,15 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-__all__ = ["LoadProblem", "load", "resolve"]
+__all__ = ["LoadProblem", "is_authors_file", "load", "resolve"]
 
 _PREFIX = "fnop_script_"
 _INSTALLED = ("site-packages", "dist-packages")
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
 # What was made importable because a file was loaded from there.
 _FOLDERS: set[Path] = set()
+# The packages of modules that were loaded by their names, wherever they are installed.
+_PACKAGES: set[str] = set()
 
 
 class LoadProblem(Exception):
@@ -137,6 +140,7 @@ def _load_file(file: Path, name: str) -> ModuleType:
 
 
 def _load_module(name: str) -> ModuleType:
+    _PACKAGES.add(name.partition(".")[0])
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as problem:
@@ -207,11 +211,23 @@ def _authors_line(problem: BaseException) -> tuple[str, int | None]:
 
 
 def _is_authors(file: str, module: str) -> bool:
-    if file.startswith("<") or module.startswith("fnop."):
+    return not module.startswith("fnop.") and is_authors_file(file, module)
+
+
+def is_authors_file(file: str, module: str) -> bool:
+    """Whether code is the author's: neither Python's, nor of an installed library.
+
+    An operator that is installed itself is its author's.
+    """
+    if module.partition(".")[0] in _PACKAGES:
+        return True
+    if file.startswith("<") or any(_holds(each, file) for each in _INSTALLED):
         return False
-    if any(f"{os.sep}{each}{os.sep}" in file for each in _INSTALLED):
-        return False
-    return module.partition(".")[0] not in sys.stdlib_module_names
+    return not file.startswith(_LIBRARY)
+
+
+def _holds(folder: str, file: str) -> bool:
+    return f"{os.sep}{folder}{os.sep}" in file
 
 
 def _source(file: str, line: int | None) -> str:

@@ -2,6 +2,10 @@
 
 Lines about an object come from the logger `fnop.objects`, the others from `fnop`;
 what operators log themselves from their own modules takes the same form.
+
+What goes wrong is shown as far as it is the author's: a traceback begins with the
+first line of the author's code and ends with the last, and where there is none, the
+sentence is enough.  What fnop did not expect itself is shown whole.
 """
 
 from __future__ import annotations
@@ -11,27 +15,33 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from opcode import opmap
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import orjson
+
+from fnop.adapters.loading import is_authors_file
 
 if TYPE_CHECKING:
     from fnop.core.commands import Say
 
 __all__ = ["Console", "configure"]
 
-Level = Literal["debug", "info", "warning"]
+Level = Literal["debug", "verbose", "info", "warning"]
 Format = Literal["text", "plain", "full", "json"]
 
 _LEVELS = {
     "debug": logging.DEBUG,
+    "verbose": logging.DEBUG,
     "info": logging.INFO,
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-_SEVERITIES = {number: name for name, number in _LEVELS.items()}
+_SEVERITIES = {number: name for name, number in _LEVELS.items() if name != "verbose"}
 # Dim, yellow, red; ordinary lines stay as they are.
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31"}
 _OPERATOR = logging.getLogger("fnop")
@@ -47,6 +57,7 @@ def configure(
 ) -> Console:
     """Send the log of this process to a stream (standard error if None).
 
+    The level `verbose` is `debug` for fnop and the operator, `info` for all others.
     `prefix` begins each line with its object; None means: unless the format has the
     object anyway.  Configured again, the log goes to the new stream only.
     """
@@ -58,7 +69,17 @@ def configure(
         if format == "json"
         else _TextFormatter(format, prefix, _wants_colours(stream))
     )
-    return Console(_LEVELS[level], _Handler(stream), formatter)
+    handler = _Handler(stream)
+    if level == "verbose":
+        handler.addFilter(_is_of_use)
+    return Console(_LEVELS[level], handler, formatter)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Whether a line is more than the chatter of a library."""
+    if record.levelno >= logging.INFO or record.name.partition(".")[0] == "fnop":
+        return True
+    return is_authors_file(record.pathname, record.name)
 
 
 class Console:
@@ -157,21 +178,52 @@ def _text(say: Say) -> str:
     text = say.message
     if say.fields:
         text += "".join(f" {name}={value!r}" for name, value in say.fields)
-    if say.exception is not None:
-        return f"{text}\n{_traceback(say.exception)}"
+    shown = None if say.exception is None else _traceback(say.exception)
+    if shown is not None:
+        return f"{text}\n{shown}"
     if say.error and say.error not in say.message:
         text += f": {say.error}"
     return text
 
 
-def _traceback(problem: BaseException) -> str:
-    """The traceback from where the author's code begins."""
-    step = problem.__traceback__
-    while step is not None and _is_ours(step.tb_frame.f_globals):
+def _traceback(problem: BaseException) -> str | None:
+    """The part of the traceback that is about the author's code, if there is one.
+
+    An error of fnop's own, in both senses, has all its lines.
+    """
+    steps = [*_steps(problem.__traceback__)]
+    ours = [_is_ours(step.tb_frame.f_globals) for step in steps]
+    first, last = 0, len(steps)
+    if False in ours:
+        first = ours.index(False)
+    elif _is_meant(problem, steps):
+        return None
+    if _is_meant(problem, steps):
+        last -= ours[::-1].index(False)
+    begin = steps[first] if steps else None
+    found = traceback.TracebackException(type(problem), problem, begin, compact=True)
+    del found.stack[last - first :]
+    return "".join(found.format()).rstrip("\n")
+
+
+def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
+    while step is not None:
+        yield step
         step = step.tb_next
-    step = step or problem.__traceback__
-    lines = traceback.format_exception(type(problem), problem, step)
-    return "".join(lines).rstrip("\n")
+
+
+def _is_meant(problem: BaseException, steps: Sequence[TracebackType]) -> bool:
+    """Whether fnop says so to the author: by a `raise`, or where an effect is awaited.
+
+    Anything else that comes out of fnop is a fault of fnop's.
+    """
+    if not steps or not _is_ours(steps[-1].tb_frame.f_globals):
+        return False
+    code = steps[-1].tb_frame.f_code
+    is_raised = code.co_code[steps[-1].tb_lasti] == opmap["RAISE_VARARGS"]
+    return code.co_name == "__await__" or (
+        is_raised and not isinstance(problem, AssertionError)
+    )
 
 
 def _is_ours(module: dict[str, Any]) -> bool:
@@ -227,8 +279,9 @@ class _JsonFormatter(logging.Formatter):
             line["handler"] = say.handler
         if say.error is not None:
             line["error"] = say.error
-        if say.exception is not None:
-            line["traceback"] = _traceback(say.exception)
+        shown = None if say.exception is None else _traceback(say.exception)
+        if shown is not None:
+            line["traceback"] = shown
         return line
 
     def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """What a line of the core looks like in each format."""
 
+import importlib
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -13,9 +15,13 @@ from typing import Any
 
 import pytest
 
+import fnop
+from fnop.adapters import loading
+from fnop.adapters.loading import load
 from fnop.adapters.logs import Console, configure
 from fnop.core.commands import Say, Subject
 from fnop.effects.values import canonical
+from fnop.testing import plan_of
 
 SUBJECT = Subject("examples.v1.dev", "default", "example", "uid-1", "Example", "dev/v1")
 # 2026-01-01 12:00:00.250 UTC
@@ -154,7 +160,87 @@ def test_a_traceback_begins_with_the_authors_code(
     assert "in canonical" in shown[1]
 
 
-def test_a_traceback_of_ours_alone_is_whole(console: Make, stream: io.StringIO) -> None:
+def lines_of(stream: io.StringIO, make: Console, problem: BaseException) -> list[str]:
+    """What is shown of a failure, but for the marks below the source lines."""
+    text = f"{type(problem).__name__}: {problem}"
+    make.say(Say("error", "failed", error=text, exception=problem))
+    return [line for line in stream.getvalue().splitlines() if line.strip(" ~^")]
+
+
+def failure_of(handler: Callable[..., Any], **given: Any) -> BaseException:
+    failure = plan_of(handler, {"spec": {}}, **given).failure
+    assert failure is not None
+    assert failure.exception is not None
+    return failure.exception
+
+
+def test_a_misuse_of_fnop_ends_at_the_authors_line(
+    console: Make, stream: io.StringIO
+) -> None:
+    def misuse() -> Any:
+        return fnop.patch(status={"x": object()})
+
+    lines = lines_of(stream, console("plain"), failure_of(misuse))
+    assert lines[:2] == ["failed", "Traceback (most recent call last):"]
+    assert "in misuse" in lines[2]
+    assert lines[3] == '    return fnop.patch(status={"x": object()})'
+    assert lines[4].startswith("TypeError: Patch.merge.status.x: object is not a JSON")
+    assert len(lines) == 5
+
+
+def test_a_refusal_is_shown_where_it_was_awaited(
+    console: Make, stream: io.StringIO
+) -> None:
+    async def ask() -> None:
+        await fnop.list("pods")
+
+    problem = failure_of(ask, answers=[fnop.Refused(403, "Forbidden", "not you")])
+    lines = lines_of(stream, console("plain"), problem)
+    assert "in ask" in lines[2]
+    assert lines[3:] == [
+        '    await fnop.list("pods")',
+        "fnop.core.errors.Refused: not you",
+    ]
+
+
+def forgets() -> None:
+    fnop.event("Lost", "nobody returns it")
+
+
+def mixes() -> Any:
+    return [fnop.event("Lost", "nobody returns it"), 1]
+
+
+async def awaits_the_end() -> None:
+    await fnop.again(1, "never")
+
+
+@pytest.mark.parametrize("handler", [forgets, mixes, awaits_the_end])
+def test_what_is_wrong_with_no_line_of_the_author_is_one_line(
+    console: Make, stream: io.StringIO, handler: Callable[..., Any]
+) -> None:
+    problem = failure_of(handler)
+    lines = lines_of(stream, console("plain"), problem)
+    assert lines == [f"failed: TypeError: {problem}"]
+    stream.truncate(0)
+    stream.seek(0)
+    console("json").say(Say("error", "failed", exception=problem))
+    assert "traceback" not in json.loads(stream.getvalue())
+
+
+def test_errors_of_libraries_keep_the_lines_of_the_library(
+    console: Make, stream: io.StringIO
+) -> None:
+    def reads() -> Any:
+        return json.loads("{")
+
+    lines = lines_of(stream, console("plain"), failure_of(reads))
+    files = [line for line in lines if line.startswith("  File ")]
+    assert "in reads" in files[0]
+    assert "in raw_decode" in files[-1]
+
+
+def test_a_fault_of_ours_is_whole(console: Make, stream: io.StringIO) -> None:
     with pytest.raises(TypeError) as caught:
         canonical({"x": object()})
     problem = caught.value
@@ -165,7 +251,8 @@ def test_a_traceback_of_ours_alone_is_whole(console: Make, stream: io.StringIO) 
 
 
 @pytest.mark.parametrize(
-    ("level", "shown"), [("debug", "dwe"), ("info", "we"), ("warning", "we")]
+    ("level", "shown"),
+    [("debug", "dwe"), ("verbose", "dwe"), ("info", "we"), ("warning", "we")],
 )
 def test_levels(console: Make, stream: io.StringIO, level: str, shown: str) -> None:
     make = console("plain", level=level)
@@ -186,6 +273,58 @@ def test_what_authors_log_themselves_is_shown(
     line = json.loads(stream.getvalue())
     assert (line["logger"], line["message"]) == ("my_operator", "about it")
     assert line["traceback"].endswith("ValueError: x")
+
+
+LIBRARIES = ("asyncio", "aiohttp.client", "kubernetes_asyncio.client.rest")
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        ("debug", ["author debug", "library debug", "author info", "library info"]),
+        ("verbose", ["author debug", "author info", "library info"]),
+        ("info", ["author info", "library info"]),
+        ("warning", []),
+    ],
+)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_verbose_is_about_fnop_and_the_operator(
+    console: Make, stream: io.StringIO, library: str, level: str, shown: list[str]
+) -> None:
+    console("plain", level=level)
+    # Where a line comes from tells whose it is, whatever its logger is called.
+    folder = os.path.dirname(os.__file__)
+    places = {"author": __file__, "library": f"{folder}/site-packages/x.py"}
+    if library == "asyncio":
+        places["library"] = f"{folder}/asyncio/selector_events.py"
+    for word in ("debug", "info"):
+        for who, name in (("author", "operator"), ("library", library)):
+            number = getattr(logging, word.upper())
+            place = places[who]
+            line = logging.LogRecord(
+                name, number, place, 1, f"{who} {word}", None, None
+            )
+            logger = logging.getLogger(name)
+            if logger.isEnabledFor(number):
+                logger.handle(line)
+    assert stream.getvalue().splitlines() == shown
+
+
+def test_verbose_shows_operators_that_are_installed(
+    console: Make, stream: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "installed_operator"
+    package.mkdir(parents=True)
+    text = "import logging\ndef f(): logging.getLogger(__name__).debug('hello')"
+    (package / "__init__.py").write_text(text)
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setattr(loading, "_PACKAGES", set())
+    console("plain", level="verbose")
+    importlib.import_module("installed_operator").f()
+    assert stream.getvalue() == ""
+    load([], ["installed_operator"])[0].f()
+    assert stream.getvalue() == "hello\n"
+    del sys.modules["installed_operator"]
 
 
 def test_configured_twice_a_line_comes_once(console: Make, stream: io.StringIO) -> None:
