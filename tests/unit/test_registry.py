@@ -1,6 +1,7 @@
 """Declaring handlers: what is refused, and in which words."""
 
 import functools
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -84,6 +85,42 @@ def test_positional_arguments_are_refused(source: str) -> None:
     found: dict[str, Any] = {}
     exec(source, found)
     assert "called with keyword arguments" in refusal(found["handler"])
+
+
+def test_the_marker_of_an_index_asks_for_one() -> None:
+    registry = Registry()
+    fnop.index("pods", registry=registry, id="by_app")(lambda **_: None)
+
+    def handler(by_app: Any = fnop.INDEX, mine: int = 5, **_: Any) -> None: ...
+
+    fnop.on.create("pods", registry=registry)(handler)
+    assert registry.handlers[-1].signature.wants == ("by_app",)
+
+
+@pytest.mark.parametrize(
+    ("declared_before", "asked", "sentence"),
+    [
+        (["by_app"], "by_apps", "index 'by_apps' that is not declared above it; did"),
+        (["by_app"], "by_apps", "did you mean 'by_app'?"),
+        (["by_app", "names"], "zzz", "there are by_app, names"),
+        ([], "by_app", "'by_app' that is not declared above it; there is none"),
+        (["by_app"], "spec", "'spec' is no index but an argument of its own; leave"),
+    ],
+)
+def test_the_marker_of_an_index_is_for_those_that_there_are(
+    declared_before: list[str], asked: str, sentence: str
+) -> None:
+    registry = Registry()
+    for name in declared_before:
+        fnop.index("pods", registry=registry, id=name)(lambda **_: None)
+    scope: dict[str, Any] = {"fnop": fnop}
+    exec(f"def handler({asked}=fnop.INDEX): pass", scope)
+    with pytest.raises(RegistrationError, match=re.escape(sentence)):
+        fnop.on.create("pods", registry=registry)(scope["handler"])
+
+
+def test_the_marker_of_an_index_says_what_it_is() -> None:
+    assert repr(fnop.INDEX) == "fnop.INDEX"
 
 
 def test_keyword_only_arguments_are_welcome() -> None:
@@ -209,6 +246,32 @@ def test_a_value_is_one_side_or_both_but_not_twice() -> None:
 
 def test_when_is_a_function() -> None:
     assert "when= takes a function" in refusal(nothing, when=True)
+
+
+@pytest.mark.parametrize(
+    ("role", "options", "sentence"),
+    [
+        ("create", {"when": lambda sepc: True}, "when= asks for an unknown argument"),
+        ("create", {"when": lambda sepc: True}, "'sepc'; did you mean 'spec'?"),
+        ("create", {"when": lambda retry, **_: True}, "'retry'; it may ask for ann"),
+        ("create", {"labels": {"a": lambda value, nmae: True}}, "labels= asks for"),
+        ("event", {"annotations": {"a": lambda v, memo: True}}, "annotations= asks"),
+        ("update", {"field": "a", "value": lambda v, patch: True}, "value= asks for"),
+        ("update", {"field": "a", "old": lambda v, logger: True}, "old= asks for"),
+        ("field", {"field": "a", "new": fnop.not_(lambda v, zz: True)}, "new= asks"),
+        ("timer", {"initial_delay": lambda sepc: 1.0}, "initial_delay= asks for an"),
+    ],
+)
+def test_functions_in_options_ask_for_what_there_is(
+    role: str, options: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in refusal(nothing, role, **options)
+
+
+def test_functions_in_options_ask_for_the_object() -> None:
+    filters = declared(nothing, when=lambda spec, new, **_: True).filters
+    assert filters.when is not None
+    assert filters.when.wants == ("spec", "new")
 
 
 def test_a_field_handler_needs_its_field() -> None:

@@ -6,6 +6,7 @@ that mypy has to refuse ends with `# E:` and a part of the message.
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
 import types
@@ -17,6 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import fnop
+import fnop.core.options
 from fnop.core.arguments import PROVIDERS
 from fnop.core.decorators import On, subhandler
 from fnop.core.options import SubhandlerOptions, options_of
@@ -447,6 +449,11 @@ def test_parts_are_typed_as_their_registration_checks() -> None:
     assert options is SubhandlerOptions
     assert protocol is fnop.ChangeHandler
     assert options_of(options) <= options_of(_DECLARED[Role.UPDATE][1])
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    outcome = doctest.testmod(fnop.core.options)
+    assert (outcome.failed, outcome.attempted) == (0, 1)
 
 
 def test_all_arguments_that_there_are_have_types() -> None:
