@@ -519,6 +519,17 @@ def test_k_8_17_a_field_of_one_handler_is_no_change_for_another(
     assert diary == ["Ready"]
 
 
+def test_k_9_3_none_is_no_name_and_no_label() -> None:
+    child: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod"}
+    nothing: Any = None
+    for name in (nothing, ""):
+        with pytest.raises(ValueError, match="harmonize_naming needs a name"):
+            fnop.harmonize_naming(child, name)
+    with pytest.raises(TypeError):
+        fnop.label(child, nothing)
+    assert fnop.adjust_namespace(child, None) == child
+
+
 def test_k_9_4_a_cluster_scoped_owner_gives_no_namespace() -> None:
     owner = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}}
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod"}
@@ -578,6 +589,31 @@ def test_k_10_5_a_long_message_is_cut_in_its_middle(registry: Registry) -> None:
     assert re.fullmatch(r"a+\.\.\.z+", event["message"])
 
 
+def test_k_10_6_no_event_is_reported_about_an_event(
+    registry: Registry, diary: list[Any]
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.event("Created")
+
+    @fnop.on.event("events.v1.", registry=registry)
+    def spy(body: Any, **_: Any) -> fnop.Effect:
+        diary.append(body["reason"])
+        return fnop.event("Seen")
+
+    @fnop.on.update(KIND, registry=registry)
+    async def update(**_: Any) -> fnop.Effect:
+        (found,) = await fnop.list("events.v1.")
+        return fnop.event("Told", about=found)
+
+    story = Story(registry, [example(a=1)])
+    assert story.settle()
+    assert story.edit(KIND, spec={"a": 2}).settle()
+    assert [each["reason"] for each in story.objects("events.v1.")] == ["Created"]
+    assert diary == ["Created"]
+    assert story.said_at("error") == []
+
+
 def test_k_10_7_events_of_cluster_scoped_objects_are_in_default(
     registry: Registry,
 ) -> None:
@@ -590,6 +626,15 @@ def test_k_10_7_events_of_cluster_scoped_objects_are_in_default(
     (event,) = story.objects("events.v1.")
     assert event["metadata"]["namespace"] == "default"
     assert event["involvedObject"]["name"] == "kube-system"
+
+
+def test_k_17_13_nothing_is_polled(registry: Registry) -> None:
+    with pytest.raises(fnop.RegistrationError, match="no option cancellation_polling="):
+        fnop.daemon(
+            KIND,
+            registry=registry,
+            cancellation_polling=10,  # type: ignore[call-arg]
+        )
 
 
 def test_k_17_2_a_day_of_waiting_costs_no_request(
