@@ -97,6 +97,15 @@ def test_the_marker_of_an_index_asks_for_one() -> None:
     assert registry.handlers[-1].signature.wants == ("by_app",)
 
 
+def test_an_index_is_asked_for_by_its_name_alone() -> None:
+    registry = Registry()
+    fnop.index("pods", registry=registry, id="by_app")(lambda **_: None)
+    scope: dict[str, Any] = {}
+    exec("def handler(by_app, spec): pass", scope)
+    fnop.on.create("pods", registry=registry)(scope["handler"])
+    assert registry.handlers[-1].signature.wants == ("by_app", "spec")
+
+
 @pytest.mark.parametrize(
     ("declared_before", "asked", "sentence"),
     [
