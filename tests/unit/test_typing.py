@@ -490,12 +490,8 @@ def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None
     words = () if role in (Role.STARTUP, Role.CLEANUP) else (KIND,)
     options = {"field": "spec.size"} if role is Role.FIELD else {}
     handler = asking(sorted(kwargs_of(role)), seen, role)
-    decorator_of(role)(
-        *(() if role in (Role.INDEX, Role.DAEMON, Role.TIMER) else (fnop.on,)),
-        *words,
-        registry=registry,
-        **options,
-    )(handler)
+    decorator = getattr(fnop.on, role.value)
+    decorator(*words, registry=registry, **options)(handler)
     run = Scenario(registry, [example(size=1)])
     run.settle(seconds=5)
     if role is Role.RESUME:
