@@ -166,8 +166,13 @@ _modules = click.option(
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log what fnop does, too.")
-@click.option("-d", "--debug", is_flag=True, help="Log everything.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Log the details of fnop and of your modules, too.",
+)
+@click.option("-d", "--debug", is_flag=True, help="Log everything, of all libraries.")
 @click.option("-q", "--quiet", is_flag=True, help="Log warnings and errors only.")
 @click.option(
     "--log-format",
@@ -241,8 +246,10 @@ def _leave(status: int) -> NoReturn:
 
 def _console(options: dict[str, Any]) -> Console:
     level = "info"
-    if options["verbose"] or options["debug"]:
+    if options["debug"]:
         level = "debug"
+    elif options["verbose"]:
+        level = "verbose"
     elif options["quiet"]:
         level = "warning"
     return configure(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.diff import diff
 from fnop.core.last_seen import Seen, essence_of, value_at
@@ -15,6 +14,7 @@ from fnop.core.ownership import owner_of
 from fnop.core.registry import Handler, kwargs_of
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
+from fnop.core.table import NOTHING
 from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Log
 from fnop.effects.values import ReadOnlyDict, read_only
@@ -22,8 +22,7 @@ from fnop.effects.values import ReadOnlyDict, read_only
 __all__ = ["PROVIDERS", "Situation", "Writers", "arguments_for", "filter_arguments"]
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """Everything a handler can ask about, fixed for one attempt.
 
     `reason` is the cause of a change, the name of an activity, or the type of a
@@ -40,8 +39,8 @@ class Situation:
     before: Seen | None = None
     retry: int = 0
     started: float = 0.0
-    memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
-    indices: Mapping[str, Any] = field(default_factory=dict)
+    memo: ReadOnlyDict = ReadOnlyDict()
+    indices: Mapping[str, Any] = NOTHING
 
 
 class Writers:

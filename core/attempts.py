@@ -14,7 +14,6 @@ from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
 from fnop.core.commands import Interrupt
 from fnop.core.errands import Errand, proceed
-from fnop.core.evolve import replace
 from fnop.core.known import Declared, Invocation, Known, Standing, Work
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
@@ -76,12 +75,12 @@ def left(
 def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     """Put the record back; at the end of a cycle its work is dropped."""
     if ends:
-        work = replace(
-            known.work or Work(), cycle=None, progress={}, declared={}, results={}
+        work = (known.work or Work())._replace(
+            cycle=None, progress={}, declared={}, results={}
         )
-        known = replace(known, work=work, initial=False)
+        known = known._replace(work=work, initial=False)
     if known.work is not None and known.work.is_over:
-        known = replace(known, work=None)
+        known = known._replace(work=None)
     turn.put(key, known)
 
 
@@ -111,7 +110,7 @@ def go_on(
     if ends is not None:
         gathered = {f"{invocation.handler.id}/{name}" for name in ends}
         invocation = _journaled(turn, invocation, Answer(dict(ends)))
-        invocation = replace(invocation, gathered=invocation.gathered | gathered)
+        invocation = invocation._replace(gathered=invocation.gathered | gathered)
     if errand is not None and not invocation.ready:
         store(turn, key, known, send(turn, key, invocation, errand))
         return
@@ -133,13 +132,12 @@ def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
 
 def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     work = known.work or Work()
-    work = replace(
-        work,
+    work = work._replace(
         running=_put(work.running, invocation),
         spying=_put(work.spying, invocation),
         tending=_put(work.tending, invocation),
     )
-    turn.put(key, replace(known, work=work))
+    turn.put(key, known._replace(work=work))
 
 
 def _put(
@@ -152,9 +150,9 @@ def _put(
 
 def _woken(turn: Turn, known: Known, invocation: Invocation) -> Invocation:
     """A sleep is over: a conversation gets the object as it is now."""
-    invocation = replace(invocation, wake=None, ready=True)
+    invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
-        return replace(invocation, plan=invocation.plan[1:])
+        return invocation._replace(plan=invocation.plan[1:])
     data = None if invocation.situation.body is None else known.body.data
     return _journaled(turn, invocation, Applied(data))
 
@@ -165,8 +163,7 @@ def _journaled(turn: Turn, invocation: Invocation, outcome: Outcome) -> Invocati
     entry = driving.Entry(
         digest_of(invocation.asked), outcome, turn.now.wall, invocation.stopped
     )
-    return replace(
-        invocation,
+    return invocation._replace(
         journal=(*invocation.journal, entry),
         length=invocation.length + len(canonical(to_wire(outcome))),
         ready=True,
@@ -201,8 +198,7 @@ def _drive(
     if end.settings is not None:
         turn.configured = turn.settings = end.settings
     patches = (end.patch,) if end.patch else ()
-    return known, replace(
-        invocation,
+    return known, invocation._replace(
         ready=False,
         plan=end.plan,
         patches=patches,
@@ -226,7 +222,7 @@ def _with_declared(
     assert work is not None
     aim = work.progress[name].aim
     declared = {**work.declared, name: Declared(aim, children)}
-    return replace(known, work=replace(work, declared=declared))
+    return known._replace(work=work._replace(declared=declared))
 
 
 def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
@@ -237,8 +233,7 @@ def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
         turn.program.live,
         _live_key(key, invocation),
     )
-    return replace(
-        invocation,
+    return invocation._replace(
         plan=(),
         again=Again(1.0, "the conversation has grown too long to be remembered"),
     )
@@ -251,7 +246,7 @@ def _ask(
     turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation]:
     """A conversation awaits an effect."""
-    invocation = replace(invocation, asked=effect, ready=False, acts=True)
+    invocation = invocation._replace(asked=effect, ready=False, acts=True)
     known, invocation, outcome = perform(turn, key, known, invocation, effect)
     if outcome is not None:
         invocation = _journaled(turn, invocation, outcome)
@@ -268,16 +263,16 @@ def _run_plan(
             case Patch() if is_own(effect, invocation):
                 # Fused into the last write, wherever it stands (R4).
                 patches = (*invocation.patches, effect)
-                invocation = replace(invocation, plan=rest, patches=patches)
+                invocation = invocation._replace(plan=rest, patches=patches)
             case Return(value=value):
                 result = None if value is None else effect
-                invocation = replace(invocation, plan=rest, result=result)
+                invocation = invocation._replace(plan=rest, result=result)
             case Again():
-                invocation = replace(invocation, plan=rest, again=effect)
+                invocation = invocation._replace(plan=rest, again=effect)
             case Execute():
-                invocation = replace(invocation, plan=rest)  # they are run anyway
+                invocation = invocation._replace(plan=rest)  # they are run anyway
             case _:
-                invocation = replace(invocation, acts=True)
+                invocation = invocation._replace(acts=True)
                 known, invocation, outcome = perform(
                     turn, key, known, invocation, effect
                 )
@@ -291,10 +286,10 @@ def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
     assert invocation.plan
     effect = invocation.plan[0]
     failure = _failure_of(effect, outcome)
-    invocation = replace(invocation, errand=None, plan=invocation.plan[1:])
+    invocation = invocation._replace(errand=None, plan=invocation.plan[1:])
     if failure is None:
         return invocation
-    return replace(invocation, plan=(), patches=(), failure=failure)
+    return invocation._replace(plan=(), patches=(), failure=failure)
 
 
 def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
@@ -329,8 +324,8 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     if invocation is None or invocation.errand is None:
         outstanding = work.outstanding - {number}
         until = work.outstanding_until if outstanding else 0.0
-        left = replace(work, outstanding=outstanding, outstanding_until=until)
-        keep(turn, key, replace(known, work=left), ends=False)
+        left = work._replace(outstanding=outstanding, outstanding_until=until)
+        keep(turn, key, known._replace(work=left), ends=False)
         turn.due(key)
         return
     if invocation.errand.id != number:
@@ -345,7 +340,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
-        waiting = replace(invocation, errand=found, ready=False)
+        waiting = invocation._replace(errand=found, ready=False)
         store(turn, key, known, waiting)
     else:
         store(turn, key, known, send(turn, key, invocation, found))
@@ -397,8 +392,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         judged = _judged(turn, key, invocation, progress[handler.id])
         judged = _acted(turn, key, invocation, judged)
         progress = {**progress, handler.id: judged}
-    work = replace(
-        work,
+    work = work._replace(
         running=left(work.running, invocation),
         spying=left(work.spying, invocation),
         tending=left(work.tending, invocation),
@@ -406,7 +400,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         results=results,
         progress=progress,
     )
-    keep(turn, key, replace(known, work=work), ends=False)
+    keep(turn, key, known._replace(work=work), ends=False)
 
 
 def _is_about(known: Known, invocation: Invocation) -> bool:
@@ -463,7 +457,7 @@ def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Pr
     seen = see(body, kind.observation)
     acted = seen.digests.get(scope_name(invocation.handler.field), "")
     was = seen if record.is_finished else record.seen
-    return replace(record, acted=acted, seen=was)
+    return record._replace(acted=acted, seen=was)
 
 
 def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:
@@ -481,7 +475,7 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
         )
     if invocation.parts:
         # It has succeeded when its sub-handlers have.
-        waiting = replace(progress, retries=progress.retries + 1)
+        waiting = progress._replace(retries=progress.retries + 1)
         return Judgement(
             waiting, "debug", f"waits for {len(invocation.parts)} sub-handlers"
         )
@@ -508,7 +502,7 @@ def expire(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     failure = Failure(
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
-    ended = replace(invocation, patches=(), plan=(), failure=failure)
+    ended = invocation._replace(patches=(), plan=(), failure=failure)
     _finish(turn, key, known, ended)
 
 
@@ -537,10 +531,9 @@ def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
         return known
     interrupt(turn, invocation, "cancelled", cancel=True)
     limit = invocation.handler.cancellation_timeout
-    work = replace(
-        work,
+    work = work._replace(
         outstanding=work.outstanding | {errand.id},
         outstanding_until=turn.now.mono
         + (OUTSTANDING_SECONDS if limit is None else limit),
     )
-    return replace(known, work=work)
+    return known._replace(work=work)

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from fnop.core.evolve import replace
 from fnop.core.known import Invocation, Known, Standing, Work
 from fnop.core.now import Now
 from fnop.core.progress import FRESH, Progress
@@ -199,4 +198,4 @@ def with_standing(known: Known, handler: Handler, standing: Standing | None) -> 
     others = {k: v for k, v in known.background.items() if k != handler.id}
     if standing is not None:
         others[handler.id] = standing
-    return replace(known, background=others)
+    return known._replace(background=others)

@@ -1,22 +1,41 @@
-"""How long to wait before the next try, from failures and jitter alone."""
+"""How long to wait before the next try, from failures and jitter alone; and how many
+requests may fail at all.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
-__all__ = ["BACKOFF_SECONDS", "backoff_seconds", "jitter_of"]
+__all__ = [
+    "BACKOFF_SECONDS",
+    "Allowance",
+    "backoff_seconds",
+    "drawn",
+    "jitter_of",
+    "put_back",
+]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 30.0)
+# Nobody waits longer for a server that may be back any moment: with jitter and the
+# try itself, all is well again within 15 seconds of its return.
+RETURN_SECONDS = 8.0
 
 
-def backoff_seconds(failures: int, jitter: float) -> float:
+def backoff_seconds(
+    failures: int, jitter: float, *, most: float = RETURN_SECONDS
+) -> float:
     """The wait after so many failures in a row; `jitter` from 0 to 1 adds a fifth.
 
+    `most`, in seconds, is for what does not get well by itself: 30 at the most.
+
     >>> backoff_seconds(1, 0.0), backoff_seconds(100, 0.0)
-    (0.5, 30.0)
+    (0.5, 8.0)
+    >>> backoff_seconds(100, 0.5, most=30.0)
+    33.0
     """
     index = min(max(failures, 1), len(BACKOFF_SECONDS)) - 1
-    return BACKOFF_SECONDS[index] * (1.0 + jitter / 5)
+    return min(BACKOFF_SECONDS[index], most) * (1.0 + jitter / 5)
 
 
 def jitter_of(seed: str, counter: int) -> float:
@@ -27,3 +46,42 @@ def jitter_of(seed: str, counter: int) -> float:
     """
     raw = hashlib.blake2b(f"{seed}/{counter}".encode(), digest_size=4).digest()
     return int.from_bytes(raw, "big") / 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A token bucket: `burst` requests at once, then `per_second`.
+
+    `left` tokens were there at the monotonic time `at`; less than none are left where
+    some are promised to requests that wait.
+    """
+
+    per_second: float
+    burst: float
+    left: float
+    at: float = 0.0
+
+
+def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
+    """What is left when a request takes a token, and how long it has to wait for it.
+
+    >>> allowance = Allowance(per_second=2.0, burst=1.0, left=1.0)
+    >>> allowance, wait = drawn(allowance, 10.0)
+    >>> wait, drawn(allowance, 10.0)[1], drawn(allowance, 10.25)[1]
+    (0.0, 0.5, 0.25)
+    """
+    since = max(0.0, now - allowance.at)
+    had = min(allowance.burst, allowance.left + since * allowance.per_second)
+    left = had - 1.0
+    wait = max(0.0, -left / allowance.per_second)
+    return Allowance(allowance.per_second, allowance.burst, left, now), wait
+
+
+def put_back(allowance: Allowance) -> Allowance:
+    """A request gives its token back: it has cost the server nothing in vain.
+
+    >>> put_back(Allowance(2.0, 5.0, left=4.5)).left
+    5.0
+    """
+    left = min(allowance.burst, allowance.left + 1.0)
+    return Allowance(allowance.per_second, allowance.burst, left, allowance.at)

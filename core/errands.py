@@ -18,10 +18,9 @@ The answers of a `Call` are final: only a call may answer *unknown*.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.backoff import backoff_seconds
-from fnop.core.evolve import replace
 from fnop.core.merge import effective
 from fnop.core.now import Now
 from fnop.core.ownership import Claim, claim_of
@@ -73,8 +72,7 @@ class Request:
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Errand:
+class Errand(NamedTuple):
     """An effect under way.
 
     `requests` are to be sent one after the other; `looking` means that the
@@ -145,7 +143,7 @@ def proceed(
     errand: Errand, outcome: Outcome, now: Now, jitter: float
 ) -> Errand | Outcome:
     """Take an answer in: the errand to go on with, or the effect's outcome."""
-    errand = replace(errand, id=None)
+    errand = errand._replace(id=None)
     match outcome:
         case Unreachable() if isinstance(errand.effect, (Call, Random)):
             return outcome
@@ -170,7 +168,7 @@ def _later(
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
         wait = max(wait, outcome.retry_after_seconds)
-    return replace(errand, tries=tries, due=now.mono + wait)
+    return errand._replace(tries=tries, due=now.mono + wait)
 
 
 def _unknown(
@@ -180,16 +178,16 @@ def _unknown(
     if request.address.name is None and isinstance(request.effect, Create):
         return outcome  # what the server names cannot be looked up
     if not errand.looking and isinstance(request.effect, (Create, Patch, Apply)):
-        return replace(errand, looking=True, due=now.mono)
+        return errand._replace(looking=True, due=now.mono)
     return _later(errand, outcome, now, jitter)
 
 
 def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
     match errand.effect, outcome:
         case _, Applied() | Answer() if len(errand.requests) > 1:
-            return replace(errand, requests=errand.requests[1:], due=0.0)
+            return errand._replace(requests=errand.requests[1:], due=0.0)
         case Adopt(), Conflict(reason="AlreadyExists"):
-            return replace(errand, looking=True, due=0.0)
+            return errand._replace(looking=True, due=0.0)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
             return Refused(404, message, "NotFound")
@@ -198,7 +196,7 @@ def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
 
 
 def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
-    again = replace(errand, looking=False, due=now.mono)
+    again = errand._replace(looking=False, due=now.mono)
     request = errand.requests[0].effect
     match outcome:
         case Applied(object=dict() as found):
@@ -212,7 +210,7 @@ def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
                 name = (found.get("metadata") or {}).get("name")
                 text = f"{found.get('kind')} {name} exists, and is not as it was sent"
                 return Conflict(text, "AlreadyExists")
-            return _sent(replace(errand, looking=False), Applied(found))
+            return _sent(errand._replace(looking=False), Applied(found))
         case Missing() if isinstance(request, (Create, Apply)):
             return again
         case _:
@@ -224,7 +222,7 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
-            return replace(errand, looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
+            return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
         case Claim.THEIRS:
             name = (found.get("metadata") or {}).get("name")
             return Conflict(

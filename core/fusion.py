@@ -11,9 +11,8 @@ costs another request, never another run of a handler.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.conditions import Condition, conditions_with
 from fnop.core.finalizers import with_finalizer, without_finalizer
@@ -22,6 +21,7 @@ from fnop.core.merge import OperationFailed, applied, difference, operated
 from fnop.core.now import wall_seconds
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
+from fnop.core.table import NOTHING
 from fnop.effects import Patch
 
 __all__ = [
@@ -53,8 +53,7 @@ def home_of(resource: Resource, *, prunes_status: bool) -> Home:
     return Home.ANNOTATION
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(NamedTuple):
     """A write of the handled object.
 
     `after` is what is remembered once it is done (None: nothing is remembered
@@ -67,7 +66,7 @@ class Writing:
     """
 
     patches: tuple[tuple[str, Patch], ...] = ()
-    results: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = NOTHING
     after: Stored | None = None
     memory: Stored | None = None
     ends: bool = False

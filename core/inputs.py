@@ -78,13 +78,15 @@ class StreamEnded:
     """A listing or a watch is over, for whatever reason.
 
     `status` is the HTTP status (also of an ERROR event) where there is one;
-    `reason` is eof, silent, undecodable, refused or unreachable.
+    `reason` is eof, silent, undecodable, refused or unreachable; `retry_after_seconds`
+    the server's advice, where it gave one.
     """
 
     stream: int
     reason: str
     status: int | None = None
     message: str = ""
+    retry_after_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

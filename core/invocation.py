@@ -16,7 +16,7 @@ import operator
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.errors import (
@@ -76,8 +76,7 @@ class Entry:
 Journal = tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How an attempt ended.
 
     `patch` is what the `patch` argument collected; `children` are the sub-handlers
@@ -91,8 +90,7 @@ class Ending:
     settings: Settings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(NamedTuple):
     """How far a drive came: to an effect that needs an answer, or to the end.
 
     `lines` are the log lines since the journal's tip.
@@ -123,7 +121,7 @@ class _Drive:
         self.witness = Witness()
         self.taken: set[int] = set()
         self.told = 0
-        self.declaring = Declaring(situation.handler)
+        self.declaring = Declaring(situation.handler, situation.indices)
         self.conversation: Any = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:

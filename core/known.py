@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation
 from fnop.core.cause import Reason
@@ -16,6 +16,7 @@ from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
 from fnop.core.objects import Body
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
+from fnop.core.table import NOTHING
 from fnop.effects import Again, Effect, Event, Patch
 from fnop.effects.values import ReadOnlyDict
 
@@ -33,8 +34,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """One attempt of one handler.
 
     While it converses it has a `journal`, and awaits the answer to `asked`; when
@@ -94,8 +94,7 @@ class Invocation:
         return min(moments, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(NamedTuple):
     """One cause and the handlers selected for it.
 
     It keeps its view of the object while conversations are under way: what came
@@ -107,11 +106,10 @@ class Cycle:
     body: Body
     seen: Seen
     selected: tuple[Handler, ...]
-    aims: Mapping[str, str] = field(default_factory=dict)
+    aims: Mapping[str, str] = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """How a daemon or timer of an object stands between its runs.
 
     Monotonic seconds: `start` is before when it does not begin, `began` when the last
@@ -141,8 +139,7 @@ class Declared:
     children: tuple[Handler, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What is under way with an object; most objects have none.
 
     `outstanding` are commands of cancelled conversations that are still to be
@@ -154,11 +151,11 @@ class Work:
     spying: tuple[Invocation, ...] = ()
     tending: tuple[Invocation, ...] = ()
     sightings: tuple[Sighting, ...] = ()
-    progress: Mapping[str, Progress] = field(default_factory=dict)
+    progress: Mapping[str, Progress] = NOTHING
     patches: tuple[tuple[str, Patch], ...] = ()
-    results: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = NOTHING
     writing: Writing | None = None
-    declared: Mapping[str, Declared] = field(default_factory=dict)
+    declared: Mapping[str, Declared] = NOTHING
     outstanding: frozenset[int] = frozenset()
     outstanding_until: float = 0.0
 
@@ -175,8 +172,7 @@ class Work:
 _NO_WORK = Work()
 
 
-@dataclass(frozen=True, slots=True)
-class Echo:
+class Echo(NamedTuple):
     """A version that this operator has written and the watch has not shown yet.
 
     `step` is when the response came: a listing begun after it is as good.
@@ -219,8 +215,7 @@ class Reports:
 NO_REPORTS = Reports()
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """One object.  `stored` is what it is remembered by, on it and here.
 
     `readable` is False when the object carries a state that cannot be read:
@@ -240,13 +235,13 @@ class Known:
     listing: int = 0
     echo: Echo | None = None
     work: Work | None = None
-    memo: ReadOnlyDict = field(default_factory=ReadOnlyDict)
+    memo: ReadOnlyDict = ReadOnlyDict()
     shown: tuple[str, ...] = ()
     unsaved_until: float = 0.0
     unsaved_tries: int = 0
     complaints: tuple[str, ...] = ()
     # Of daemons and timers, by handler id; and when the object last changed.
-    background: Mapping[str, Standing] = field(default_factory=dict)
+    background: Mapping[str, Standing] = NOTHING
     changed: float = 0.0
     reports: Reports = NO_REPORTS
     # Its deletion, which others hold up, has been handled by optional handlers.

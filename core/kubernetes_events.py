@@ -45,7 +45,7 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
         text = f"{event.type} {event.reason}: {event.message}"
         line = f"a Kubernetes Event is left out, for there are too many: {text}"
         turn.say("debug", line, key=key)
-        return replace(known, reports=reports)
+        return known._replace(reports=reports)
     subject = turn.subject(key, known.body)
     found = next(
         (each for each in reports.recent if _is_same(each, event, turn.now)), None
@@ -57,7 +57,7 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
     turn.perform(effect, address, Ticket("event", key, handler=report.name), subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
-    return replace(known, reports=kept)
+    return known._replace(reports=kept)
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:
@@ -93,7 +93,7 @@ def event_posted(known: Known, name: str, outcome: Outcome) -> Known:
     if not isinstance(outcome, Missing):
         return known
     recent = tuple(each for each in known.reports.recent if each.name != name)
-    return replace(known, reports=replace(known.reports, recent=recent))
+    return known._replace(reports=replace(known.reports, recent=recent))
 
 
 def _moment(now: Now) -> str:

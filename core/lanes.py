@@ -28,7 +28,6 @@ from fnop.core.background import (
     Tend,
     with_standing,
 )
-from fnop.core.evolve import replace
 from fnop.core.filters import Callback
 from fnop.core.known import Invocation, Known, Sighting, Standing, Work
 from fnop.core.now import Now
@@ -127,7 +126,7 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
         turn.end(1, "a startup or cleanup handler could not be run")
     elif known is not None:
         let_go(turn, key, known)
-        turn.put(key, replace(known, work=None))
+        turn.put(key, known._replace(work=None))
         turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
 
 
@@ -166,7 +165,7 @@ def _complain(
     version = f"{known.body.version} "
     kept = [each for each in known.complaints if each.startswith(version)]
     now = turn.known(key) or known
-    turn.put(key, replace(now, complaints=(*kept, about)))
+    turn.put(key, now._replace(complaints=(*kept, about)))
 
 
 def _activity_move(turn: Turn, known: Known) -> Move:
@@ -212,7 +211,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             begin_write(turn, key, known, writing)
         case Settle(stored, ends, released):
             released = released or known.released
-            keep(turn, key, replace(known, stored=stored, released=released), ends=ends)
+            keep(turn, key, known._replace(stored=stored, released=released), ends=ends)
         case Look():
             look_at(turn, key, known)
         case Rest():
@@ -229,7 +228,7 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
     handler, cycle, progress = move.handler, move.cycle, move.progress
     work = known.work or Work()
     started = turn.now.wall if progress.started is None else progress.started
-    progress = replace(progress, started=started, until=None, due=None)
+    progress = progress._replace(started=started, until=None, due=None)
     own = key != ACTIVITY
     situation = Situation(
         handler,
@@ -246,14 +245,12 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
     )
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
-    work = replace(
-        work,
-        # The cycle keeps its own view; only the attempt gets a fresh one (R15).
+    work = work._replace(  # The cycle keeps its own view; only the attempt gets a fresh one (R15).
         cycle=work.cycle if work.running else cycle,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
-    go_on(turn, key, replace(known, work=work), invocation)
+    go_on(turn, key, known._replace(work=work), invocation)
 
 
 def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
@@ -277,12 +274,11 @@ def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
         indices=turn.indices,
     )
     invocation = Invocation(turn.next_serial(), situation)
-    work = replace(
-        work,
+    work = work._replace(
         spying=(*work.spying, invocation),
         sightings=tuple(each for each in work.sightings if each is not sighting),
     )
-    go_on(turn, key, replace(known, work=work), invocation)
+    go_on(turn, key, known._replace(work=work), invocation)
 
 
 def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
@@ -293,8 +289,8 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
     known = stop(turn, key, known, invocation)
     assert known.work is not None
     rest = left(known.work.running, invocation)
-    work = replace(known.work, running=rest, cycle=work.cycle if rest else None)
-    keep(turn, key, replace(known, work=work), ends=False)
+    work = known.work._replace(running=rest, cycle=work.cycle if rest else None)
+    keep(turn, key, known._replace(work=work), ends=False)
     turn.say(
         "info",
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
@@ -367,11 +363,11 @@ def _tend(
     """Begin a run of a daemon or timer."""
     progress = standing.progress
     situation = _situation(turn, key, known, handler, progress)
-    progress = replace(progress, started=situation.started, until=None, due=None)
+    progress = progress._replace(started=situation.started, until=None, due=None)
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
     work = known.work or Work()
-    known = replace(known, work=replace(work, tending=(*work.tending, invocation)))
+    known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
     begun = Standing(None, turn.now.mono, progress=progress)
     go_on(turn, key, with_standing(known, handler, begun), invocation)
 
@@ -383,8 +379,7 @@ def _halt(
     handler = invocation.handler
     if not invocation.stopped and _listens(invocation):
         patience = handler.cancellation_backoff
-        told = replace(
-            invocation,
+        told = invocation._replace(
             stopped=reason.value,
             patience=turn.now.mono + (GRACE_SECONDS if patience is None else patience),
             # Its sleep is cut short.
@@ -395,8 +390,8 @@ def _halt(
         return
     known = stop(turn, key, known, invocation)
     assert known.work is not None
-    work = replace(known.work, tending=left(known.work.tending, invocation))
-    known = with_standing(replace(known, work=work), handler, None)
+    work = known.work._replace(tending=left(known.work.tending, invocation))
+    known = with_standing(known._replace(work=work), handler, None)
     report(turn, key, invocation, "info", f"is cancelled: {reason.value}")
     keep(turn, key, known, ends=False)
 

@@ -17,14 +17,15 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import orjson
 
 from fnop.core.diff import Path, resolve
 from fnop.core.objects import Body
 from fnop.core.progress import Progress, progress_from_json, progress_to_json
+from fnop.core.table import NOTHING
 from fnop.effects.values import canonical, digest
 
 __all__ = [
@@ -80,8 +81,7 @@ class Seen:
     values: Mapping[Scope, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """The state of one object as this operator stores it.
 
     `creating` marks that `seen` belongs to a creation which is not finished.
@@ -90,8 +90,8 @@ class Stored:
 
     seen: Seen | None = None
     creating: bool = False
-    progress: Mapping[str, Progress] = field(default_factory=dict)
-    results: Mapping[str, Any] = field(default_factory=dict)
+    progress: Mapping[str, Progress] = NOTHING
+    results: Mapping[str, Any] = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

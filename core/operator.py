@@ -14,7 +14,6 @@ from __future__ import annotations
 from fnop.core.attempts import answer_errand
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command
-from fnop.core.evolve import replace
 from fnop.core.indexing import are_filled, empty_indices
 from fnop.core.inputs import (
     AlarmRang,
@@ -116,7 +115,7 @@ def background_horizon(state: State, now: Now) -> float | None:
 
 
 def _only_tends(work: Work | None) -> bool:
-    return work is None or replace(work, tending=()).is_over
+    return work is None or work._replace(tending=()).is_over
 
 
 # -------------------------------------------------------------------- fold
@@ -221,8 +220,8 @@ def _on_stop(turn: Turn, reason: str) -> None:
 def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
     """A write that waits for its next try gets one more before the end."""
     if work.writing is not None and work.writing.due is not None:
-        writing = replace(work.writing, due=turn.now.mono)
-        turn.put(key, replace(known, work=replace(work, writing=writing)))
+        writing = work.writing._replace(due=turn.now.mono)
+        turn.put(key, known._replace(work=work._replace(writing=writing)))
     turn.due(key)
 
 

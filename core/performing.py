@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from fnop.core.errands import Address, Errand, errand_for, is_request
-from fnop.core.evolve import replace
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.objects import Key
@@ -58,12 +57,12 @@ def perform(
             memo = read_only({k: v for k, v in kept.items() if v is not None})
             if key == ACTIVITY:
                 turn.memo = memo
-            return replace(known, memo=memo), invocation, Answer()
+            return known._replace(memo=memo), invocation, Answer()
         case Sleep(seconds=seconds):
-            waiting = replace(invocation, wake=turn.now.mono + seconds, ready=False)
+            waiting = invocation._replace(wake=turn.now.mono + seconds, ready=False)
             return known, waiting, None
         case Execute():
-            return known, replace(invocation, ready=False), None
+            return known, invocation._replace(ready=False), None
         case Freeze() | Resume():
             refusal = "freezing needs peering, which this release does not have yet"
             return known, invocation, Refused(501, refusal, "NotImplemented")
@@ -109,7 +108,7 @@ def _own_child(
     if not child["metadata"].get("name"):
         name = stable_name(owner, invocation.handler.id, role)
         child["metadata"]["name"] = name
-    return child, replace(invocation, children=invocation.children + 1)
+    return child, invocation._replace(children=invocation.children + 1)
 
 
 def _cannot_own(turn: Turn, key: Key, child: dict[str, Any]) -> str | None:
@@ -194,7 +193,7 @@ def send(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invoca
     )
     subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
     number = turn.perform(request.effect, request.address, ticket, subject)
-    return replace(invocation, errand=replace(errand, id=number, due=None), ready=False)
+    return invocation._replace(errand=errand._replace(id=number, due=None), ready=False)
 
 
 def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:

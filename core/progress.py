@@ -9,10 +9,9 @@ success nor a counter ever leaks from one change into another.  The clock of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fnop.core.errors import ErrorsMode
-from fnop.core.evolve import replace
 from fnop.core.now import Now, parse_time, wall_text
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ MESSAGE_LENGTH_MAX = 512
 DELAY_SECONDS_MIN = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """A handler's record.  Times are wall-clock seconds.
 
     `until` is when the next attempt is due; `due` the same on the monotonic
@@ -144,7 +142,7 @@ def judge_again(
         return _final(progress, "error", line)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"
-    waiting = replace(_delayed(progress, now, after, because), waits=bool(because))
+    waiting = _delayed(progress, now, after, because)._replace(waits=bool(because))
     reason = f": {because}" if because else ""
     return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
 
@@ -163,12 +161,12 @@ def judge_failure(
 
     A retry that could not take place any more is not waited for.
     """
-    counted = replace(progress, retries=progress.retries + 1, waits=False)
+    counted = progress._replace(retries=progress.retries + 1, waits=False)
     if failure.permanent:
         return _final(counted, "error", f"failed for good: {failure}")
     if failure.temporary is None:
         if errors is ErrorsMode.IGNORED:
-            done = replace(counted, finished="success", until=None, due=None)
+            done = counted._replace(finished="success", until=None, due=None)
             return Judgement(done, "warning", f"failed, which is ignored: {failure}")
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
@@ -189,16 +187,15 @@ def _runtime(progress: Progress, now: Now) -> float:
 
 def _final(progress: Progress, level: str, line: str) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
-    ended = replace(
-        progress, finished="failure", until=None, due=None, message=text, waits=False
+    ended = progress._replace(
+        finished="failure", until=None, due=None, message=text, waits=False
     )
     return Judgement(ended, level, line)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:
     delay = max(delay, DELAY_SECONDS_MIN)
-    return replace(
-        progress,
+    return progress._replace(
         until=now.wall + delay,
         due=now.mono + delay,
         message=message[:MESSAGE_LENGTH_MAX],

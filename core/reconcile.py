@@ -26,7 +26,6 @@ from fnop.core.background import (
 )
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.conditions import Condition, condition_of, told_by
-from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty, finalizer_duty, without_finalizer
 from fnop.core.fusion import Writing, stored_text
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
@@ -498,12 +497,12 @@ def _with_children(at: Moment, known: Known, work: Work, cycle: Cycle) -> Cycle:
     selected = list(cycle.selected)
     aims = dict(cycle.aims)
     for parent in selected:  # it grows: children may have children
-        for child in _declared(work, replace(cycle, aims=aims), parent):
+        for child in _declared(work, cycle._replace(aims=aims), parent):
             if child.id in aims or not _passes_as_part(at, known, child):
                 continue
             selected.append(child)
             aims[child.id] = aims[parent.id]
-    return replace(cycle, selected=tuple(selected), aims=aims)
+    return cycle._replace(selected=tuple(selected), aims=aims)
 
 
 def _passes_as_part(at: Moment, known: Known, child: Handler) -> bool:
@@ -532,7 +531,7 @@ def _ends(
 
 def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
     """A handler that starts anew gets the object as it is now (R15)."""
-    return cycle if cycle.body is known.body else replace(cycle, body=known.body)
+    return cycle if cycle.body is known.body else cycle._replace(body=known.body)
 
 
 def _progress(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
@@ -550,8 +549,8 @@ def _progress(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progr
         return found
     failed = next((each for each in parts if not each.has_succeeded), None)
     if failed is None:
-        return replace(found, finished="success")
-    return replace(found, finished="failure", message=failed.message)
+        return found._replace(finished="success")
+    return found._replace(finished="failure", message=failed.message)
 
 
 def _runs(work: Work, handler: Handler) -> bool:
@@ -688,7 +687,7 @@ def _record_deletion(
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))
         if not _is_held(at, known.body):
-            stored = replace(known.stored, progress={})
+            stored = known.stored._replace(progress={})
             return Settle(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, known, cycle, records)
@@ -721,7 +720,7 @@ def _ended(
             record = records[other.id] if other.id in names else None
             view = _viewed(record, other, handler, seen)
             if record is not None and view != seen.digests[scope_name(handler.field)]:
-                ahead[handler.id] = replace(anew(record, ""), acted=view)
+                ahead[handler.id] = anew(record, "")._replace(acted=view)
     return Stored(seen, False, ahead, stored.results)
 
 
@@ -812,10 +811,10 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
     missing = not seen.digests.keys() <= was.digests.keys()
     if vanished or missing or known.stored.progress:
         digests = {**seen.digests, **was.digests}
-        after = replace(
-            known.stored, seen=Seen(digests, was.values or seen.values), progress={}
+        after = known.stored._replace(
+            seen=Seen(digests, was.values or seen.values), progress={}
         )
         return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and was.values is None:
-        return Settle(replace(known.stored, seen=seen), ends=False)
+        return Settle(known.stored._replace(seen=seen), ends=False)
     return Rest()

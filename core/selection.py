@@ -6,8 +6,7 @@ deletion handlers: what they hold must not be let go by mistake.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.diff import Path
@@ -24,8 +23,7 @@ from fnop.core.settings import Settings
 __all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """What a decision depends on beside the object itself.
 
     `failed` collects the handlers whose filters raise: they are left out.
@@ -36,7 +34,7 @@ class Moment:
     now: Now
     seed: str
     stopping: bool
-    failed: list[tuple[Handler, Exception]] = field(default_factory=list)
+    failed: list[tuple[Handler, Exception]]
 
 
 def is_child(handler: Handler, body: Body) -> bool:

@@ -74,7 +74,8 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     complete = _serve_kinds(turn)
     turn.discovery_tries = 0 if complete else turn.discovery_tries + 1
     if not complete:
-        wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+        # Somebody has to install what is missing: that may take long.
+        wait = backoff_seconds(turn.discovery_tries, turn.jitter(), most=30.0)
         turn.discovery_due = turn.now.mono + wait
     _announce_ready(turn)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
-from fnop.core.evolve import replace
 from fnop.core.fusion import stored_text
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import Known, Sighting, Work
@@ -45,18 +44,18 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
         if type == "DELETED":
             return
         known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
-        known = replace(known, work=before, memo=turn.memo)
+        known = known._replace(work=before, memo=turn.memo)
     else:
         known = _refreshed(turn, known, stream, type, body)
     if type is None:
-        known = replace(known, listing=stream.id)
+        known = known._replace(listing=stream.id)
     kind = turn.kinds[key.resource]
     if kind.indexers:
         unindexed(turn, key) if type == "DELETED" else indexed(turn, key, body)
     if kind.spies:
         known = _sighted(turn, key, known, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body):
-        known = replace(known, changed=turn.now.mono)
+        known = known._replace(changed=turn.now.mono)
     turn.put(key, known)
     turn.due(key)
 
@@ -111,9 +110,9 @@ def _refreshed(
 ) -> Known:
     """Take a newer state in; one from before an own write is known to be old."""
     if type == "DELETED":
-        return replace(known, body=body, gone=True, echo=None)
+        return known._replace(body=body, gone=True, echo=None)
     if known.work is None and known.echo is None:
-        return replace(known, body=body, shown=(body.version,))
+        return known._replace(body=body, shown=(body.version,))
     versions = (*known.shown[-_SHOWN_MAX:], body.version)
     echo = known.echo
     if (
@@ -122,8 +121,8 @@ def _refreshed(
         or body.version == echo.version
         or (type is None and stream.begun > echo.step)
     ):
-        return replace(known, body=body, vanished=False, echo=None, shown=versions)
-    return replace(known, shown=versions)
+        return known._replace(body=body, vanished=False, echo=None, shown=versions)
+    return known._replace(shown=versions)
 
 
 def _has_changed(was: Known | None, body: Body) -> bool:
@@ -151,7 +150,7 @@ def _sighted(
             "the oldest are left out",
             key,
         )
-    return replace(known, work=replace(work, sightings=sightings))
+    return known._replace(work=work._replace(sightings=sightings))
 
 
 def _spy_wants(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Table"]
+__all__ = ["NOTHING", "Table"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,3 +39,7 @@ class Table(dict[K, V]):
         if key not in self:
             return self
         return Table({each: value for each, value in self.items() if each != key})
+
+
+# No entries: the default of a field.
+NOTHING: Table[Any, Any] = Table()

@@ -6,7 +6,6 @@ the next state.  It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -74,8 +73,7 @@ class Ticket(NamedTuple):
 ACTIVITY = Key("", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """Everything the operator knows.
 
     `serial` numbers commands and invocations, `step` counts the steps.
@@ -152,7 +150,7 @@ def settings_of(program: Program, state: State) -> Settings:
 # Kinds that are missing are looked for again after so long.
 _REDISCOVER_SECONDS = 2.0
 
-_FIELDS = State.__slots__
+_FIELDS = State._fields
 _values_of = attrgetter(*_FIELDS)
 _fields_of = itemgetter(*_FIELDS)
 

@@ -31,8 +31,15 @@ StreamKey = tuple[str, str]  # resource key, namespace ("" for all)
 # times in a row, has a version that the server does not say it cannot serve.
 _INSTANT = 1.0
 _INSTANT_ENDS_MAX = 3
-# A watch that stood for so long, even in silence, was well.
-_HEALTHY = 30.0
+# A watch that stood for so long was well: what was before is forgotten.  One that has
+# said something was not, for that alone: it may break off there again and again.
+_WELL = 5.0
+# A watch that is refused so often in a row has a version that is of no use, whatever
+# the server says; but one that may not watch, or shall come later, has not.
+_REFUSALS_MAX = 5
+_NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
+# A server that names a time is asked after it, but not after any time.
+_ADVICE_MAX = 300.0
 
 
 class Phase(Enum):
@@ -119,8 +126,8 @@ def listed(stream: Stream, version: str) -> Stream:
 
 
 def reopened(stream: Stream, version: str) -> Stream:
-    """A line was heard: the stream is well, and resumes from here if it ends."""
-    return replace(stream, version=version, heard=True, failures=0, instant_ends=0)
+    """A line was heard: the stream resumes from here when it ends."""
+    return replace(stream, version=version, heard=True, instant_ends=0)
 
 
 def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
@@ -134,24 +141,31 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         stream.phase is Phase.WATCHING and end.reason == "eof" and watched < _INSTANT
     )
     instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
-    relist = (
-        stream.phase is Phase.LISTING
-        or end.status in (404, 410)
-        or end.reason == "undecodable"
-        or instant_ends >= _INSTANT_ENDS_MAX
-    )
-    before = 0 if stream.heard or watched >= _HEALTHY else stream.failures
+    before = 0 if watched >= _WELL else stream.failures
     failed = instant or end.reason not in ("eof", "silent")
     failures = before + 1 if failed else 0
+    relist = (
+        stream.phase is Phase.LISTING
+        or end.reason == "undecodable"
+        or instant_ends >= _INSTANT_ENDS_MAX
+        or (end.reason == "refused" and _blames_version(end.status, failures))
+    )
     # An expired version is no fault of the server's: list at once, the first time.
     at_once = not failed or (end.status == 410 and failures == 1)
-    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     return replace(
         stream,
         phase=Phase.WAITING,
         version=None if relist else stream.version,
         failures=failures,
         instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
-        due=now.mono + wait,
+        due=now.mono + (0.0 if at_once else backoff_seconds(failures, jitter)),
         refusal=end.message if end.status in (401, 403) else None,
     )
+
+
+def _blames_version(status: int | None, failures: int) -> bool:
+    """Whether a refused watch is to list anew: its version may be what is refused."""
+    if status in _NO_FAULT_OF_VERSION:
+        return False
+    said_so = status is not None and 400 <= status < 500
+    return said_so or failures >= _REFUSALS_MAX

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
 from fnop.core.errands import Address
-from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Home,
@@ -67,10 +66,10 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     answer that changed nothing has nothing to be shown (R24).
     """
     if body.version == known.body.version:
-        return replace(known, body=body)
+        return known._replace(body=body)
     if body.version in known.shown:
         return known  # the watch has shown it, and what came after it
-    return replace(known, body=body, echo=_echo(turn, body.version))
+    return known._replace(body=body, echo=_echo(turn, body.version))
 
 
 def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
@@ -81,7 +80,7 @@ def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    return replace(known, vanished=True, echo=_echo(turn, ""))
+    return known._replace(vanished=True, echo=_echo(turn, ""))
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -93,7 +92,7 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         if writing.finalizer is None:
             work = known.work or _IDLE
             later = {k: v for k, v in work.results.items() if k not in writing.results}
-            known = replace(known, work=replace(work, patches=(), results=later))
+            known = known._replace(work=work._replace(patches=(), results=later))
         writing = _housed(turn, key, known, writing)
     _send(turn, key, known, writing)
 
@@ -104,7 +103,7 @@ def _in_order(turn: Turn, key: Key, writing: Writing) -> Writing:
     handlers = (*kind.spies, *kind.background, *kind.changes)
     order = {each.id: at for at, each in enumerate(handlers)}
     patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
-    return replace(writing, patches=tuple(patches))
+    return writing._replace(patches=tuple(patches))
 
 
 def _place(order: Mapping[str, int], name: str) -> int:
@@ -150,11 +149,11 @@ def _homeless(
         )
     left = {k: v for k, v in writing.results.items() if k not in names}
     if not known.readable:
-        return replace(writing, results=left)
+        return writing._replace(results=left)
     moved = {name: writing.results[name] for name in names}
     base = writing.after or writing.memory or known.stored
-    after = replace(base, results={**base.results, **moved})
-    return replace(writing, results=left, after=after, memory=after)
+    after = base._replace(results={**base.results, **moved})
+    return writing._replace(results=left, after=after, memory=after)
 
 
 def _home(turn: Turn, key: Key) -> Home:
@@ -176,7 +175,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     ticket = Ticket("write", key, handler=", ".join(authors))
     if writing.looking:
         number = _read(turn, key, ticket)
-        _put(turn, key, known, replace(writing, id=number, due=None))
+        _put(turn, key, known, writing._replace(id=number, due=None))
         return
     if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
         # Too late: no finalizer can be added any more.
@@ -203,7 +202,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         return
     endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
-    sent = replace(writing, id=number, due=None, endpoint=endpoint, more=more)
+    sent = writing._replace(id=number, due=None, endpoint=endpoint, more=more)
     _put(turn, key, known, sent)
 
 
@@ -216,8 +215,8 @@ def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
 
 
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
-    work = replace(known.work or _IDLE, writing=writing)
-    kept = replace(known, work=None if work.is_over else work)
+    work = (known.work or _IDLE)._replace(writing=writing)
+    kept = known._replace(work=None if work.is_over else work)
     turn.put(key, kept)
 
 
@@ -235,21 +234,20 @@ def _too_long(
     seen = writing.after.seen
     least = Stored(seen and Seen(seen.digests), writing.after.creating)
     memory = least if writing.memory is not None else None
-    _send(turn, key, known, replace(writing, after=least, memory=memory))
+    _send(turn, key, known, writing._replace(after=least, memory=memory))
 
 
 def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Everything is written: now it is what is remembered."""
     if writing.then:
-        _send(turn, key, known, replace(writing.then[0], then=writing.then[1:]))
+        _send(turn, key, known, writing.then[0]._replace(then=writing.then[1:]))
         return
     if writing.after is not None:
-        known = replace(known, unsaved_until=0.0, unsaved_tries=0)
+        known = known._replace(unsaved_until=0.0, unsaved_tries=0)
     if writing.condition is not None:
-        known = replace(known, told=writing.condition)
+        known = known._replace(told=writing.condition)
     work, echo, ends = known.work or _IDLE, known.echo, writing.ends
-    work = replace(
-        work,
+    work = work._replace(
         writing=None,
         cycle=None if ends else work.cycle,
         progress={} if ends else work.progress,
@@ -257,9 +255,8 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         declared={} if ends else work.declared,
     )
     if writing.finalizer == Duty.ADD.value and echo is not None:
-        echo = replace(echo, passes=True)
-    kept = replace(
-        known,
+        echo = echo._replace(passes=True)
+    kept = known._replace(
         stored=known.stored if writing.memory is None else writing.memory,
         initial=known.initial and not ends,
         echo=echo,
@@ -279,14 +276,14 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     writing = known.work.writing
     if writing.id != number:
         return
-    writing = replace(writing, id=None)
+    writing = writing._replace(id=None)
     match outcome:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid and known.body.uid and body.uid != known.body.uid:
                 _abandon(turn, key, known)
             elif writing.looking:
-                fresh = replace(writing, looking=False, sent=frozenset())
+                fresh = writing._replace(looking=False, sent=frozenset())
                 _send(turn, key, shown(turn, known, body), fresh)
             else:
                 _written(turn, key, shown(turn, known, body), writing, body)
@@ -306,7 +303,7 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
 
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
-    writing = replace(writing, sent=writing.sent | {writing.endpoint}, tries=0)
+    writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
     if writing.endpoint == "status" or not resource.has_status:
         lost_state, lost = was_pruned(writing, body, turn.settings.marker)
@@ -316,7 +313,7 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
             turn.annotated |= {key.resource}
         if lost:
             writing = _homeless(turn, key, known, writing, lost)
-            writing = replace(writing, sent=writing.sent - {""})
+            writing = writing._replace(sent=writing.sent - {""})
         if lost_state or lost:
             _send(turn, key, known, writing)
             return
@@ -328,7 +325,7 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
 
 def _look_again(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Somebody was quicker, or nobody knows: read the object, then fuse anew."""
-    writing = replace(writing, looking=True, tries=writing.tries + 1)
+    writing = writing._replace(looking=True, tries=writing.tries + 1)
     if writing.tries <= _QUICK_TRIES:
         _send(turn, key, known, writing)
     else:
@@ -343,7 +340,7 @@ def _later(
     message: str,
     at_least: float = 0.0,
 ) -> None:
-    writing = replace(writing, tries=writing.tries + 1)
+    writing = writing._replace(tries=writing.tries + 1)
     if writing.tries in (1, 5) or writing.tries % 20 == 0:
         turn.say(
             "warning", f"cannot be written, will be tried again: {message}", key=key
@@ -356,7 +353,7 @@ def _wait(
 ) -> None:
     pause = max(backoff_seconds(writing.tries, turn.jitter()), at_least)
     due = turn.now.mono + pause
-    _put(turn, key, known, replace(writing, due=due))
+    _put(turn, key, known, writing._replace(due=due))
     turn.due(key, due)
 
 
@@ -375,9 +372,9 @@ def _refused(
     """The server takes the content for invalid: find out whose fault it is."""
     split = turn.kinds[key.resource].resource.has_status
     if writing.endpoint == "status" and _drops_condition(turn, key, writing):
-        _send(turn, key, known, replace(writing, unsaid=True))
+        _send(turn, key, known, writing._replace(unsaid=True))
     elif writing.endpoint == "status" and _moves_state(turn, key, writing):
-        _send(turn, key, known, replace(writing, moved=True))
+        _send(turn, key, known, writing._replace(moved=True))
     elif writing.finalizer is not None:
         turn.failures += not writing.tries
         _later(turn, key, known, writing, f"the API server refuses it: {message}")
@@ -430,8 +427,8 @@ def _unsaved(
         text = f"what was handled cannot be stored on the object: {message}"
         turn.say("error", text, key=key)
     until = turn.now.mono + backoff_seconds(tries + 3, turn.jitter())
-    kept = replace(known, unsaved_until=until, unsaved_tries=tries)
-    _done(turn, key, kept, replace(writing, after=None))
+    kept = known._replace(unsaved_until=until, unsaved_tries=tries)
+    _done(turn, key, kept, writing._replace(after=None))
 
 
 def _one_by_one(
@@ -445,7 +442,7 @@ def _one_by_one(
         )
         for author in authors
     ]
-    _send(turn, key, known, replace(parts[0], then=tuple(parts[1:])))
+    _send(turn, key, known, parts[0]._replace(then=tuple(parts[1:])))
 
 
 def _blame(
@@ -459,8 +456,7 @@ def _blame(
     work = known.work or _IDLE
     others = tuple(patch for patch in writing.patches if patch[0] != author)
     results = {k: v for k, v in writing.results.items() if k != author}
-    work = replace(
-        work,
+    work = work._replace(
         patches=(*others, *work.patches),
         results={**results, **work.results},
     )
@@ -471,10 +467,10 @@ def _blame(
         turn.say("error", f"the patch of {author} is refused: {message}", key=key)
     else:
         judged = _blamed(turn, key, known, handler, message)
-        work = replace(work, progress={**work.progress, author: judged})
-    known = replace(known, work=work)
+        work = work._replace(progress={**work.progress, author: judged})
+    known = known._replace(work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
-    ended = replace(writing, after=None, memory=None, ends=False)
+    ended = writing._replace(after=None, memory=None, ends=False)
     _done(turn, key, known, ended)
 
 
@@ -483,10 +479,10 @@ def _blamed(
 ) -> Progress:
     work = known.work
     assert work is not None
-    was = replace(work.progress[handler.id], finished=None)
+    was = work.progress[handler.id]._replace(finished=None)
     judgement = turn.judge(
         handler,
-        replace(was, retries=max(0, was.retries - 1)),
+        was._replace(retries=max(0, was.retries - 1)),
         Failure("Refused", f"the patch is refused: {message}"),
     )
     turn.say(
@@ -507,8 +503,8 @@ def look_at(turn: Turn, key: Key, known: Known) -> None:
     assert known.echo is not None
     _read(turn, key, Ticket("echo", key, uid=known.body.uid))
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-    echo = replace(known.echo, looking=True, deadline=deadline)
-    turn.put(key, replace(known, echo=echo))
+    echo = known.echo._replace(looking=True, deadline=deadline)
+    turn.put(key, known._replace(echo=echo))
 
 
 def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
@@ -523,19 +519,19 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != known.body.uid:
-                known = replace(known, gone=True, echo=None)
+                known = known._replace(gone=True, echo=None)
             elif body.version in (*known.shown, echo.version):
                 # Nothing newer: the watch has shown it, or will not any more.
-                known = replace(known, body=body, vanished=False, echo=None)
+                known = known._replace(body=body, vanished=False, echo=None)
             else:
                 # The watch is late: what it shows before this version is older.
                 fresh = _echo(turn, body.version, passes=True)
-                known = replace(known, body=body, vanished=False, echo=fresh)
+                known = known._replace(body=body, vanished=False, echo=fresh)
         case Missing():
-            known = replace(known, gone=True, echo=None)
+            known = known._replace(gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds
-            waiting = replace(echo, looking=False, deadline=again)
-            known = replace(known, echo=waiting)
+            waiting = echo._replace(looking=False, deadline=again)
+            known = known._replace(echo=waiting)
     turn.put(key, known)
     turn.due(key)

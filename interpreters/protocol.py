@@ -110,9 +110,12 @@ class Unreachable(Exception):
 class StreamRefused(Exception):
     """The watch was answered by an HTTP error before its first line."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(
+        self, status: int, message: str, retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after_seconds = retry_after_seconds
 
 
 class StreamSilent(Exception):

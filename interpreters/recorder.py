@@ -93,9 +93,9 @@ class Recorder:
                 self._drawing.discard(id)
                 self._redaction.draw(drawn)
         for command in commands:
-            match command:
-                case Perform(id, Random(secret=True)):
-                    self._drawing.add(id)
+            if isinstance(command, Perform) and isinstance(command.effect, Random):
+                if command.effect.secret:
+                    self._drawing.add(command.id)
 
     def _write(self, line: bytes) -> None:
         self._lines.append(line + b"\n")

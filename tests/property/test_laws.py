@@ -427,6 +427,12 @@ class Frozen:
         if isinstance(value, (Map, Table)):
             items = [[self.of(key), self.of(item)] for key, item in value.items()]
             return sorted(items, key=canonical)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            types = type(value).__annotations__
+            return {
+                name: self.of_field(getattr(value, name), _declared(types[name]))
+                for name in value._fields
+            }
         if isinstance(value, tuple):
             return [self.of(item) for item in value]
         if isinstance(value, frozenset):
@@ -448,6 +454,11 @@ class Frozen:
 
     def of_item(self, value: Any) -> Any:
         return value if type(value) in (dict, list) else self.of(value)
+
+
+def _declared(annotation: Any) -> str:
+    """A type as it was written."""
+    return getattr(annotation, "__forward_arg__", annotation)
 
 
 class Watched(Life):

@@ -74,7 +74,7 @@ def requests(
         sent.append((endpoint, patch.merge))
         next_version = {"metadata": {"resourceVersion": f"{at.version}+"}}
         at = Body(applied(next_version, applied(patch.merge, at.data)))
-        found = replace(found, sent=found.sent | {endpoint})
+        found = found._replace(sent=found.sent | {endpoint})
 
 
 def text_in(merge: Mapping[str, Any] | None) -> Any:

@@ -84,7 +84,7 @@ def test_retries_count_attempts() -> None:
 
 @pytest.mark.parametrize("failure", [TEMPORARY, ARBITRARY])
 def test_the_last_retry_is_said_to_be_the_last(failure: Failure) -> None:
-    found = judged(failure, replace(BEGUN, retries=1), retries=2)
+    found = judged(failure, BEGUN._replace(retries=1), retries=2)
     assert found.line.startswith("failed for good after 2 attempts")
     assert found.level == "error"
 
@@ -114,7 +114,7 @@ def test_e65_the_clock_of_a_timeout_starts_with_the_first_attempt() -> None:
 
 
 def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
-    progress = replace(BEGUN, retries=2)
+    progress = BEGUN._replace(retries=2)
     found = judge_again(progress, NOW, after=5.0, because="not yet", timeout=None)
     assert found.progress.retries == 2
     assert (found.level, found.line) == ("info", "goes on in 5 s: not yet")
@@ -125,13 +125,13 @@ def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
 
 
 def test_a_success_counts_and_clears_what_was_waited_for() -> None:
-    found = succeeded(replace(BEGUN, retries=2, until=1.0, due=1.0, message="x"))
+    found = succeeded(BEGUN._replace(retries=2, until=1.0, due=1.0, message="x"))
     assert found == Progress(BEGUN.aim, 3, 1000.0, finished="success")
     assert found.has_succeeded
 
 
 def test_a_wall_clock_that_jumped_back_expires_nothing() -> None:
-    future = replace(BEGUN, started=NOW.wall + 3600)
+    future = BEGUN._replace(started=NOW.wall + 3600)
     assert not judged(TEMPORARY, future, timeout=6.0).progress.is_finished
 
 
@@ -152,7 +152,7 @@ def test_a_stored_delay_is_waited_for_on_this_process_s_clock() -> None:
         BEGUN,
         succeeded(BEGUN),
         judged(PERMANENT).progress,
-        replace(judged(TEMPORARY).progress, due=None),
+        judged(TEMPORARY).progress._replace(due=None),
     ],
 )
 def test_a_record_survives_being_stored(progress: Progress) -> None:
