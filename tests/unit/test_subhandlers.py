@@ -303,6 +303,33 @@ def test_an_unknown_option_of_a_part_is_refused(registry: Registry) -> None:
     assert any("did you mean retries=?" in line for line in run.lines)
 
 
+def test_a_part_can_ask_for_an_index(registry: Registry) -> None:
+    @fnop.index(KIND, registry=registry)
+    def names(name: str, **_: Any) -> dict[str, str]:
+        return {"name": name}
+
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create(**_: Any) -> None:
+        @fnop.subhandler()
+        def part(names: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> Any:
+            return fnop.result(names["name"])
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert status_of(run) == {"create/part": ["example-1"]}
+
+
+def test_a_part_is_for_what_its_handler_is_for(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, errors=fnop.ErrorsMode.PERMANENT)
+    def create(**_: Any) -> None:
+        @fnop.subhandler(owner=KIND)  # type: ignore[call-arg]
+        def part(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert any("has no option owner=; it takes" in line for line in run.lines)
+
+
 def test_a_part_that_asks_for_old_needs_a_parent_that_does(registry: Registry) -> None:
     @fnop.on.update(KIND, registry=registry, errors=fnop.ErrorsMode.PERMANENT)
     def update(**_: Any) -> None:
