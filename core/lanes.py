@@ -245,7 +245,8 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
     )
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
-    work = work._replace(  # The cycle keeps its own view; only the attempt gets a fresh one (R15).
+    work = work._replace(
+        # The cycle keeps its own view; only the attempt gets a fresh one (R15).
         cycle=work.cycle if work.running else cycle,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},

@@ -152,13 +152,15 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     )
     # An expired version is no fault of the server's: list at once, the first time.
     at_once = not failed or (end.status == 410 and failures == 1)
+    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
+    advice = min(end.retry_after_seconds or 0.0, _ADVICE_MAX)
     return replace(
         stream,
         phase=Phase.WAITING,
         version=None if relist else stream.version,
         failures=failures,
         instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
-        due=now.mono + (0.0 if at_once else backoff_seconds(failures, jitter)),
+        due=now.mono + max(wait, advice),
         refusal=end.message if end.status in (401, 403) else None,
     )
 

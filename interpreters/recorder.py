@@ -21,7 +21,7 @@ from fnop.core.inputs import Answered, Input
 from fnop.core.now import Now
 from fnop.core.program import Program
 from fnop.core.wire import command_to_wire, input_to_wire
-from fnop.effects import Answer, Random
+from fnop.effects import Answer, Effect, Random
 from fnop.effects.values import canonical
 
 __all__ = ["FORMAT_VERSION", "TOKEN", "Recorder", "Redaction", "header_of"]
@@ -93,9 +93,8 @@ class Recorder:
                 self._drawing.discard(id)
                 self._redaction.draw(drawn)
         for command in commands:
-            if isinstance(command, Perform) and isinstance(command.effect, Random):
-                if command.effect.secret:
-                    self._drawing.add(command.id)
+            if isinstance(command, Perform) and _is_secret(command.effect):
+                self._drawing.add(command.id)
 
     def _write(self, line: bytes) -> None:
         self._lines.append(line + b"\n")
@@ -211,6 +210,10 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # A shorter value is replaced only where it is all of a string: it may be a word.
 _SHORT = 6
 _FLUSH_SECONDS = 1.0
+
+
+def _is_secret(effect: Effect) -> bool:
+    return isinstance(effect, Random) and effect.secret
 
 
 def _secrets(value: Any) -> Iterator[dict[str, Any]]:

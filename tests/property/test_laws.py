@@ -458,7 +458,7 @@ class Frozen:
 
 def _declared(annotation: Any) -> str:
     """A type as it was written."""
-    return getattr(annotation, "__forward_arg__", annotation)
+    return str(getattr(annotation, "__forward_arg__", annotation))
 
 
 class Watched(Life):
