@@ -26,6 +26,7 @@ from fnop.adapters.kubeconfig import (
     find_source,
     rest,
 )
+from fnop.core.backoff import Allowance, drawn, put_back
 from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
@@ -42,6 +43,11 @@ REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 # Rejected credentials are renewed at most this often.
 RENEWAL_SECONDS = 5.0
+# A plugin that is asked for new ones may have to ask elsewhere.
+LOGIN_SECONDS = 60.0
+# Requests that fail, together, however many objects and streams send them: a server
+# in trouble is not helped by being asked more often.
+_FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
 FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
@@ -56,25 +62,56 @@ _HEADERS = {
 
 
 async def connect(
-    *, kubeconfig: str | None, context: str | None, concurrency: int = 32
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    concurrency: int = 32,
+    request_seconds: float = REQUEST_SECONDS,
+    requests_per_second: float | None = None,
 ) -> KubernetesApi:
     """The API of the cluster that the user means; no request is sent yet.
 
-    `concurrency` bounds the requests at work; watches do not count.
-    Raises `ConfigurationProblem`.
+    `concurrency` bounds the requests at work; watches do not count.  A request that
+    is not answered in full after `request_seconds` is given up.  With
+    `requests_per_second` there are no more than that, two seconds' worth at once;
+    those that fail are fewer in any case.  Raises `ConfigurationProblem`.
     """
     source = find_source(kubeconfig, context)
-    return KubernetesApi(source, await source.login(), concurrency=concurrency)
+    return KubernetesApi(
+        source,
+        await source.login(),
+        concurrency=concurrency,
+        request_seconds=request_seconds,
+        requests_per_second=requests_per_second,
+    )
 
 
 class KubernetesApi:
     """The `Api` of a real cluster."""
 
-    def __init__(self, source: Source, login: Login, *, concurrency: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        login: Login,
+        *,
+        concurrency: int,
+        request_seconds: float = REQUEST_SECONDS,
+        requests_per_second: float | None = None,
+    ) -> None:
         self._source = source
+        connect_seconds = min(CONNECT_SECONDS, request_seconds)
+        self._timeout = aiohttp.ClientTimeout(
+            total=request_seconds, sock_connect=connect_seconds
+        )
         self._transport = _Transport(login)
         # The connector has no limit: watches would hold its slots for good.
         self._slots = asyncio.Semaphore(concurrency)
+        burst = max(_FAILING_BURST, 2.0 * concurrency)
+        self._failing = Allowance(_FAILING_PER_SECOND, burst, burst)
+        self._rate: Allowance | None = None
+        if requests_per_second is not None:
+            burst = max(1.0, 2 * requests_per_second)
+            self._rate = Allowance(requests_per_second, burst, burst)
         self._renewal = asyncio.Lock()
         self._renewed_at = float("-inf")
 
@@ -92,11 +129,12 @@ class KubernetesApi:
         """Answer one request.  Raises `Unreachable` when no answer came."""
         try:
             async with self._slots:
-                response = await self._open(request, _REQUEST_TIMEOUT)
+                response = await self._open(request, self._timeout)
                 with _hanging_up(response):
                     text = await response.read()
+                self._answered(response.status)
         except _FAILURES as problem:
-            raise _unreachable(self.server, problem) from problem
+            raise self._unreachable(problem) from problem
         return _answer(self.server, response, text)
 
     async def watch(
@@ -107,35 +145,73 @@ class KubernetesApi:
         Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or
         `Unreachable` when the connection cannot be made or breaks.
         """
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=silence_seconds
-        )
+        now = asyncio.get_running_loop().time
         try:
-            response = await self._open(request, timeout)
+            response = await self._begun(request, silence_seconds)
             with _hanging_up(response):
-                if response.status != 200:
-                    answer = _answer(self.server, response, await response.read())
-                    raise StreamRefused(answer.status, _message(answer.body))
                 unfinished: list[bytes] = []
+                heard = now()
                 async for chunk in response.content.iter_any():
                     for line in _whole_lines(unfinished, chunk):
                         yield _watch_line(line)
+                        heard = now()
+                    if now() - heard > silence_seconds:
+                        raise TimeoutError  # bytes come, but no line
         except aiohttp.ConnectionTimeoutError as problem:
-            raise _unreachable(self.server, problem) from problem
-        except aiohttp.ServerTimeoutError as problem:
+            raise self._unreachable(problem) from problem
+        except TimeoutError as problem:
             text = f"nothing came for {silence_seconds:g} seconds"
             raise StreamSilent(text) from problem
         except _FAILURES as problem:
-            raise _unreachable(self.server, problem) from problem
+            raise self._unreachable(problem) from problem
+
+    async def _begun(
+        self, request: ApiRequest, silence_seconds: float
+    ) -> aiohttp.ClientResponse:
+        """A watch that the server has agreed to.  Raises `StreamRefused`."""
+        timeout = aiohttp.ClientTimeout(
+            total=None,
+            sock_connect=self._timeout.sock_connect,
+            sock_read=silence_seconds,
+        )
+        async with asyncio.timeout(silence_seconds):
+            response = await self._open(request, timeout)
+            self._answered(response.status)
+            if response.status == 200:
+                return response
+            with _hanging_up(response):
+                answer = _answer(self.server, response, await response.read())
+        text, advice = _message(answer.body), answer.retry_after_seconds
+        raise StreamRefused(answer.status, text, advice)
 
     async def close(self) -> None:
         """Release connections and files."""
         await self._transport.close()
 
+    def _unreachable(self, problem: BaseException) -> Unreachable:
+        """Say why no answer came, and whether the request may have arrived."""
+        server = self.server
+        if isinstance(problem, aiohttp.ConnectionTimeoutError):
+            seconds = self._timeout.sock_connect
+            text = f"cannot connect to {server} within {seconds:g} seconds"
+            return Unreachable(text, sent=False)
+        if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+            text = f"cannot connect to {server}: {_reason(problem)}"
+            return Unreachable(text, sent=False)
+        if isinstance(problem, aiohttp.ClientHttpProxyError):
+            text = f"the proxy refuses to connect to {server}: {_reason(problem)}"
+            return Unreachable(text, sent=False)
+        if isinstance(problem, TimeoutError):
+            text = f"{server} did not answer within {self._timeout.total:g} seconds"
+            return Unreachable(text, sent=True)
+        text = f"the connection to {server} broke: {_reason(problem)}"
+        return Unreachable(text, sent=True)
+
     async def _open(
         self, request: ApiRequest, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send it, and once more after a 401 that new credentials may cure."""
+        await self._turn()
         transport, login = self._transport, self._transport.login
         response = await transport.open(request, timeout)
         if response.status != 401:
@@ -144,6 +220,21 @@ class KubernetesApi:
         if not await self._renew(login):
             return response
         return await self._transport.open(request, timeout)
+
+    async def _turn(self) -> None:
+        """Wait until one more request may be sent."""
+        now = asyncio.get_running_loop().time()
+        self._failing, wait = drawn(self._failing, now)
+        if self._rate is not None:
+            self._rate, other = drawn(self._rate, now)
+            wait = max(wait, other)
+        if wait:
+            await asyncio.sleep(wait)
+
+    def _answered(self, status: int) -> None:
+        """A request has come to an end; those that did well are not counted."""
+        if status < 500 and status not in (401, 429):
+            self._failing = put_back(self._failing)
 
     async def _renew(self, rejected: Login) -> bool:
         """Log in again; is there something new to try?
@@ -158,7 +249,12 @@ class KubernetesApi:
                 return False
             self._renewed_at = now
             try:
-                await self._adopt(await self._source.login())
+                async with asyncio.timeout(LOGIN_SECONDS):
+                    login = await self._source.login()
+                await self._adopt(login)
+            except TimeoutError as problem:
+                text = f"new credentials did not come within {LOGIN_SECONDS:g} seconds"
+                raise Unreachable(text, sent=False) from problem
             except ConfigurationProblem as problem:
                 text = f"the credentials were rejected and cannot be renewed: {problem}"
                 raise Unreachable(text, sent=False) from problem
@@ -250,9 +346,6 @@ def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
 
 # --------------------------------------------------------------------- requests
 
-_REQUEST_TIMEOUT = aiohttp.ClientTimeout(
-    total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS
-)
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -268,26 +361,6 @@ def _proxy_of_environment(server: str) -> str | None:
     if not proxy or proxy_bypass(url.host or ""):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _unreachable(server: str, problem: BaseException) -> Unreachable:
-    """Say why no answer came, and whether the request may have arrived."""
-    if isinstance(problem, aiohttp.ConnectionTimeoutError):
-        text = f"cannot connect to {server} within {CONNECT_SECONDS:g} seconds"
-        return Unreachable(text, sent=False)
-    if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-        return Unreachable(
-            f"cannot connect to {server}: {_reason(problem)}", sent=False
-        )
-    if isinstance(problem, aiohttp.ClientHttpProxyError):
-        text = f"the proxy refuses to connect to {server}: {_reason(problem)}"
-        return Unreachable(text, sent=False)
-    if isinstance(problem, TimeoutError):
-        text = f"{server} did not answer within {REQUEST_SECONDS:g} seconds"
-        return Unreachable(text, sent=True)
-    return Unreachable(
-        f"the connection to {server} broke: {_reason(problem)}", sent=True
-    )
 
 
 def _reason(problem: BaseException) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BACKOFF_SECONDS",
+    "RETURN_SECONDS",
     "Allowance",
     "backoff_seconds",
     "drawn",

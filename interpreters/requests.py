@@ -6,7 +6,7 @@ exercises is what production runs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.commands import Fetch, ListPage, Perform, Watch
 from fnop.core.pushdown import Selectors
@@ -36,7 +36,17 @@ from fnop.interpreters.protocol import (
     ApiResponse,
 )
 
-__all__ = ["list_request", "outcome_of", "path_of", "request_for", "watch_request"]
+__all__ = [
+    "ListedPage",
+    "is_object",
+    "list_request",
+    "listed_page",
+    "outcome_of",
+    "path_of",
+    "request_for",
+    "version_of",
+    "watch_request",
+]
 
 # The server did not act on the request, and says to try again.
 _TRY_AGAIN = frozenset((429, 503))
@@ -132,6 +142,52 @@ def _selected(selectors: Selectors) -> list[tuple[str, str]]:
         ("fieldSelector", selectors.fields),
     )
     return [(name, value) for name, value in named if value]
+
+
+class ListedPage(NamedTuple):
+    """One page of a collection; with a token there are more."""
+
+    items: tuple[dict[str, Any], ...]
+    version: str
+    continue_token: str | None
+
+
+def listed_page(body: Any) -> ListedPage:
+    """The page that a successful answer holds (Kubernetes API conventions: lists).
+
+    Raises `ValueError` for anything else: what is no list must not be taken for an
+    empty one, since all objects would count as deleted.
+
+    >>> listed_page({"metadata": {"resourceVersion": "7"}, "items": None})
+    ListedPage(items=(), version='7', continue_token=None)
+    """
+    version = version_of(body)
+    if version is None or "items" not in body:
+        raise ValueError(f"no list: {str(body)[:100]}")
+    items = body["items"] or ()
+    for item in items:
+        if not is_object(item):
+            raise ValueError(f"no object in a list: {str(item)[:100]}")
+    return ListedPage(tuple(items), version, body["metadata"].get("continue") or None)
+
+
+def version_of(value: Any) -> str | None:
+    """The resourceVersion of an object, a list or a bookmark; None where there is none.
+
+    >>> version_of({"metadata": {"resourceVersion": "7"}}), version_of(None)
+    ('7', None)
+    """
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    return version if version and isinstance(version, str) else None
+
+
+def is_object(value: Any) -> bool:
+    """Whether it is a Kubernetes object, which has a version and a name at least."""
+    if version_of(value) is None:
+        return False
+    name = value["metadata"].get("name")
+    return bool(name) and isinstance(name, str)
 
 
 def watch_request(command: Watch) -> ApiRequest:

@@ -43,6 +43,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.objects import Body
+from fnop.core.operator import State
 from fnop.core.program import Program
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
 from fnop.interpreters.calls import LiveStopped, called, called_on_loop, raised
@@ -51,6 +52,7 @@ from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
     Api,
     ApiRequest,
+    ApiResponse,
     StreamRefused,
     StreamSilent,
     StreamUndecodable,
@@ -59,10 +61,13 @@ from fnop.interpreters.protocol import (
 )
 from fnop.interpreters.requests import (
     fetch_request,
+    is_object,
     list_request,
+    listed_page,
     message_of,
     outcome_of,
     request_for,
+    version_of,
     watch_request,
 )
 from fnop.interpreters.watchdog import Watchdog
@@ -71,6 +76,7 @@ __all__ = ["Runner"]
 
 # So many inputs are taken before the transport gets a turn.
 _BATCH = 32
+_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 # So many called functions that are not coroutines run at a time.
 CALL_THREADS = 32
 # A handler that blocks the loop for longer is named.
@@ -110,6 +116,11 @@ class Runner:
         self._threads = ThreadPoolExecutor(CALL_THREADS, "fnop-call")
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
+
+    @property
+    def state(self) -> State:
+        """All that the operator knows at this moment."""
+        return self._machine.state
 
     def stop(self, reason: str) -> None:
         """Ask the operator to end, gracefully; asked again, it ends at once."""
@@ -297,16 +308,18 @@ class Runner:
     async def _list_page(self, stream: int, command: ListPage) -> None:
         response = await self._api.send(list_request(command))
         if response.status != 200:
-            message, _ = message_of(response)
-            self._put(StreamEnded(stream, "refused", response.status, message))
+            self._put(_refused(stream, response))
             return
-        meta = response.body.get("metadata") or {}
-        for item in response.body.get("items") or ():
+        try:
+            page = listed_page(response.body)
+        except ValueError as problem:
+            self._put(StreamEnded(stream, "undecodable", None, str(problem)))
+            return
+        for item in page.items:
             item.setdefault("apiVersion", command.resource.api_version)
             item.setdefault("kind", command.resource.kind)
             self._put(ListItem(stream, Body(item, _kept(item))))
-        token = meta.get("continue") or None
-        self._put(ListDone(stream, str(meta.get("resourceVersion")), token))
+        self._put(ListDone(stream, page.version, page.continue_token))
 
     async def _watch(self, command: Watch) -> None:
         stream = command.stream
@@ -326,7 +339,8 @@ class Runner:
         except StreamUndecodable as problem:
             end = StreamEnded(stream, "undecodable", None, str(problem))
         except StreamRefused as problem:
-            end = StreamEnded(stream, "refused", problem.status, str(problem))
+            status, advice = problem.status, problem.retry_after_seconds
+            end = StreamEnded(stream, "refused", status, str(problem), advice)
         except Unreachable as problem:
             end = StreamEnded(stream, "unreachable", None, str(problem))
         except Exception as problem:
@@ -366,15 +380,25 @@ def _unforeseen(problem: Exception) -> str:
     return f"{type(problem).__name__}: {problem}"
 
 
+def _refused(stream: int, response: ApiResponse) -> StreamEnded:
+    message, _ = message_of(response)
+    advice = response.retry_after_seconds
+    return StreamEnded(stream, "refused", response.status, message, advice)
+
+
 def _error(stream: int, line: WatchLine) -> StreamEnded:
     """An ERROR event carries the Status that ended the watch."""
-    status = line.object or {}
-    message = str(status.get("message") or "")
-    return StreamEnded(stream, "refused", status.get("code"), message)
+    found: Any = line.object
+    status = found if isinstance(found, dict) else {}
+    code, message = status.get("code"), str(status.get("message") or "")
+    known = code if isinstance(code, int) else None
+    return StreamEnded(stream, "refused", known, message)
 
 
 def _seen(stream: int, line: WatchLine) -> Input:
-    if line.type == "BOOKMARK":
-        meta = line.object.get("metadata") or {}
-        return Bookmark(stream, str(meta.get("resourceVersion")))
-    return WatchEvent(stream, line.type, Body(line.object, line.raw))
+    """The input that a line is.  Raises `StreamUndecodable` where it is none."""
+    if line.type == "BOOKMARK" and (version := version_of(line.object)):
+        return Bookmark(stream, version)
+    if line.type in _CHANGES and is_object(line.object):
+        return WatchEvent(stream, line.type, Body(line.object, line.raw))
+    raise StreamUndecodable(f"no watch event: {line.type} of {str(line.object)[:100]}")

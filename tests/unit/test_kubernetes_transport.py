@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from fnop.adapters import kubeconfig, kubernetes
+from fnop.adapters import kubeconfig
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -131,10 +130,10 @@ def write_kubeconfig(
 
 @asynccontextmanager
 async def client(
-    folder: Path, url: str, user: dict[str, Any] | None = None
+    folder: Path, url: str, user: dict[str, Any] | None = None, **options: Any
 ) -> AsyncIterator[KubernetesApi]:
     file = write_kubeconfig(folder, url, user)
-    api = await connect(kubeconfig=file, context=None)
+    api = await connect(kubeconfig=file, context=None, **options)
     try:
         yield api
     finally:
@@ -218,13 +217,13 @@ async def test_a_broken_connection_may_have_been_sent(
     assert problem.value.sent
 
 
-async def test_no_answer_in_time_may_have_been_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = aiohttp.ClientTimeout(total=0.05)
-    monkeypatch.setattr(kubernetes, "_REQUEST_TIMEOUT", short)
-    with pytest.raises(Unreachable, match="did not answer") as problem:
-        await send(tmp_path, silent)
+async def test_no_answer_in_time_may_have_been_sent(tmp_path: Path) -> None:
+    async with (
+        server(silent) as (url, _),
+        client(tmp_path, url, request_seconds=0.05) as api,
+    ):
+        with pytest.raises(Unreachable, match=r"answer within 0\.05 s") as problem:
+            await api.send(GET)
     assert problem.value.sent
 
 

@@ -28,8 +28,26 @@ def watching(*, heard: bool = True, since: float = LONG_AGO) -> Stream:
     return reopened(stream, "105") if heard else stream
 
 
-def end(reason: str, status: int | None = None) -> StreamEnded:
-    return StreamEnded(2, reason, status, "words")
+def end(
+    reason: str, status: int | None = None, advice: float | None = None
+) -> StreamEnded:
+    return StreamEnded(2, reason, status, "words", advice)
+
+
+def broken(reason: str = "unreachable", *, heard: bool, after: float) -> list[float]:
+    """The waits of a watch that breaks, again and again, after so many seconds."""
+    stream, waits = watching(heard=heard, since=AT.mono - after), []
+    for number in range(10):
+        stream = ended(stream, end(reason, 410 if reason == "refused" else None), AT, 0)
+        waits.append(stream.due - AT.mono)
+        if stream.version is None:
+            stream, _ = opened(stream, 10 + number, 9, AT, SETTINGS)
+            stream = listed(stream, "100")
+        opening = Now(4000.0, AT.mono - after)
+        stream, _ = opened(stream, 20 + number, 9, opening, SETTINGS)
+        if heard:
+            stream = reopened(stream, "105")
+    return waits
 
 
 # --------------------------------------------------------------------- opening
@@ -51,10 +69,10 @@ def test_with_a_version_it_watches_from_there() -> None:
 
 
 def test_a_line_moves_the_version_from_which_it_resumes() -> None:
-    stream = replace(watching(heard=False), failures=3, instant_ends=2)
+    stream = replace(watching(heard=False), instant_ends=2)
     assert stream.version == "100"
     stream = reopened(stream, "101")
-    assert (stream.version, stream.failures, stream.instant_ends) == ("101", 0, 0)
+    assert (stream.version, stream.instant_ends) == ("101", 0)
 
 
 # ---------------------------------------------------------------------- ending
@@ -65,14 +83,18 @@ WATCH_ENDS = [
     ("silent", None, False, False),
     ("unreachable", None, False, True),
     ("undecodable", None, True, True),
+    ("refused", None, False, True),  # an ERROR line that says nothing
+    ("refused", 400, True, True),
     ("refused", 401, False, True),
     ("refused", 403, False, True),
     ("refused", 404, True, True),
+    ("refused", 408, False, True),
     ("refused", 410, True, False),
+    ("refused", 422, True, True),
     ("refused", 429, False, True),
     ("refused", 500, False, True),
     ("refused", 503, False, True),
-    ("eof", 410, True, False),  # an ERROR line within the watch
+    ("refused", 504, False, True),
 ]
 
 
@@ -102,11 +124,21 @@ def test_a_listing_that_breaks_is_begun_anew(reason: str, status: int | None) ->
 @pytest.mark.parametrize("reason", ["refused", "unreachable", "undecodable"])
 def test_failures_in_a_row_wait_longer_and_longer(reason: str) -> None:
     stream, waits = listing(), []
-    for number in range(12):
+    for number in range(8):
         stream = ended(stream, end(reason, 500), AT, 0.0)
         waits.append(stream.due - AT.mono)
         stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
-    assert waits == [*BACKOFF_SECONDS, 30.0, 30.0, 30.0]
+    assert waits == [0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 8.0, 8.0]
+
+
+@pytest.mark.parametrize("status", [401, 429, 503, None])
+def test_a_server_that_is_back_is_found_in_time(status: int | None) -> None:
+    """However long it was away: the longest wait leaves time to list, and to handle."""
+    stream = listing()
+    for number in range(1000):
+        stream = ended(stream, end("refused", status), AT, 1.0)
+        assert stream.due - AT.mono < 10.0
+        stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
 
 
 def test_jitter_spreads_the_tries() -> None:
@@ -132,12 +164,35 @@ def test_a_listing_that_succeeds_is_watched_at_once() -> None:
     assert (fine.due, fine.lists) == (0.0, 1)
 
 
-def test_the_first_line_that_is_heard_forgets_the_failures_before() -> None:
-    broken = ended(listing(), end("unreachable"), AT, 0.0)
-    again, _ = opened(broken, 3, 9, AT, SETTINGS)
-    watched, _ = opened(listed(again, "100"), 4, 9, AT, SETTINGS)
-    assert watched.failures == 1, "a listing alone proves nothing about the watch"
-    assert reopened(watched, "101").failures == 0
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_watch_that_stood_for_a_while_forgets_the_failures_before(
+    heard: bool,
+) -> None:
+    assert broken(heard=heard, after=10.0) == [0.5] * 10
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_watch_that_breaks_off_soon_forgets_none_whatever_it_said(
+    heard: bool,
+) -> None:
+    """A line at which a proxy or a server stumbles is met again at each try."""
+    assert broken(heard=heard, after=2.0)[:7] == [0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 8.0]
+
+
+def test_advice_to_come_later_is_heeded() -> None:
+    for stream in (watching(), listing()):
+        after = ended(stream, end("refused", 429, 7.0), AT, 0.0)
+        assert after.due == AT.mono + 7.0
+
+
+def test_advice_to_come_earlier_than_others_is_not() -> None:
+    stream = replace(watching(), failures=5, opened_at=AT.mono)
+    assert ended(stream, end("refused", 429, 1.0), AT, 0.0).due == AT.mono + 8.0
+
+
+def test_advice_to_come_next_week_is_not_either() -> None:
+    after = ended(watching(), end("refused", 503, 604_800.0), AT, 0.0)
+    assert after.due == AT.mono + 300.0
 
 
 # ----------------------------------------------- R31: when is a version of no use?
@@ -194,3 +249,27 @@ def test_r31_fresh_versions_that_are_always_gone_are_not_listed_without_end() ->
         stream, _ = opened(listed(stream, "100"), 20 + number, 9, AT, SETTINGS)
     assert waits[0] == 0.0, "the first time it is an ordinary expiry"
     assert all(wait > 0 for wait in waits[1:]), waits
+
+
+def test_410_behind_a_line_is_not_listed_without_end() -> None:
+    waits = broken("refused", heard=True, after=0.1)
+    assert waits[0] == 0.0, "the first time it is an ordinary expiry"
+    assert waits[1:5] == [1.0, 2.0, 3.0, 5.0]
+
+
+def test_410_now_and_then_is_an_ordinary_expiry() -> None:
+    assert broken("refused", heard=True, after=60.0) == [0.0] * 10
+
+
+@pytest.mark.parametrize(("status", "lists"), [(500, True), (503, False), (403, False)])
+def test_a_version_that_is_refused_again_and_again_is_given_up(
+    status: int, lists: bool
+) -> None:
+    """Not every server says 400 or 410 to a version that it cannot read."""
+    stream = watching(heard=False, since=AT.mono)
+    for number in range(5):
+        assert stream.version == "100"
+        stream = ended(stream, end("refused", status), AT, 0.0)
+        if stream.version is not None:
+            stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+    assert (stream.version is None) == lists

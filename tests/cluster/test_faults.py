@@ -1,0 +1,417 @@
+"""Whatever happens between an operator and the API server, it catches up with it.
+
+Each case has an operator, a proxy that fails, and a namespace of its own.  Objects are
+handled; then a fault begins, and changes are made while it lasts; when it is over, the
+operator knows what there is, and has handled it, within seconds.  What had been handled
+is never handled again, and nothing is made twice.
+
+All cases are played at once, in a thread; each test waits for its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.cluster.envtest import ApiServer
+from tests.cluster.fault_proxy import (
+    Action,
+    Answer,
+    Cut,
+    Drip,
+    Dropped,
+    Edited,
+    Fault,
+    FaultProxy,
+    HangUp,
+    Late,
+    Record,
+    Reset,
+    Say,
+    Shredded,
+    Silence,
+    Upstream,
+    error_line,
+    proxying,
+    refusal,
+)
+from tests.cluster.fault_world import (
+    REQUEST_SECONDS,
+    SILENCE_SECONDS,
+    User,
+    operated,
+    repeated,
+    until_met,
+)
+
+# How long after the end of a fault everything has to be handled.
+RECOVERY_SECONDS = 15.0
+# The same without any fault, on a machine that others use too.
+PATIENCE_SECONDS = 60.0
+# So many cases at a time.
+AT_ONCE = 6
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault: armed, and done to the watches under way, for at least `seconds`.
+
+    `detection` is how long the client needs to find out.  While the fault lasts and
+    after its first second, there are at most `rate` requests in a second.  `check`
+    looks at all requests since it began.
+    """
+
+    name: str
+    faults: tuple[Fault, ...] = ()
+    strike: Action | None = None
+    refused: bool = False
+    seconds: float = 3.0
+    detection: float = 0.0
+    rate: int = 30
+    check: Callable[[list[Record]], None] | None = None
+
+
+# --------------------------------------------------------------------- requests
+
+GARBAGE = b'{"type":"MODIFIED","object":{"kind"\n'
+PAGE = b"<html>Please sign in</html>"
+GONE = error_line(410, "Expired")
+# A watch that ends so is followed by a listing.
+EXPIRED = Say((GONE,))
+HTML = (("Content-Type", "text/html"),)
+BUSY_SECONDS = 3
+
+
+def answer(code: int, reason: str, *, applies: bool = False) -> Answer:
+    return Answer(code, refusal(code, reason), applies=applies)
+
+
+def busy(code: int) -> Answer:
+    """Come again in some seconds."""
+    headers = (("Content-Type", "application/json"), ("Retry-After", str(BUSY_SECONDS)))
+    return Answer(code, refusal(code, "TooManyRequests"), headers)
+
+
+def to_watch(action: Action, *, times: int | None = None) -> tuple[Fault, ...]:
+    return (Fault(action, "GET", "/fnopexamples$", watch=True, times=times),)
+
+
+def to_list(
+    action: Action, *, page: int = 1, times: int | None = None
+) -> tuple[Fault, ...]:
+    """Of a listing after an expired watch, its first page or one behind it."""
+    query = "^limit=.*continue=" if page > 1 else "^limit=((?!continue=).)*$"
+    fault = Fault(action, "GET", "/fnopexamples$", query, watch=False, times=times)
+    return (fault,)
+
+
+def to_write(
+    action: Action, *, times: int | None = None, method: str = "PATCH"
+) -> tuple[Fault, ...]:
+    """Of the operator's own objects, or of children."""
+    path = "/fnopexamples/" if method == "PATCH" else "/configmaps$"
+    return (Fault(action, method, path, times=times),)
+
+
+def to_read(action: Action, *, times: int | None = None) -> tuple[Fault, ...]:
+    return (Fault(action, "GET", "/(fnopexamples|configmaps)/", times=times),)
+
+
+def to_all(action: Action) -> tuple[Fault, ...]:
+    return (Fault(action),)
+
+
+# ----------------------------------------------------------------------- checks
+
+
+def looks_first(records: list[Record]) -> None:
+    """Where the outcome of a write is unknown, the next request is a live read."""
+    for number, each in enumerate(records):
+        if each.fault is None or each.method == "GET":
+            continue
+        rest = [other for other in records[number + 1 :] if not other.is_watch]
+        if each.method == "PATCH":
+            path = each.path.removesuffix("/status")
+            later = [other for other in rest if other.path.startswith(path)]
+        else:
+            name = json.loads(each.body)["metadata"]["name"]
+            later = [
+                other
+                for other in rest
+                if other.path == f"{each.path}/{name}" or name.encode() in other.body
+            ]
+        assert not later or later[0].method == "GET", [*map(_shown, (each, *later))]
+
+
+def made_once(records: list[Record]) -> None:
+    """What the API server has made once is not made again, and not even tried."""
+    looks_first(records)
+    made = [each.body for each in records if each.answered == 201]
+    assert len(made) == len(set(made)), made
+
+
+def heeds_advice(records: list[Record]) -> None:
+    """Nobody who was told when to come again comes before."""
+    for number, each in enumerate(records):
+        if each.fault is not None:
+            later = [
+                other.at - each.at
+                for other in records[number + 1 :]
+                if (other.method, other.path, other.is_watch)
+                == (each.method, each.path, each.is_watch)
+            ]
+            assert not later or later[0] >= BUSY_SECONDS - 0.05, later
+
+
+# ------------------------------------------------------------------------ cases
+
+WATCHES = (
+    Case("the watch is reset", strike=Reset()),
+    Case("watches are reset at once", to_watch(Reset()), Reset(), rate=4),
+    Case("watches are closed at once", to_watch(HangUp()), HangUp(), rate=4),
+    Case("watches end at once", to_watch(Say()), Say(), seconds=6, rate=6),
+    Case("the watch breaks off in a line", strike=Say((GARBAGE[:20],), HangUp())),
+    Case("the watch ends in a line", strike=Say((GARBAGE[:20],))),
+    Case("a line cannot be decoded", strike=Say((GARBAGE,), Silence())),
+    Case(
+        "events come as garbage",
+        to_watch(Edited(lambda line: [b"garbage\n"])),
+        HangUp(),
+        rate=8,
+    ),
+    Case(
+        "the watch falls silent",
+        strike=Silence(),
+        seconds=1,
+        detection=SILENCE_SECONDS,
+    ),
+    Case(
+        "watches are silent from their beginning",
+        to_watch(Silence(), times=2),
+        HangUp(),
+        detection=SILENCE_SECONDS,
+    ),
+    Case(
+        "a line comes drop by drop",
+        to_watch(Drip(), times=1),
+        Drip(),
+        seconds=1,
+        detection=2 * SILENCE_SECONDS,
+    ),
+    Case("each byte comes alone", to_watch(Shredded()), HangUp()),
+    Case("410 within the watch", strike=EXPIRED),
+    Case("410 twice, and more lines", strike=Say((GONE, GONE, GARBAGE))),
+    Case(
+        "410 behind a line, again and again",
+        to_watch(Edited(lines=1, then=EXPIRED)),
+        EXPIRED,
+        rate=12,
+    ),
+    Case("410 to watches", to_watch(answer(410, "Expired")), HangUp(), rate=12),
+    Case("an ERROR without a code", strike=Say((b'{"type":"ERROR","object":{}}\n',))),
+    Case("an ERROR of 500", strike=Say((error_line(500, "InternalError"),))),
+    Case(
+        "a bookmark without a version",
+        strike=Say((b'{"type":"BOOKMARK","object":{"metadata":{}}}\n',)),
+    ),
+    Case("a bookmark of null", strike=Say((b'{"type":"BOOKMARK","object":null}\n',))),
+    Case("an event of null", strike=Say((b'{"type":"ADDED","object":null}\n',))),
+    Case("an event of nothing", strike=Say((b'{"type":"ADDED","object":{}}\n',))),
+    Case("429 to watches", to_watch(busy(429)), HangUp(), check=heeds_advice),
+    Case("503 to watches", to_watch(answer(503, "Busy")), HangUp(), rate=4),
+    Case("403 to watches", to_watch(answer(403, "Forbidden")), HangUp(), rate=4),
+    Case("401 to watches", to_watch(answer(401, "Unauthorized")), HangUp(), rate=6),
+    Case("400 to watches", to_watch(answer(400, "BadRequest")), HangUp(), rate=8),
+    Case("a page to watches", to_watch(Answer(200, PAGE, HTML)), HangUp(), rate=8),
+)
+LISTINGS = (
+    Case("500 to listings", to_list(answer(500, "InternalError")), EXPIRED, rate=4),
+    Case("429 to listings", to_list(busy(429)), EXPIRED, check=heeds_advice),
+    Case("429 to second pages", to_list(busy(429), page=2), EXPIRED, rate=4),
+    Case("listings are reset", to_list(Reset()), EXPIRED, rate=4),
+    Case("second pages are reset", to_list(Cut(then=Reset()), page=2), EXPIRED, rate=8),
+    Case("listings are cut off", to_list(Cut()), EXPIRED, rate=4),
+    Case(
+        "listings come to no end",
+        to_list(Cut(then=Silence()), times=1),
+        EXPIRED,
+        detection=REQUEST_SECONDS,
+    ),
+    Case(
+        "tokens have expired", to_list(answer(410, "Expired"), page=2), EXPIRED, rate=8
+    ),
+    Case("a page to listings", to_list(Answer(200, PAGE, HTML)), EXPIRED, rate=4),
+    Case("an empty answer to listings", to_list(Answer(200, b"{}")), EXPIRED, rate=4),
+    Case(
+        "a Status to second pages",
+        to_list(Answer(200, b'{"kind":"Status","metadata":{}}'), page=2),
+        EXPIRED,
+        rate=8,
+    ),
+)
+WRITES = (
+    Case("writes are done, and reset", to_write(Dropped(Reset())), check=looks_first),
+    Case("writes are reset", to_write(Reset()), check=looks_first),
+    Case("writes are done, and 500", to_write(answer(500, "Gone", applies=True))),
+    Case("writes get 504", to_write(answer(504, "Timeout")), check=looks_first),
+    Case("writes get 429", to_write(busy(429)), check=heeds_advice),
+    Case("writes get 409", to_write(answer(409, "Conflict"), times=8)),
+    Case("answers to writes are cut off", to_write(Cut()), check=looks_first),
+    Case(
+        "writes are done, and silent",
+        to_write(Dropped(Silence()), times=3),
+        detection=REQUEST_SECONDS,
+        check=looks_first,
+    ),
+    Case("answers to writes come behind the watch", to_write(Late(1.0))),
+    Case(
+        "children are made, and reset",
+        to_write(Dropped(Reset()), method="POST"),
+        check=made_once,
+    ),
+    Case(
+        "children are made, and 500",
+        to_write(answer(500, "Gone", applies=True), method="POST"),
+        check=made_once,
+    ),
+    Case("children get 503", to_write(answer(503, "Busy"), method="POST")),
+    Case("children are reset", to_write(Reset(), method="POST"), check=made_once),
+    Case(
+        "nobody knows, and nobody says",
+        (*to_write(Dropped(Reset())), *to_read(answer(500, "Gone"))),
+    ),
+)
+ALL = (
+    Case("nothing at all"),
+    Case("connections are refused", strike=Reset(), refused=True, seconds=6),
+    Case("all is reset", to_all(Reset()), Reset(), seconds=6),
+    Case("all is 500", to_all(answer(500, "Gone")), HangUp(), seconds=6),
+    Case("all is 401", to_all(answer(401, "Unauthorized")), HangUp()),
+    Case(
+        "all is silent",
+        to_all(Silence()),
+        Silence(),
+        detection=max(SILENCE_SECONDS, REQUEST_SECONDS),
+    ),
+)
+CASES = (*WATCHES, *LISTINGS, *WRITES, *ALL)
+
+
+# ------------------------------------------------------------------- one case
+
+
+async def play(case: Case, upstream: Upstream, folder: Path, namespace: str) -> str:
+    """Play a case; a line about how it went."""
+    user = User(upstream, namespace)
+    await user.define()
+    for name in ("edited", "ended", "removed", "replaced", "kept"):
+        await user.create(name, 1)
+    async with proxying(upstream) as proxy:
+        async with operated(proxy.kubeconfig(folder), namespace) as operator:
+            await until_met(user, operator, PATIENCE_SECONDS)
+            began = time.monotonic()
+            await _begin(case, proxy)
+            await _change(user, case.seconds)
+            struck = proxy.struck
+            proxy.disarm()
+            await proxy.listen()
+            over = time.monotonic()
+            seconds = RECOVERY_SECONDS + case.detection
+            context = [*map(_shown, proxy.records[-30:])]
+            took = await until_met(user, operator, seconds, context)
+        assert repeated(user, operator) == []
+    assert struck >= len(case.faults), "the fault has not been met"
+    records = [each for each in proxy.records if each.at >= began]
+    rate = _rate(records, began + 1, over)
+    assert rate <= case.rate, (rate, [*map(_shown, records)])
+    if case.check is not None:
+        case.check(records)
+    return f"{case.name}: {took:.1f} s, struck {struck}, {rate}/s"
+
+
+async def _begin(case: Case, proxy: FaultProxy) -> None:
+    proxy.arm(*case.faults)
+    if case.refused:
+        await proxy.refuse()
+    if case.strike is not None:
+        assert proxy.strike(case.strike, watch=True) > 0
+
+
+async def _change(user: User, seconds: float) -> None:
+    """All kinds of changes: some at the beginning of the fault, some at its end."""
+    await user.edit("edited", 2)
+    await user.create("new", 1)
+    await user.remove("removed")
+    await asyncio.sleep(seconds / 2)
+    await user.edit("edited", 3)
+    await user.delete("ended")
+    await user.remove("replaced")
+    await user.create("replaced", 5)
+    await asyncio.sleep(seconds / 2)
+    await user.edit("new", 2)
+
+
+def _rate(records: list[Record], began: float, over: float) -> int:
+    """Requests in the busiest second of a time, in one of at least a second."""
+    moments = [each.at for each in records if began <= each.at <= over]
+    busiest = [sum(at <= other < at + 1 for other in moments) for at in moments]
+    return max(busiest, default=0)
+
+
+def _shown(record: Record) -> str:
+    fault = f" ({record.fault})" if record.fault else ""
+    target = record.target.partition("namespaces/")[2] or record.target
+    return f"{record.at:.2f} {record.method} {target} {record.answered}{fault}"
+
+
+# ------------------------------------------------------------------ all of them
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest,
+    apiserver: ApiServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, Future[str]]]:
+    """The outcomes of the chosen cases, by name: some have yet to come."""
+    chosen = [
+        cast(Case, item.callspec.params["case"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.function is test_it_catches_up
+    ]
+    folder = tmp_path_factory.mktemp("faults")
+    results: dict[str, Future[str]] = {case.name: Future() for case in chosen}
+
+    async def all_of_them() -> None:
+        upstream, slots = Upstream(apiserver), asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int, case: Case) -> None:
+            async with slots:
+                try:
+                    line = await play(case, upstream, folder, f"fault-{number}")
+                except BaseException as problem:
+                    results[case.name].set_exception(problem)
+                else:
+                    results[case.name].set_result(line)
+
+        await asyncio.gather(*(one(*each) for each in enumerate(chosen)))
+        await upstream.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(all_of_them()))
+    thread.start()
+    yield results
+    thread.join()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_catches_up(case: Case, outcomes: dict[str, Future[str]]) -> None:
+    print(outcomes[case.name].result())
