@@ -18,9 +18,9 @@ __all__ = [
 ]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 30.0)
-# Nobody waits longer for a server that may be back any moment: with jitter and the
-# try itself, all is well again within 15 seconds of its return.
-RETURN_SECONDS = 8.0
+# Nobody waits longer for a server that may be back any moment: with jitter, the try
+# itself, a listing and the handlers' work all is well within 15 seconds of its return.
+RETURN_SECONDS = 5.0
 
 
 def backoff_seconds(
@@ -31,7 +31,7 @@ def backoff_seconds(
     `most`, in seconds, is for what does not get well by itself: 30 at the most.
 
     >>> backoff_seconds(1, 0.0), backoff_seconds(100, 0.0)
-    (0.5, 8.0)
+    (0.5, 5.0)
     >>> backoff_seconds(100, 0.5, most=30.0)
     33.0
     """

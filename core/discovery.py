@@ -7,11 +7,13 @@ left out; the rest is served.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from immutables import Map
 
+from fnop.core.evolve import replace
 from fnop.core.resources import Catalogue, Resource, parse_resource_list
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused
 
@@ -32,19 +34,41 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A round of questions.  `problem` is the first answer that was none."""
+    """A round of questions.  `problem` is the first answer that was none.
+
+    `unread` are the groups and versions that are there and could not be read.
+    """
 
     pending: Map[int, Page]
     resources: tuple[Resource, ...] = ()
     problem: str | None = None
     forbidden: bool = False
+    unread: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def catalogue(self) -> Catalogue:
         """What has been found, in an order that does not depend on the answers'."""
-        return Catalogue(
-            tuple(sorted(self.resources, key=lambda each: (each.group, each.key)))
-        )
+        return _sorted(self.resources)
+
+    def after(self, before: Catalogue) -> Catalogue:
+        """What is served now; of what could not be read, what was served before."""
+        kept = [
+            each
+            for each in before.resources
+            if (each.group, each.version) in self.unread or not self.saw(each.group)
+        ]
+        return _sorted((*self.resources, *kept))
+
+    def saw(self, group: str) -> bool:
+        """Whether the document that names a group could be read."""
+        return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
+
+
+def _sorted(resources: Iterable[Resource]) -> Catalogue:
+    found = {each.key: each for each in resources}
+    return Catalogue(
+        tuple(sorted(found.values(), key=lambda each: (each.group, each.key)))
+    )
 
 
 def begun(pages: dict[int, Page]) -> Discovery:
@@ -57,29 +81,41 @@ def answered(
 ) -> tuple[Discovery, tuple[Page, ...]]:
     """Take one document in; the pages that are to be asked for next."""
     page = discovery.pending[id]
-    pending = discovery.pending.delete(id)
+    discovery = replace(discovery, pending=discovery.pending.delete(id))
     match outcome:
         case Applied(object=dict() as document):
-            pages, found = _read(page, document)
-            resources = (*discovery.resources, *found)
-            return (
-                Discovery(pending, resources, discovery.problem, discovery.forbidden),
-                pages,
-            )
+            return _with_document(discovery, page, document)
         case Missing():
-            return Discovery(
-                pending, discovery.resources, discovery.problem, discovery.forbidden
-            ), ()
+            return discovery, ()
         case _:
-            message = str(getattr(outcome, "message", "no document"))
-            problem = message if page.path in ROOTS else None
-            return Discovery(
-                pending,
-                discovery.resources,
-                discovery.problem or problem,
-                discovery.forbidden
-                or (isinstance(outcome, Refused) and outcome.status in (401, 403)),
-            ), ()
+            return _unread(discovery, page, outcome), ()
+
+
+def _with_document(
+    discovery: Discovery, page: Page, document: dict[str, Any]
+) -> tuple[Discovery, tuple[Page, ...]]:
+    """Take a document in; one of another shape than is documented is none."""
+    try:
+        pages, found = _read(page, document)
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        text = f"{page.path} is no document of discovery: {problem!r}"
+        return _unread(discovery, page, Refused(200, text)), ()
+    resources = (*discovery.resources, *found)
+    return replace(discovery, resources=resources), pages
+
+
+def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
+    """A document that is not to be had: what it would say is not known."""
+    is_root = page.path in ROOTS
+    message = str(getattr(outcome, "message", "no document"))
+    refused = isinstance(outcome, Refused) and outcome.status in (401, 403)
+    what = (page.path, "") if is_root else (page.group, page.version)
+    return replace(
+        discovery,
+        problem=discovery.problem or f"{page.path}: {message}",
+        forbidden=discovery.forbidden or refused,
+        unread=discovery.unread | {what},
+    )
 
 
 def _read(

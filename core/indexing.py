@@ -19,6 +19,7 @@ from fnop.core.program import Program
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import sees
 from fnop.core.turn import Turn
+from fnop.core.watcher import Purpose
 from fnop.effects.values import read_only
 
 __all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
@@ -144,5 +145,6 @@ def are_filled(turn: Turn) -> bool:
     return all(
         stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
         for stream in turn.followed.values()
-        if turn.kinds[stream.resource.key].indexers
+        if stream.purpose is Purpose.OBJECTS
+        and turn.kinds[stream.resource.key].indexers
     )

@@ -233,7 +233,7 @@ def _work(turn: Turn) -> None:
     for stream in turn.followed.values():
         if stream.phase is StreamPhase.WAITING and stream.due <= turn.now.mono:
             open_stream(turn, stream)
-    if turn.discovery_due is not None and turn.discovery_due <= turn.now.mono:
+    if _is_due(turn.discovery_due, turn) and turn.discovery is None:
         discover(turn)
     for _ in range(UNITS_MAX):
         key = turn.take_due() if _may_serve(turn) else None
@@ -242,6 +242,10 @@ def _work(turn: Turn) -> None:
         serve(turn, key)
         if turn.drives:
             break
+
+
+def _is_due(moment: float | None, turn: Turn) -> bool:
+    return moment is not None and moment <= turn.now.mono
 
 
 def _may_serve(turn: Turn) -> bool:
@@ -301,7 +305,8 @@ def _next_alarm(turn: Turn) -> float | None:
         due = turn.queue.next_due()
         if due is not None:
             moments.append(due)
-    for moment in (turn.discovery_due, turn.stop_by):
-        if moment is not None:
-            moments.append(moment)
+    if turn.discovery_due is not None and turn.discovery is None:
+        moments.append(turn.discovery_due)
+    if turn.stop_by is not None:
+        moments.append(turn.stop_by)
     return min(moments, default=None)

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Any
+
+from fnop.core.patterns import is_pattern, matches
 
 __all__ = ["EVERYTHING", "Catalogue", "Resource", "Selector", "parse_resource_list"]
 
@@ -173,7 +174,7 @@ class Selector:
             self.everything
             or self.category is not None
             or self.predicate is not None
-            or any(text is not None and _is_pattern(text) for text in texts)
+            or any(text is not None and is_pattern(text) for text in texts)
         )
 
     def matches(self, resource: Resource) -> bool:
@@ -205,27 +206,12 @@ class Selector:
         return ".".join(part for part in parts if part)
 
 
-def _is_pattern(text: str) -> bool:
-    return "*" in text or "?" in text
-
-
 def _fits(wanted: str | None, names: Iterable[str]) -> bool:
     if wanted is None:
         return True
-    if not _is_pattern(wanted):
+    if not is_pattern(wanted):
         return wanted in names
-    return any(_pattern(wanted).fullmatch(name) for name in names)
-
-
-@lru_cache(maxsize=256)
-def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern of `*` (anything) and `?` (one letter).
-
-    >>> bool(_pattern("*.example.com").fullmatch("a.b.example.com"))
-    True
-    """
-    escaped = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.compile(escaped)
+    return any(matches(wanted, name) for name in names)
 
 
 def _dotted(

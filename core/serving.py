@@ -13,6 +13,7 @@ from fnop.core.backoff import backoff_seconds
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
+from fnop.core.namespaces import has_patterns, served_namespaces
 from fnop.core.objects import Body, Key
 from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
@@ -20,8 +21,16 @@ from fnop.core.registry import Handler, Role
 from fnop.core.resources import Resource
 from fnop.core.store import observe
 from fnop.core.turn import Phase, Ticket, Turn
-from fnop.core.watcher import Stream, ended, listed, opened, reopened
-from fnop.effects.outcomes import Outcome
+from fnop.core.watcher import (
+    Purpose,
+    Stream,
+    StreamKey,
+    ended,
+    listed,
+    opened,
+    reopened,
+)
+from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
     "discover",
@@ -33,6 +42,14 @@ __all__ = [
     "on_watch_event",
     "open_stream",
 ]
+
+# What tells of kinds and namespaces that come and go.
+DEFINITIONS = "customresourcedefinitions.v1.apiextensions.k8s.io"
+NAMESPACES = "namespaces.v1"
+
+# Several definitions often come together; and the server is not done with them at once.
+_SOON_SECONDS = 0.3
+_RESTLESS_SECONDS = 5.0
 
 # An API server that cannot be reached at the start is tried this many times.
 DISCOVERY_TRIES_MAX = 3
@@ -58,26 +75,56 @@ def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
 def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
     if turn.discovery is None or number not in turn.discovery.pending:
         return
-    turn.discovery, pages = discovering.answered(turn.discovery, number, outcome)
+    turn.discovery, pages = _with_document(turn.discovery, number, outcome)
     _fetch(turn, pages)
     if not turn.discovery.pending:
         found, turn.discovery = turn.discovery, None
         _on_discovered(turn, found)
 
 
+def _with_document(
+    discovery: discovering.Discovery, number: int, outcome: Outcome
+) -> tuple[discovering.Discovery, tuple[discovering.Page, ...]]:
+    """Take one document in; one of another shape is as good as none."""
+    path = discovery.pending[number].path
+    try:
+        return discovering.answered(discovery, number, outcome)
+    except Exception as problem:  # of any shape: it comes from outside
+        unread = Unknown(f"{path} cannot be read: {type(problem).__name__}: {problem}")
+        return discovering.answered(discovery, number, unread)
+
+
 def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
-    if found.problem is not None and not found.resources:
+    if found.problem is not None and not (found.resources or turn.catalogue.resources):
         _on_undiscovered(turn, found)
         return
-    turn.catalogue = found.catalogue
-    turn.phase = Phase.SERVING
-    complete = _serve_kinds(turn)
-    turn.discovery_tries = 0 if complete else turn.discovery_tries + 1
-    if not complete:
+    turn.catalogue = found.after(turn.catalogue)
+    if turn.phase is Phase.DISCOVERING:
+        turn.phase = Phase.SERVING
+    if found.problem is not None:
+        turn.warn_once(
+            f"unread {sorted(found.unread)}",
+            f"not all kinds of the API server are known: {found.problem}",
+        )
+    complete = _serve_kinds(turn, is_known=found.problem is None)
+    look_around(turn, complete=complete)
+    well = complete and found.problem is None
+    turn.discovery_tries = 0 if well else turn.discovery_tries + 1
+    turn.rediscover_at(turn.now.mono + _until_next_look(turn, found, complete))
+    _announce_ready(turn)
+
+
+def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -> float:
+    """How long what was discovered is taken for what there is (seconds)."""
+    wait = turn.settings.rediscovery_seconds
+    if found.problem is not None:
+        wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+    elif not complete:
         # Somebody has to install what is missing: that may take long.
         wait = backoff_seconds(turn.discovery_tries, turn.jitter(), most=30.0)
-        turn.discovery_due = turn.now.mono + wait
-    _announce_ready(turn)
+    if turn.restless_until > turn.now.mono:
+        wait = min(wait, turn.restless_until - turn.now.mono)
+    return wait
 
 
 def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
@@ -96,8 +143,11 @@ def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
     turn.discovery_due = turn.now.mono + wait
 
 
-def _serve_kinds(turn: Turn) -> bool:
-    """Follow the kinds that handlers name; False when one is not served yet."""
+def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
+    """Follow the kinds that handlers name; False when one is not served yet.
+
+    `is_known` is False where something could not be read, and may be missing for that.
+    """
     by_resource: dict[str, list[Handler]] = {}
     resources: dict[str, Resource] = {}
     complete = True
@@ -107,7 +157,8 @@ def _serve_kinds(turn: Turn) -> bool:
         found = turn.catalogue.find(handler.selector)
         complete = complete and bool(found)
         if not found or (len(found) > 1 and not handler.selector.is_broad):
-            _warn_unserved(turn, handler, found)
+            if found or is_known:
+                _warn_unserved(turn, handler, found)
             continue
         handler, has_owners = _with_owners(turn, handler)
         complete = complete and has_owners
@@ -115,9 +166,16 @@ def _serve_kinds(turn: Turn) -> bool:
             if _may_be_served(turn, handler, resource):
                 resources[resource.key] = resource
                 by_resource.setdefault(resource.key, []).append(handler)
+    wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
         turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
-        _follow(turn, resources[key], handlers)
+        for stream in _streams_of(turn, resources[key], handlers):
+            wanted[stream.key] = stream
+    for stream in wanted.values():
+        follow(turn, stream)
+    for present in tuple(turn.followed.values()):
+        if present.purpose is Purpose.OBJECTS and present.key not in wanted:
+            _leave(turn, present)
     return complete
 
 
@@ -170,22 +228,93 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
     turn.warn_once(f"unserved {selector} {handler.id}", text)
 
 
-def _follow(turn: Turn, resource: Resource, handlers: Iterable[Handler]) -> None:
+def _streams_of(
+    turn: Turn, resource: Resource, handlers: Iterable[Handler]
+) -> list[Stream]:
+    """What is to be followed of a kind: the cluster, or each of some namespaces."""
     selectors = selectors_of(handlers, turn.settings.selector)
-    namespaces: tuple[str | None, ...] = (None,)
-    if resource.namespaced and turn.settings.namespaces is not None:
-        namespaces = turn.settings.namespaces
-    for namespace in namespaces:
-        stream = Stream(resource, namespace, selectors)
-        present = turn.followed.get(stream.key)
-        if present is None:
-            where = f" in {namespace}" if namespace else ""
-            turn.say("info", f"serving {resource.label}{where}")
-            open_stream(turn, stream)
-        elif present.selectors != selectors:
-            # Other handlers are for the kind than before: list it anew.
-            turn.emit(CloseStream(present.id))
-            open_stream(turn, replace(stream, id=present.id, lists=present.lists))
+    given = turn.settings.namespaces
+    if not resource.namespaced or given is None:
+        return [Stream(resource, None, selectors)]
+    found = served_namespaces(given, turn.namespaces or ())
+    return [Stream(resource, namespace, selectors) for namespace in found]
+
+
+def follow(turn: Turn, stream: Stream) -> None:
+    """Follow a collection, if it is not yet, with these selectors."""
+    present = turn.followed.get(stream.key)
+    if present is None:
+        if stream.purpose is Purpose.OBJECTS:
+            turn.say("info", f"serving {_place(stream)}")
+        open_stream(turn, stream)
+    elif present.selectors != stream.selectors:
+        # Other handlers are for the kind than before: list it anew.
+        turn.emit(CloseStream(present.id))
+        open_stream(turn, replace(stream, id=present.id, lists=present.lists))
+
+
+def _place(stream: Stream) -> str:
+    where = f" in {stream.namespace}" if stream.namespace else ""
+    return f"{stream.resource.label}{where}"
+
+
+def _leave(turn: Turn, stream: Stream) -> None:
+    """A kind is not served any more, or a namespace has gone, with all objects."""
+    turn.say("info", f"serving {_place(stream)} no more: it is not there")
+    _miss_the_vanished(turn, replace(stream, id=0))
+    unfollow(turn, stream)
+
+
+def unfollow(turn: Turn, stream: Stream) -> None:
+    """Close a stream for good."""
+    if stream.id in turn.streams:
+        turn.emit(CloseStream(stream.id))
+    turn.streams = turn.streams.discard(stream.id)
+    turn.followed = turn.followed.discard(stream.key)
+
+
+# ----------------------------------------------------- what else is looked at
+
+
+def look_around(turn: Turn, *, complete: bool) -> None:
+    """Follow what tells of kinds and namespaces that come and go, where it matters.
+
+    Nothing beyond the named namespaces is asked for by who is restricted to them.
+    """
+    given = turn.settings.namespaces
+    patterns = given is not None and has_patterns(given)
+    selectors = [each.selector for each in turn.program.handlers if each.selector]
+    if (given is None or patterns) and (
+        not complete or any(each.is_broad for each in selectors)
+    ):
+        _look_at(turn, DEFINITIONS, Purpose.KINDS)
+    if patterns:
+        _look_at(turn, NAMESPACES, Purpose.NAMESPACES)
+
+
+def _look_at(turn: Turn, key: str, purpose: Purpose) -> None:
+    for resource in turn.catalogue.resources:
+        if resource.key == key:
+            follow(turn, Stream(resource, None, purpose=purpose))
+
+
+def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+    """A definition or a namespace has come, changed or gone."""
+    match stream.purpose:
+        case Purpose.KINDS if type is not None:
+            # The server takes a moment to serve a new kind, or to forget one.
+            turn.restless_until = turn.now.mono + _RESTLESS_SECONDS
+            turn.rediscover_at(turn.now.mono + _SOON_SECONDS)
+        case Purpose.NAMESPACES if type is None:
+            named = replace(stream, names=stream.names | {body.name})
+            turn.followed = turn.followed.set(stream.key, named)
+        case Purpose.NAMESPACES:
+            known = turn.namespaces or frozenset()
+            gone = type == "DELETED"
+            turn.namespaces = known - {body.name} if gone else known | {body.name}
+            _serve_kinds(turn)
+        case _:
+            pass
 
 
 def open_stream(turn: Turn, stream: Stream) -> None:
@@ -205,10 +334,16 @@ def _stream(turn: Turn, number: int) -> Stream | None:
 
 def on_list_item(turn: Turn, number: int, body: Body) -> None:
     stream = _stream(turn, number)
-    if stream is None:
-        return
-    key = Key(stream.resource.key, body.namespace or "", body.name)
-    observe(turn, stream, key, None, body)
+    if stream is not None:
+        _seen(turn, stream, None, body)
+
+
+def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+    if stream.purpose is Purpose.OBJECTS:
+        key = Key(stream.resource.key, body.namespace or "", body.name)
+        observe(turn, stream, key, type, body)
+    else:
+        _noticed(turn, stream, type, body)
 
 
 def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
@@ -222,9 +357,12 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         )
         turn.emit(more)
         return
-    if stream.lists:
+    if stream.lists and stream.purpose is Purpose.OBJECTS:
         _miss_the_vanished(turn, stream)
     open_stream(turn, listed(stream, version))
+    if stream.purpose is Purpose.NAMESPACES:
+        turn.namespaces = stream.names
+        _serve_kinds(turn)
     _announce_ready(turn)
 
 
@@ -240,10 +378,25 @@ def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
             observe(turn, stream, key, "DELETED", known.body)
 
 
+def _served(turn: Turn) -> list[Stream]:
+    """What is followed for handlers."""
+    return [each for each in turn.followed.values() if each.purpose is Purpose.OBJECTS]
+
+
+def _waits_for_namespaces(turn: Turn) -> bool:
+    given = turn.settings.namespaces
+    if given is None or not has_patterns(given) or turn.namespaces is not None:
+        return False
+    return not any(
+        each.purpose is Purpose.NAMESPACES and each.refusal
+        for each in turn.followed.values()
+    )
+
+
 def _announce_ready(turn: Turn) -> None:
-    if turn.ready or turn.phase is not Phase.SERVING:
+    if turn.ready or turn.phase is not Phase.SERVING or _waits_for_namespaces(turn):
         return
-    if all(each.lists for each in turn.followed.values()):
+    if all(each.lists for each in _served(turn)):
         turn.ready = True
         turn.emit(Ready())
 
@@ -259,8 +412,7 @@ def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
     if stream is None:
         return
     turn.followed = turn.followed.set(stream.key, reopened(stream, body.version))
-    key = Key(stream.resource.key, body.namespace or "", body.name)
-    observe(turn, stream, key, type, body)
+    _seen(turn, stream, type, body)
 
 
 def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
@@ -272,13 +424,27 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     turn.streams = turn.streams.discard(end.stream)
     turn.followed = turn.followed.set(stream.key, after)
     if after.refusal and not stream.refusal:
-        turn.say(
-            "error",
-            f"may not follow {stream.resource.plural}: {end.message}; "
-            "grant the verbs list and watch to this operator",
-        )
+        _say_refused(turn, stream, end.message)
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())
-    if not turn.ready and all(each.refusal for each in turn.followed.values()):
+    served = _served(turn)
+    if served and not turn.ready and all(each.refusal for each in served):
         turn.end(1, f"nothing can be served: {end.message}")
+
+
+def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
+    match stream.purpose:
+        case Purpose.OBJECTS:
+            remedy = "grant the verbs list and watch to this operator"
+            plural = stream.resource.plural
+            turn.say("error", f"may not follow {plural}: {message}; {remedy}")
+        case Purpose.KINDS:
+            pause = f"every {turn.settings.rediscovery_seconds:g} s"
+            text = f"may not follow definitions: {message}"
+            turn.say("info", f"{text}; kinds that come later are looked for {pause}")
+        case Purpose.NAMESPACES:
+            text = f"may not follow namespaces: {message}"
+            remedy = "grant list and watch, or name each namespace"
+            turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")
+            _announce_ready(turn)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fnop.core.lifecycles import Lifecycle, all_at_once
-
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+from fnop.core.namespaces import check_namespace
 
 __all__ = ["Settings"]
 
@@ -31,7 +30,9 @@ class Settings:
 
     `operator` tells several operators that serve one kind apart: the finalizer,
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
-    `namespaces` None serves the whole cluster.  `lifecycle` chooses which of several
+    `namespaces`, names or patterns (`fnop.core.namespaces`), None serves the whole
+    cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
+    gone, where nothing tells.  `lifecycle` chooses which of several
     handlers that are due are called in one pass (`fnop.core.lifecycles`).
     `selector` is a label selector that all served objects have to fit.
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
@@ -49,6 +50,7 @@ class Settings:
     list_page_limit: int = 500
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
+    rediscovery_seconds: float = 600.0
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True
     takes_over: str | None = None
@@ -56,11 +58,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
-            if not _NAMESPACE.fullmatch(namespace):
-                raise ValueError(
-                    f"{namespace!r} is no name of a namespace; patterns are not "
-                    "supported yet, so name each namespace, or serve all with -A"
-                )
+            check_namespace(namespace)
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
                 f"the operator's name {self.operator!r} must be a short lower-case "

@@ -82,6 +82,9 @@ class State(NamedTuple):
     `failures` counts handlers that failed for good, `calls` the pending commands that
     do not go to the API server.  `configured` are the settings as startup handlers
     have changed them, `memo` is what activities remember: each object's begins with it.
+    `namespaces` are those of the cluster, None where that is not known or not needed.
+    Until `restless_until` (monotonic) a definition has just come or gone, and what the
+    API server says of its kinds may still be what it said before.
     """
 
     phase: Phase
@@ -110,6 +113,8 @@ class State(NamedTuple):
     exit_status: int
     configured: Settings | None
     memo: ReadOnlyDict
+    namespaces: frozenset[str] | None
+    restless_until: float
 
 
 NEW = State(
@@ -139,6 +144,8 @@ NEW = State(
     0,
     None,
     ReadOnlyDict(),
+    None,
+    0.0,
 )
 
 
@@ -184,6 +191,8 @@ class Turn:
     exit_status: int
     configured: Settings | None
     memo: ReadOnlyDict
+    namespaces: frozenset[str] | None
+    restless_until: float
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program
@@ -372,8 +381,12 @@ class Turn:
 
     def rediscover(self) -> None:
         """A kind is missing that an effect names: look again, in a while."""
-        if self.discovery is None and self.discovery_due is None:
-            self.discovery_due = self.now.mono + _REDISCOVER_SECONDS
+        self.rediscover_at(self.now.mono + _REDISCOVER_SECONDS)
+
+    def rediscover_at(self, moment: float) -> None:
+        """Look for kinds then, or before, if that is due already."""
+        due = self.discovery_due
+        self.discovery_due = moment if due is None else min(due, moment)
 
     def set_alarm(self, at: float | None) -> None:
         """Ring then, unless that is what the world was told already."""

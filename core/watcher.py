@@ -23,9 +23,18 @@ from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 
-__all__ = ["Phase", "Stream", "StreamKey", "ended", "listed", "opened", "reopened"]
+__all__ = [
+    "Phase",
+    "Purpose",
+    "Stream",
+    "StreamKey",
+    "ended",
+    "listed",
+    "opened",
+    "reopened",
+]
 
-StreamKey = tuple[str, str]  # resource key, namespace ("" for all)
+StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
 
 # A watch that ends within a second of its opening, without a line, this many
 # times in a row, has a version that the server does not say it cannot serve.
@@ -48,6 +57,14 @@ class Phase(Enum):
     LISTING = "listing"
     WATCHING = "watching"
     WAITING = "waiting"  # for the end of a backoff
+
+
+class Purpose(Enum):
+    """What a collection is followed for."""
+
+    OBJECTS = ""  # for handlers
+    KINDS = "kinds"  # definitions that come and go
+    NAMESPACES = "namespaces"  # that patterns may mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +90,13 @@ class Stream:
     failures: int = 0
     due: float = 0.0
     refusal: str | None = None
+    purpose: Purpose = Purpose.OBJECTS
+    # What the present listing has named so far, where names are all that matters.
+    names: frozenset[str] = frozenset()
 
     @property
     def key(self) -> StreamKey:
-        return self.resource.key, self.namespace or ""
+        return self.resource.key, self.namespace or "", self.purpose.value
 
 
 def opened(
@@ -91,6 +111,7 @@ def opened(
             begun=step,
             opened_at=now.mono,
             heard=False,
+            names=frozenset(),
         )
         return listing, ListPage(
             id,

@@ -219,8 +219,8 @@ class SimulatedRun:
         settled = is_settled(self.machine.state) and not self.looks_again
         alarm = self._alarm
         planned = simulated.due(self.cluster, recurring=recurring or not settled)
-        if alarm is not None and settled and alarm > self.clock.elapsed:
-            alarm = None
+        if alarm is not None and settled and not recurring:
+            alarm = alarm if alarm <= self.clock.elapsed else None
         if planned is None:
             return alarm
         # The clock of the cluster is the wall's, which is not as exact: a bit later.
