@@ -73,7 +73,8 @@ class Stream:
 
     `id` names the present listing or watch; inputs with another id are late.
     `begun` is the step at which the present listing began, `lists` how many
-    listings have been completed.
+    listings have been completed.  `failures` in a row, and that its version has
+    `expired`, are remembered until a watch has stood for a while.
     """
 
     resource: Resource
@@ -88,6 +89,7 @@ class Stream:
     heard: bool = False
     instant_ends: int = 0
     failures: int = 0
+    expired: bool = False
     due: float = 0.0
     refusal: str | None = None
     purpose: Purpose = Purpose.OBJECTS
@@ -165,14 +167,15 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     before = 0 if watched >= _WELL else stream.failures
     failed = instant or end.reason not in ("eof", "silent")
     failures = before + 1 if failed else 0
+    expired = end.status == 410
+    # An expired version is no fault of the server's: list at once, but not in a circle.
+    at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
     relist = (
         stream.phase is Phase.LISTING
         or end.reason == "undecodable"
         or instant_ends >= _INSTANT_ENDS_MAX
         or (end.reason == "refused" and _blames_version(end.status, failures))
     )
-    # An expired version is no fault of the server's: list at once, the first time.
-    at_once = not failed or (end.status == 410 and failures == 1)
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     advice = min(end.retry_after_seconds or 0.0, _ADVICE_MAX)
     return replace(
@@ -180,6 +183,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         phase=Phase.WAITING,
         version=None if relist else stream.version,
         failures=failures,
+        expired=expired or (stream.expired and watched < _WELL),
         instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
         due=now.mono + max(wait, advice),
         refusal=end.message if end.status in (401, 403) else None,

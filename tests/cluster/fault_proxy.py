@@ -100,7 +100,11 @@ class Upstream:
         data = b"" if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type, "Accept": "application/json"}
         async with await self.open(method, target, data, headers) as response:
-            return response.status, json.loads(await response.read())
+            text = await response.read()
+        try:
+            return response.status, json.loads(text)
+        except ValueError:
+            return response.status, text.decode()
 
     async def close(self) -> None:
         await self._session.close()
@@ -488,10 +492,13 @@ class FaultProxy:
         return struck
 
     async def refuse(self) -> None:
-        """Refuse connections, until `listen`."""
+        """End all connections and refuse new ones, until `listen`."""
         if self._server is not None:
             self._server.close()
             self._server = None
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def listen(self) -> None:
         """Take connections, on the same port as ever."""
@@ -503,9 +510,6 @@ class FaultProxy:
 
     async def close(self) -> None:
         await self.refuse()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
 
     # --------------------------------------------------------------- connections
 

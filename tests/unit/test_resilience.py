@@ -10,6 +10,7 @@ from fnop.core.commands import Perform
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
 from fnop.effects.outcomes import Refused
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import example
 from tests.stories import Story, definition, outside
 
@@ -195,3 +196,40 @@ def test_a_kind_that_is_not_served_is_told_once(registry: Registry) -> None:
     story.settle(seconds=3)
     waits = [line for line in story.lines if "serves no 'widgets.late.dev' yet" in line]
     assert len(waits) == 1, "once for all handlers of the kind"
+
+
+# ------------------------------------------------------------------- discovery
+
+
+class Unwell(Story):
+    """A story in which some paths are answered otherwise, for a while."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.answers: dict[str, ApiResponse] = {}
+        super().__init__(*arguments)
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        return self.answers.get(request.path) or super().request(request)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], {"resources": [{}]}, {"resources": "?"}, {"resources": [None]}],
+    ids=["null", "a list", "a resource of nothing", "text", "a resource of null"],
+)
+def test_a_document_of_another_shape_ends_nothing(
+    registry: Registry, document: Any
+) -> None:
+    handled: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> None:
+        handled.append(name)
+
+    story = Unwell(registry, [example()])
+    story.answers["/apis/fnop.dev/v1"] = ApiResponse(200, document)
+    story.wait(60)
+    assert handled == []
+    story.answers.clear()
+    story.wait(60)
+    assert handled == ["example-1"]

@@ -1,0 +1,170 @@
+"""kube-apiserver and etcd are killed while an operator is at work, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.cluster.envtest import (
+    ApiServer,
+    admin_tls,
+    apiserver_flags,
+    assets,
+    etcd_flags,
+    free_ports,
+    http_ok,
+    make_certificates,
+    missing,
+    process,
+    wait_until,
+    write_kubeconfigs,
+)
+from tests.cluster.fault_proxy import Upstream
+from tests.cluster.fault_world import Operated, User, operated, repeated, until_met
+
+RECOVERY_SECONDS = 15.0
+# The same without any fault, on a machine that others use too.
+PATIENCE_SECONDS = 60.0
+OBJECTS = 8
+
+
+class Servers:
+    """etcd and kube-apiserver in a folder, each of which can be killed and started."""
+
+    def __init__(self, folder: Path) -> None:
+        make_certificates(folder / "pki")
+        etcd_port, peer_port, port = free_ports(3)
+        self.api = ApiServer(f"https://127.0.0.1:{port}", folder)
+        write_kubeconfigs(folder, self.api.url)
+        tls = admin_tls(folder / "pki")
+        self._folder = folder
+        self._flags = {
+            "etcd": etcd_flags(folder, etcd_port, peer_port),
+            "kube-apiserver": apiserver_flags(folder, port, etcd_port, managed=False),
+        }
+        self._is_ready: dict[str, Callable[[], bool]] = {
+            "etcd": lambda: http_ok(etcd_port, "/health"),
+            "kube-apiserver": lambda: (
+                http_ok(port, "/readyz", tls)
+                and http_ok(port, "/api/v1/namespaces/default", tls)
+            ),
+        }
+        self._running: dict[str, tuple[subprocess.Popen[bytes], ExitStack]] = {}
+        # The system ends a process with the thread that has started it.
+        self._thread = ThreadPoolExecutor(1, "servers")
+
+    async def aside(self, work: Callable[[], None]) -> None:
+        """Do it while the loop goes on, in a thread that stays."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def start(self, *names: str) -> None:
+        """Start them, and wait until all is ready."""
+        for name in names:
+            stack, log = ExitStack(), self._folder / f"{name}.log"
+            binary = assets() / name
+            child = stack.enter_context(process(binary, self._flags[name], log))
+            self._running[name] = child, stack
+            wait_until(self._is_ready[name], child, log)
+        child, log = self._running["kube-apiserver"][0], self._folder / "etcd.log"
+        wait_until(self._is_ready["kube-apiserver"], child, log)
+
+    def end(self, *names: str, by: signal.Signals = signal.SIGKILL) -> None:
+        """End them, without a warning unless `by` is one."""
+        for name in names:
+            self._running[name][0].send_signal(by)
+        for name in names:
+            child, stack = self._running.pop(name)
+            child.wait()
+            stack.close()
+
+    def close(self) -> None:
+        self.api.close()
+        self.end(*self._running)
+        self._thread.shutdown()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    if (reason := missing()) is not None:
+        pytest.skip(reason)
+    servers = Servers(tmp_path_factory.mktemp("outages"))
+    try:
+        servers.start("etcd", "kube-apiserver")
+        yield servers
+    finally:
+        servers.close()
+
+
+BOTH = ("kube-apiserver", "etcd")
+
+
+@pytest.mark.parametrize(
+    ("names", "by", "away"),
+    [
+        pytest.param(("kube-apiserver",), signal.SIGKILL, 3, id="kube-apiserver"),
+        pytest.param(("kube-apiserver",), signal.SIGTERM, 0, id="a polite restart"),
+        pytest.param(("etcd",), signal.SIGKILL, 3, id="etcd"),
+        pytest.param(BOTH, signal.SIGKILL, 0, id="both"),
+    ],
+)
+async def test_after_an_outage_it_catches_up(
+    names: Sequence[str], by: signal.Signals, away: float, servers: Servers
+) -> None:
+    """Objects are being handled when the servers go, and others change afterwards."""
+    namespace = f"outage-{time.monotonic_ns()}"
+    upstream = Upstream(servers.api)
+    user = User(upstream, namespace)
+    try:
+        await user.define()
+        for number in range(OBJECTS):
+            await user.create(f"old-{number}", 1)
+        async with operated(servers.api.kubeconfig, namespace) as operator:
+            await until_met(user, operator, PATIENCE_SECONDS)
+            await _bustle(user, operator)
+            await servers.aside(partial(servers.end, *names, by=by))
+            await asyncio.sleep(away)  # the outage itself
+            await servers.aside(partial(servers.start, *reversed(names)))
+            back = time.monotonic()
+            await _change(user)
+            left = RECOVERY_SECONDS + back - time.monotonic()
+            took = await until_met(user, operator, left)
+        assert repeated(user, operator) == []
+    finally:
+        await upstream.close()
+    print(f"{names}: {took:.1f} s")
+
+
+async def _bustle(user: User, operator: Operated) -> None:
+    """Give the operator work, and leave it in the middle of it."""
+    for number in range(OBJECTS):
+        await user.create(f"new-{number}", 1)
+        await user.edit(f"old-{number}", 2)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while "new-0" not in operator.store:
+            await asyncio.sleep(0.001)
+
+
+async def _change(user: User) -> None:
+    """What the user does as soon as the servers are back."""
+    await _insistently(lambda: user.edit("new-1", 2))
+    await _insistently(lambda: user.delete("old-1"))
+    await _insistently(lambda: user.remove("old-2"))
+    await _insistently(lambda: user.create("newest", 1))
+
+
+async def _insistently(act: Callable[[], Awaitable[None]]) -> None:
+    """A connection of the user's own may have broken, too."""
+    for _ in range(3):
+        with suppress(aiohttp.ClientError):
+            return await act()
+    raise AssertionError("the API server is not back")
