@@ -49,9 +49,6 @@ from fnop.effects import (
 
 __all__ = ["Address", "Errand", "Request", "errand_for", "proceed"]
 
-# After so many tries that reached nobody, the attempt fails and the handler's
-# own `retries` decide.
-_TRIES_MAX = 8
 _CHILD_ENDING_SECONDS = 1.0
 
 
@@ -154,17 +151,19 @@ def proceed(
         case Unknown():
             return _unknown(errand, outcome, now, jitter)
         case _ if errand.looking:
-            return _looked(errand, outcome, now)
+            return _looked(errand, outcome, now, jitter)
         case _:
             return _sent(errand, outcome)
 
 
 def _later(
     errand: Errand, outcome: Unreachable | Unknown, now: Now, jitter: float
-) -> Errand | Outcome:
+) -> Errand:
+    """Try again in a while, as often as it takes: a server that is away fails nobody.
+
+    A handler's timeout, and the operator's end, end it.
+    """
     tries = errand.tries + 1
-    if tries >= _TRIES_MAX:
-        return Unreachable(outcome.message)
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
         wait = max(wait, outcome.retry_after_seconds)
@@ -178,7 +177,7 @@ def _unknown(
     if request.address.name is None and isinstance(request.effect, Create):
         return outcome  # what the server names cannot be looked up
     if not errand.looking and isinstance(request.effect, (Create, Patch, Apply)):
-        return errand._replace(looking=True, due=now.mono)
+        return errand._replace(looking=True, tries=errand.tries + 1, due=now.mono)
     return _later(errand, outcome, now, jitter)
 
 
@@ -195,8 +194,11 @@ def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
             return outcome
 
 
-def _looked(errand: Errand, outcome: Outcome, now: Now) -> Errand | Outcome:
-    again = errand._replace(looking=False, due=now.mono)
+def _looked(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
+    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
+    again = errand._replace(looking=False, due=now.mono + pause)
     request = errand.requests[0].effect
     match outcome:
         case Applied(object=dict() as found):

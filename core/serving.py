@@ -45,7 +45,7 @@ __all__ = [
 
 # What tells of kinds and namespaces that come and go.
 DEFINITIONS = "customresourcedefinitions.v1.apiextensions.k8s.io"
-NAMESPACES = "namespaces.v1"
+NAMESPACES = "namespaces.v1."
 
 # Several definitions often come together; and the server is not done with them at once.
 _SOON_SECONDS = 0.3

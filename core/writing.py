@@ -426,7 +426,7 @@ def _unsaved(
     if tries in (1, 5) or tries % 20 == 0:
         text = f"what was handled cannot be stored on the object: {message}"
         turn.say("error", text, key=key)
-    until = turn.now.mono + backoff_seconds(tries + 3, turn.jitter())
+    until = turn.now.mono + backoff_seconds(tries + 3, turn.jitter(), most=30.0)
     kept = known._replace(unsaved_until=until, unsaved_tries=tries)
     _done(turn, key, kept, writing._replace(after=None))
 

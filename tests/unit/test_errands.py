@@ -153,7 +153,8 @@ def test_r28_what_the_look_does_not_show_is_sent_again(
 ) -> None:
     found = going_on(effect, Unknown("?"), answer)
     assert not found.looking
-    assert is_due(found)
+    assert found.due is not None
+    assert NOW.mono < found.due < NOW.mono + 2, "not at once: it may be lost again"
     assert found.request == begun(effect).request
 
 
@@ -202,28 +203,26 @@ def test_only_a_call_may_answer_unknown() -> None:
         errand = begun(effect)
         for _ in range(40):
             found = proceed(errand, Unknown("?"), NOW, 0.0)
-            if not isinstance(found, Errand):
-                break
+            assert isinstance(found, Errand), (effect, found)
             errand = found
-        assert isinstance(found, Unreachable), (effect, found)
 
 
 # ------------------------------------------------------------------ unreachable
 
 
 @pytest.mark.parametrize("effect", REQUESTS, ids=named)
-def test_what_was_not_done_is_tried_again_and_at_last_given_up(effect: Effect) -> None:
+def test_what_was_not_done_is_tried_again_until_it_is(effect: Effect) -> None:
+    """A server that is away fails nobody: a timeout of the handler ends it."""
     errand, waits = begun(effect), []
-    while True:
+    for _ in range(40):
         found = proceed(errand, Unreachable("no network"), NOW, 0.0)
-        if not isinstance(found, Errand):
-            break
+        assert isinstance(found, Errand)
         assert found.due is not None
         waits.append(found.due - NOW.mono)
         errand = found
-    assert found == Unreachable("no network")
     assert waits == sorted(waits)
-    assert len(waits) == 7
+    assert waits[0] < 1
+    assert waits[-1] <= 10, "it is there again within 15 s of the server's return"
 
 
 def test_the_server_s_word_on_when_to_come_back_is_kept() -> None:

@@ -1,0 +1,217 @@
+"""Kinds and namespaces that come, change and go while the operator runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.namespaces import served_namespaces
+from fnop.core.registry import Registry
+from fnop.core.settings import Settings
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, example
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def definition(plural: str, group: str = "late.dev") -> dict[str, Any]:
+    kind = plural.rstrip("s").capitalize()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def thing(kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
+    return {
+        "apiVersion": "late.dev/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+    }
+
+
+@pytest.mark.parametrize("selector", [fnop.EVERYTHING, "*.late.dev"])
+def test_a_broad_selector_sees_a_kind_that_comes_later(
+    registry: Registry, selector: Any
+) -> None:
+    seen: set[str] = set()
+
+    @fnop.on.event(selector, registry=registry)
+    def see(body: Any, **_: Any) -> None:
+        seen.add(f"{body['kind']} {body['metadata']['name']}")
+
+    sim = Simulation(registry, crds=definition("widgets")).settle()
+    sim.apply(definition("gadgets")).settle()
+    sim.apply(thing("Gadget", "g")).settle()
+    assert "Gadget g" in seen
+    assert sim.elapsed.total_seconds() < 30, "it was told, and did not look by chance"
+
+
+def test_a_kind_that_goes_and_comes_again_is_served_again(registry: Registry) -> None:
+    told: list[str] = []
+
+    @fnop.on.create("*.late.dev", registry=registry)
+    def create(name: str, **_: Any) -> None:
+        told.append(f"created {name}")
+
+    @fnop.on.event("*.late.dev", registry=registry)
+    def see(type: str | None, name: str, **_: Any) -> None:
+        if type == "DELETED":
+            told.append(f"gone {name}")
+
+    sim = Simulation(registry, crds=definition("widgets"), objects=thing("Widget", "a"))
+    sim.settle()
+    sim.delete("customresourcedefinitions/widgets.late.dev").settle()
+    sim.wait(60)
+    assert told == ["created a", "gone a"]
+    streams = [each.resource.plural for each in _followed(sim)]
+    assert "widgets" not in streams, "nobody asks for what is not there"
+    sim.apply(definition("widgets")).settle()
+    sim.apply(thing("Widget", "b")).settle()
+    assert told == ["created a", "gone a", "created b"]
+
+
+def test_a_named_kind_that_is_there_needs_no_look_at_definitions(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None: ...
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example()).settle()
+    assert {each.resource.plural for each in _followed(sim)} == {KIND}
+
+
+def test_a_group_that_cannot_be_read_keeps_its_kinds(registry: Registry) -> None:
+    """An aggregated API that is down says nothing about what it serves."""
+    handled: list[str] = []
+
+    @fnop.on.create("*.late.dev", registry=registry)
+    def create(name: str, **_: Any) -> None:
+        handled.append(name)
+
+    sim = Simulation(registry, crds=definition("widgets")).settle()
+    path, run = "/apis/late.dev/v1", sim._run
+    down = ApiResponse(503, {"kind": "Status", "message": "down", "code": 503})
+    request = run.request
+
+    def answer(asked: ApiRequest) -> ApiResponse:
+        return down if asked.path == path else request(asked)
+
+    run.request = answer  # type: ignore[method-assign]
+    sim.apply(definition("others", "other.dev"))
+    sim.wait(30)
+    assert "widgets" in {each.resource.plural for each in _followed(sim)}
+    run.request = request  # type: ignore[method-assign]
+    sim.apply(thing("Widget", "a")).settle()
+    assert handled == ["a"]
+
+
+# ------------------------------------------------------------------ namespaces
+
+
+def namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def inside(where: str, name: str = "x") -> dict[str, Any]:
+    made = example(name)
+    made["metadata"]["namespace"] = where
+    return made
+
+
+def test_namespaces_of_a_pattern_are_served_while_they_are_there(
+    registry: Registry,
+) -> None:
+    told: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(namespace: str, **_: Any) -> None:
+        told.append(f"created in {namespace}")
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete(namespace: str, **_: Any) -> None:
+        told.append(f"deleted in {namespace}")
+
+    spaces = [namespace("team-a"), namespace("team-a-test"), namespace("other")]
+    things = [inside("team-a"), inside("team-a-test"), inside("other")]
+    settings = Settings(namespaces=("team-*,!*-test",))
+    sim = Simulation(
+        registry, crds=DEFINITION, objects=[*spaces, *things], settings=settings
+    ).settle()
+    assert told == ["created in team-a"]
+    sim.apply([namespace("team-b"), inside("team-b"), inside("other", "y")]).settle()
+    assert told == ["created in team-a", "created in team-b"]
+    sim.delete("namespaces/team-a").settle()
+    assert told[2:] == ["deleted in team-a"]
+    assert {each.namespace for each in _followed(sim)} == {None, "team-b"}
+    sim.apply([namespace("team-a"), inside("team-a")]).settle()
+    assert told[3:] == ["created in team-a"]
+
+
+def test_named_namespaces_ask_the_cluster_for_nothing(registry: Registry) -> None:
+    """It works with rights in these namespaces alone."""
+
+    @fnop.on.event("*.fnop.dev", registry=registry)
+    def see(**_: Any) -> None: ...
+
+    settings = Settings(namespaces=("default", "absent"))
+    sim = Simulation(registry, crds=DEFINITION, settings=settings).settle()
+    assert {each.namespace for each in _followed(sim)} == {"default", "absent"}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["a"], ("a",)),
+        (["new"], ("new",)),
+        (["a", "b"], ("a", "b")),
+        (["a,b"], ("a", "b")),
+        (["team-*"], ("team-x", "team-y")),
+        (["team-?"], ("team-x", "team-y")),
+        (["team-*,!team-y"], ("team-x",)),
+        (["!team-*"], ("a", "b")),
+        (["*,!a,!b"], ("team-x", "team-y")),
+        (["!*,a"], ("a",)),
+        (["team-*,!team-y", "team-y"], ("team-x", "team-y")),
+        (["c*"], ()),
+    ],
+)
+def test_what_namespaces_are_meant(given: list[str], meant: tuple[str, ...]) -> None:
+    assert served_namespaces(given, ["a", "b", "team-x", "team-y"]) == meant
+
+
+@pytest.mark.parametrize("given", ["", "A", "a b", "-", "a,", "!", "a/b", "[a]"])
+def test_what_means_no_namespace_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="neither the name of a namespace"):
+        Settings(namespaces=(given,))
+
+
+def _followed(sim: Simulation) -> list[Any]:
+    return list(sim._run.machine.state.followed.values())
