@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 # The server did not act on the request, and says to try again.
-_TRY_AGAIN = frozenset((429, 503))
+_TRY_AGAIN = frozenset((408, 429, 503))
 
 
 def _is_plain(segment: str | None) -> bool:
@@ -210,6 +210,9 @@ def fetch_request(command: Fetch) -> ApiRequest:
 def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     """What a response means; `effect` None is a fetched document."""
     status, body = response.status, response.body
+    if 200 <= status < 300 and not _can_answer(effect, body):
+        # Something in between has answered, or half of the server.
+        return Unknown(f"the answer has another form: {str(body)[:100]}")
     if 200 <= status < 300:
         return _success(effect, body)
     message, reason = message_of(response)
@@ -217,12 +220,30 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         return Missing(message)
     if status == 409:
         return Conflict(message, reason or "Conflict")
-    if status in _TRY_AGAIN:
+    if status in _TRY_AGAIN or (status == 401 and effect is not None):
+        # 401: credentials are renewed; no handler has failed because of that.
         return Unreachable(message, response.retry_after_seconds)
     if status >= 500:
         # It may have failed before or after it wrote.
         return Unknown(message)
     return Refused(status, message, reason)
+
+
+def _can_answer(effect: Effect | None, body: Any) -> bool:
+    """Whether a body is what the effect asks for, as far as can be told."""
+    if effect is None:
+        return True
+    if not isinstance(body, dict):
+        return False
+    match effect:
+        case List():
+            return isinstance(body.get("items"), list | None)
+        case Patch() | Apply():
+            return is_object(body)
+        case Get():
+            return isinstance(body.get("metadata"), dict)
+        case _:
+            return "kind" in body
 
 
 def _success(effect: Effect | None, body: Any) -> Outcome:

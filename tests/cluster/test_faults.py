@@ -58,7 +58,7 @@ RECOVERY_SECONDS = 15.0
 # The same without any fault, on a machine that others use too.
 PATIENCE_SECONDS = 60.0
 # So many cases at a time.
-AT_ONCE = 6
+AT_ONCE = 12
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ GONE = error_line(410, "Expired")
 # A watch that ends so is followed by a listing.
 EXPIRED = Say((GONE,))
 HTML = (("Content-Type", "text/html"),)
+EMPTY = Answer(200, b"{}", applies=True)
 BUSY_SECONDS = 3
 
 
@@ -184,7 +185,7 @@ WATCHES = (
     Case("the watch is reset", strike=Reset()),
     Case("watches are reset at once", to_watch(Reset()), Reset(), rate=4),
     Case("watches are closed at once", to_watch(HangUp()), HangUp(), rate=4),
-    Case("watches end at once", to_watch(Say()), Say(), seconds=6, rate=6),
+    Case("watches end at once", to_watch(Say()), Say(), seconds=6, rate=12),
     Case("the watch breaks off in a line", strike=Say((GARBAGE[:20],), HangUp())),
     Case("the watch ends in a line", strike=Say((GARBAGE[:20],))),
     Case("a line cannot be decoded", strike=Say((GARBAGE,), Silence())),
@@ -255,7 +256,7 @@ LISTINGS = (
         "tokens have expired", to_list(answer(410, "Expired"), page=2), EXPIRED, rate=8
     ),
     Case("a page to listings", to_list(Answer(200, PAGE, HTML)), EXPIRED, rate=4),
-    Case("an empty answer to listings", to_list(Answer(200, b"{}")), EXPIRED, rate=4),
+    Case("an empty answer to listings", to_list(EMPTY), EXPIRED, rate=4),
     Case(
         "a Status to second pages",
         to_list(Answer(200, b'{"kind":"Status","metadata":{}}'), page=2),
@@ -271,6 +272,8 @@ WRITES = (
     Case("writes get 429", to_write(busy(429)), check=heeds_advice),
     Case("writes get 409", to_write(answer(409, "Conflict"), times=8)),
     Case("answers to writes are cut off", to_write(Cut()), check=looks_first),
+    Case("answers to writes are empty", to_write(EMPTY), check=looks_first),
+    Case("answers to reads are empty", (*to_write(Dropped(Reset())), *to_read(EMPTY))),
     Case(
         "writes are done, and silent",
         to_write(Dropped(Silence()), times=3),
@@ -288,6 +291,8 @@ WRITES = (
         to_write(answer(500, "Gone", applies=True), method="POST"),
         check=made_once,
     ),
+    Case("answers to children are empty", to_write(EMPTY, method="POST")),
+    Case("children get 401", to_write(answer(401, "Unauthorized"), method="POST")),
     Case("children get 503", to_write(answer(503, "Busy"), method="POST")),
     Case("children are reset", to_write(Reset(), method="POST"), check=made_once),
     Case(

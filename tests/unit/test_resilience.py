@@ -9,7 +9,7 @@ from fnop.core import attempts
 from fnop.core.commands import Perform
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
-from fnop.effects.outcomes import Refused
+from fnop.effects.outcomes import Refused, Unknown, Unreachable
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import example
 from tests.stories import Story, definition, outside
@@ -233,3 +233,74 @@ def test_a_document_of_another_shape_ends_nothing(
     story.answers.clear()
     story.wait(60)
     assert handled == ["example-1"]
+
+
+# ------------------------------------------------------------------- outages
+
+LONG = 300.0
+
+
+@pytest.mark.parametrize(
+    "outcome", [Unreachable("away"), Unknown("reset"), Unreachable("busy", 7.0)]
+)
+def test_after_a_long_outage_all_is_handled_within_seconds(
+    registry: Registry, outcome: Outcome
+) -> None:
+    """No attempt fails because the API server is away, and nobody asks it in a loop."""
+    begun: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry, id="create", retries=1)
+    async def create(name: str, **_: Any) -> dict[str, int]:
+        begun.append(name)
+        await fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap"})
+        return {"x": 1}
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete(**_: Any) -> None: ...
+
+    story = Story(registry)
+    story.settle()
+    story.fate = lambda story, command: outcome
+    names = [f"s{number}" for number in range(4)]
+    story.apply(*map(example, names[:2]))
+    story.wait(LONG)
+    assert begun == [], "the finalizer comes first"
+    # Then they get as far as to their children.
+    story.fate = lambda story, command: (
+        outcome if "ConfigMap" in repr(command.resource) else None
+    )
+    story.apply(*map(example, names[2:]))
+    story.wait(LONG)
+    assert sorted(begun) == names
+    assert len(story.sent_at) < 2 * LONG / 5 * len(names)
+    assert not any(story.status(name) for name in names)
+    story.fate = lambda story, command: None
+    story.wait(15)
+    assert [story.status(name).get("create") for name in names] == [{"x": 1}] * 4
+    assert sorted(begun) == names
+    assert len(story.objects("configmaps")) == len(names)
+
+
+@pytest.mark.parametrize("kind", ["Create", "Adopt", "Patch", "Apply"])
+def test_what_is_never_known_is_not_asked_in_a_loop(
+    registry: Registry, kind: str
+) -> None:
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    effects = {
+        "Create": fnop.create(child),
+        "Adopt": fnop.adopt(child),
+        "Patch": fnop.patch({**child, "metadata": {"name": "d"}}, data={"a": "b"}),
+        "Apply": fnop.apply(child),
+    }
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        await effects[kind]
+
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}
+    story = Story(registry, [other, example()])
+    story.fate = lambda story, command: (
+        None if command.effect.kind == "Get" else Unknown("reset")
+    )
+    story.wait(60)
+    assert 10 < len(story.sent_at) < 60
