@@ -250,7 +250,8 @@ def follow(turn: Turn, stream: Stream) -> None:
     elif present.selectors != stream.selectors:
         # Other handlers are for the kind than before: list it anew.
         turn.emit(CloseStream(present.id))
-        open_stream(turn, replace(stream, id=present.id, lists=present.lists))
+        before = {"lists": present.lists, "listings": present.listings}
+        open_stream(turn, replace(stream, id=present.id, **before))
 
 
 def _place(stream: Stream) -> str:
@@ -357,7 +358,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         )
         turn.emit(more)
         return
-    if stream.lists and stream.purpose is Purpose.OBJECTS:
+    if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
         _miss_the_vanished(turn, stream)
     open_stream(turn, listed(stream, version))
     if stream.purpose is Purpose.NAMESPACES:

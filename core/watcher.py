@@ -72,9 +72,9 @@ class Stream:
     """One collection that is followed.
 
     `id` names the present listing or watch; inputs with another id are late.
-    `begun` is the step at which the present listing began, `lists` how many
-    listings have been completed.  `failures` in a row, and that its version has
-    `expired`, are remembered until a watch has stood for a while.
+    `begun` is the step at which the present listing began, `listings` how many there
+    have been, `lists` how many of them came to their end.  `failures` in a row, and
+    that its version has `expired`, are remembered until a watch has stood for a while.
     """
 
     resource: Resource
@@ -84,6 +84,7 @@ class Stream:
     phase: Phase = Phase.WAITING
     version: str | None = None
     begun: int = 0
+    listings: int = 0
     lists: int = 0
     opened_at: float = 0.0
     heard: bool = False
@@ -111,6 +112,7 @@ def opened(
             id=id,
             phase=Phase.LISTING,
             begun=step,
+            listings=stream.listings + 1,
             opened_at=now.mono,
             heard=False,
             names=frozenset(),

@@ -166,9 +166,7 @@ class User:
         self.upstream = upstream
         self.namespace = namespace
         self.ended: list[str] = []
-        """The uids of what was deleted as one should."""
-        self.removed: list[str] = []
-        """Of what was taken away with its finalizers."""
+        """The uids of what was deleted, and had a finalizer."""
 
     @property
     def collection(self) -> str:
@@ -194,13 +192,14 @@ class User:
         await self._ask("PATCH", self._path(name), {"spec": {"value": value}})
 
     async def delete(self, name: str) -> None:
-        """Delete it, and leave its end to the operator."""
-        self.ended.append(await self._uid(name))
+        """Delete it, and leave its end to the operator, if that knows it already."""
+        metadata = (await self._ask("GET", self._path(name)))["metadata"]
+        if metadata.get("finalizers"):
+            self.ended.append(metadata["uid"])
         await self._ask("DELETE", self._path(name))
 
     async def remove(self, name: str) -> None:
         """Take it away at once, whatever its finalizers say."""
-        self.removed.append(await self._uid(name))
         await self._ask("DELETE", self._path(name))
         # It may have gone by itself in between.
         body = {"metadata": {"finalizers": None}}
@@ -224,10 +223,6 @@ class User:
 
     def _path(self, name: str) -> str:
         return f"{self.collection}/{name}"
-
-    async def _uid(self, name: str) -> str:
-        found = await self._ask("GET", self._path(name))
-        return str(found["metadata"]["uid"])
 
     async def _ask(self, method: str, path: str, body: Manifest | None = None) -> Any:
         kind = MERGE_PATCH if method == "PATCH" else "application/json"

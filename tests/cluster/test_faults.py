@@ -65,6 +65,7 @@ AT_ONCE = 12
 class Case:
     """A fault: armed, and done to the watches under way, for at least `seconds`.
 
+    An `early` one strikes an operator that begins, others one that has handled all.
     `detection` is how long the client needs to find out.  While the fault lasts and
     after its first second, there are at most `rate` requests in a second.  `check`
     looks at all requests since it began.
@@ -74,6 +75,7 @@ class Case:
     faults: tuple[Fault, ...] = ()
     strike: Action | None = None
     refused: bool = False
+    early: bool = False
     seconds: float = 3.0
     detection: float = 0.0
     rate: int = 30
@@ -313,7 +315,35 @@ ALL = (
         detection=max(SILENCE_SECONDS, REQUEST_SECONDS),
     ),
 )
-CASES = (*WATCHES, *LISTINGS, *WRITES, *ALL)
+OUR_GROUP = "^/apis/fnop.dev/v1$"
+FROM_THE_START = (
+    Case("at first, all is reset", (Fault(Reset(), times=2),), early=True, rate=100),
+    Case(
+        "at first, the groups are not told",
+        (Fault(busy(429), path="^/apis$", times=1),),
+        early=True,
+        rate=100,
+    ),
+    Case(
+        "at first, our group is not told",
+        (Fault(answer(503, "Busy"), path=OUR_GROUP, times=2),),
+        early=True,
+        rate=100,
+    ),
+    Case(
+        "at first, our group is nonsense",
+        (Fault(Answer(200, b'{"resources":[{}]}'), path=OUR_GROUP, times=2),),
+        early=True,
+        rate=100,
+    ),
+    Case(
+        "at first, second pages are cut off",
+        to_list(Cut(), page=2),
+        early=True,
+        rate=100,
+    ),
+)
+CASES = (*WATCHES, *LISTINGS, *WRITES, *ALL, *FROM_THE_START)
 
 
 # ------------------------------------------------------------------- one case
@@ -326,8 +356,11 @@ async def play(case: Case, upstream: Upstream, folder: Path, namespace: str) -> 
     for name in ("edited", "ended", "removed", "replaced", "kept"):
         await user.create(name, 1)
     async with proxying(upstream) as proxy:
+        if case.early:
+            proxy.arm(*case.faults)
         async with operated(proxy.kubeconfig(folder), namespace) as operator:
-            await until_met(user, operator, PATIENCE_SECONDS)
+            if not case.early:
+                await until_met(user, operator, PATIENCE_SECONDS)
             began = time.monotonic()
             await _begin(case, proxy)
             await _change(user, case.seconds)
@@ -349,7 +382,8 @@ async def play(case: Case, upstream: Upstream, folder: Path, namespace: str) -> 
 
 
 async def _begin(case: Case, proxy: FaultProxy) -> None:
-    proxy.arm(*case.faults)
+    if not case.early:
+        proxy.arm(*case.faults)
     if case.refused:
         await proxy.refuse()
     if case.strike is not None:

@@ -7,6 +7,7 @@ import pytest
 import fnop
 from fnop.core import attempts
 from fnop.core.commands import Perform
+from fnop.core.inputs import ListItem, StreamEnded
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
 from fnop.effects.outcomes import Refused, Unknown, Unreachable
@@ -304,3 +305,31 @@ def test_what_is_never_known_is_not_asked_in_a_loop(
     )
     story.wait(60)
     assert 10 < len(story.sent_at) < 60
+
+
+def test_what_vanished_between_two_first_listings_is_noticed(
+    registry: Registry,
+) -> None:
+    """The first listing may break off: what its pages had may be gone by the next."""
+
+    seen: list[tuple[str | None, str]] = []
+
+    @fnop.on.event(KIND, registry=registry)
+    def spy(type: str | None, name: str, **_: Any) -> None:
+        seen.append((type, name))
+
+    story = Story(registry, [example("a"), example("b")])
+    story.late_lists = True
+    story.wait(1)
+    stream = story.streams["fnopexamples.v1.fnop.dev"]
+    story.feed(*[each for each in story.lists if isinstance(each, ListItem)])
+    story.feed(StreamEnded(stream, "unreachable"))
+    story.lists.clear()
+    story.wait(0.1)
+    assert {key.name for key in story.machine.state.objects} == {"a", "b"}
+    story.delete(KIND, "a")
+    story.wait(5)
+    story.let_lists_through()
+    story.wait(5)
+    assert {key.name for key in story.machine.state.objects} == {"b"}
+    assert seen == [(None, "a"), (None, "b"), (None, "b"), ("DELETED", "a")]
