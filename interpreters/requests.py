@@ -237,7 +237,7 @@ def _can_answer(effect: Effect | None, body: Any) -> bool:
         return False
     match effect:
         case List():
-            return isinstance(body.get("items"), list | None)
+            return "items" in body
         case Patch() | Apply():
             return is_object(body)
         case Get():

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import kubeconfig
+from fnop.adapters import kubeconfig, kubernetes
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -283,6 +283,57 @@ async def test_requests_at_work_are_bounded(tmp_path: Path) -> None:
     assert (most, len(seen)) == (2, 8)
 
 
+async def has_to_wait(request: Awaitable[object]) -> bool:
+    done, waiting = await asyncio.wait((asyncio.ensure_future(request),), timeout=0.2)
+    for each in waiting:
+        each.cancel()
+    return not done
+
+
+async def test_a_server_that_fails_is_asked_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes, "_FAILING_BURST", 5.0)
+    monkeypatch.setattr(kubernetes, "_FAILING_PER_SECOND", 0.001)
+    busy = answering(http(b"{}", "503 Busy"))
+    async with (
+        server(busy) as (url, seen),
+        client(tmp_path, url, concurrency=1) as api,
+    ):
+        for _ in range(2):
+            await api.send(GET)
+            with pytest.raises(StreamRefused):
+                await anext(api.watch(GET, silence_seconds=5))
+        await api.send(GET)
+        assert len(seen) == 5
+        assert await has_to_wait(api.send(GET))
+
+
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "409 Conflict"])
+async def test_a_server_that_answers_is_asked_as_often_as_there_is_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    monkeypatch.setattr(kubernetes, "_FAILING_BURST", 5.0)
+    monkeypatch.setattr(kubernetes, "_FAILING_PER_SECOND", 0.001)
+    async with (
+        server(answering(http(b"{}", status))) as (url, seen),
+        client(tmp_path, url, concurrency=1) as api,
+    ):
+        for _ in range(20):
+            await api.send(GET)
+    assert len(seen) == 20
+
+
+async def test_requests_can_have_a_rate(tmp_path: Path) -> None:
+    async with (
+        server(answering(http(b"{}"))) as (url, seen),
+        client(tmp_path, url, requests_per_second=0.01) as api,
+    ):
+        await api.send(GET)
+        assert await has_to_wait(api.send(GET))
+    assert len(seen) == 1
+
+
 # ---------------------------------------------------------------------- watches
 
 OBJECT = b'{"kind":"A","metadata":{"name":"\xc3\xbc"}}'
@@ -340,6 +391,32 @@ async def test_a_refused_watch_says_why(tmp_path: Path) -> None:
     with pytest.raises(StreamRefused, match="too old") as refused:
         await follow(tmp_path, answering(http(body, "410 Gone")))
     assert refused.value.status == 410
+
+
+async def test_a_refused_watch_says_when_to_come_again(tmp_path: Path) -> None:
+    busy = http(b"{}", "429 Too Many Requests", retry_after="7")
+    with pytest.raises(StreamRefused) as refused:
+        await follow(tmp_path, answering(busy))
+    assert refused.value.retry_after_seconds == 7
+
+
+def dripping(head: bytes) -> Script:
+    """Byte after byte, and never the end of anything."""
+
+    async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %s\r\ntransfer-encoding: chunked\r\n\r\n" % head)
+        while not writer.transport.is_closing():
+            writer.write(b"1\r\nx\r\n")
+            await asyncio.sleep(0.01)
+
+    return script
+
+
+@pytest.mark.parametrize("head", [b"200 OK", b"500 Internal Server Error"])
+async def test_bytes_that_make_no_line_are_silence(tmp_path: Path, head: bytes) -> None:
+    async with asyncio.timeout(5):
+        with pytest.raises(StreamSilent):
+            await follow(tmp_path, dripping(head), silence=0.1)
 
 
 async def test_half_a_line_at_the_end_is_dropped(tmp_path: Path) -> None:
@@ -428,6 +505,23 @@ async def test_a_plugin_that_fails_later_is_named(tmp_path: Path) -> None:
         with pytest.raises(Unreachable, match="cannot be renewed") as problem:
             await api.send(GET)
     assert not problem.value.sent
+
+
+async def test_a_login_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: kubeconfig.Source) -> kubeconfig.Login:
+        return await asyncio.Future()
+
+    answer = answering(http(b"{}", "401 Unauthorized"))
+    async with server(answer) as (url, _), client(tmp_path, url) as api:
+        monkeypatch.setattr(kubernetes, "LOGIN_SECONDS", 0.05)
+        monkeypatch.setattr(kubeconfig.Source, "login", never)
+        async with asyncio.timeout(5):
+            with pytest.raises(Unreachable, match=r"within 0\.05 s") as problem:
+                await api.send(GET)
+            assert not problem.value.sent
+            assert (await api.send(GET)).status == 401, "and is not asked at once"
 
 
 async def test_the_proxy_of_the_environment_is_used(

@@ -1,6 +1,6 @@
 """Nothing is lost, nothing spins, nobody else is hurt: what went wrong once."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,8 +10,10 @@ from fnop.core.commands import Perform
 from fnop.core.inputs import ListItem, StreamEnded
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
-from fnop.effects.outcomes import Refused, Unknown, Unreachable
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.effects.outcomes import Conflict, Missing, Refused, Unknown, Unreachable
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.requests import listed_page, outcome_of
+from tests.live import operating
 from tests.simulations import example
 from tests.stories import Story, definition, outside
 
@@ -333,3 +335,106 @@ def test_what_vanished_between_two_first_listings_is_noticed(
     story.wait(5)
     assert {key.name for key in story.machine.state.objects} == {"b"}
     assert seen == [(None, "a"), (None, "b"), (None, "b"), ("DELETED", "a")]
+
+
+# ------------------------------------------------------------------ garbage
+
+NOTHINGS = [
+    WatchLine("ADDED", cast(Any, None)),
+    WatchLine("ADDED", cast(Any, "text")),
+    WatchLine("MODIFIED", {}),
+    WatchLine("DELETED", {"metadata": {"name": "example-1"}}),
+    WatchLine("DELETED", {"metadata": {"resourceVersion": "1"}}),
+    WatchLine("DELETED", {"metadata": {"name": 1, "resourceVersion": 1}}),
+    WatchLine("MODIFIED", {"metadata": None}),
+    WatchLine("BOOKMARK", cast(Any, None)),
+    WatchLine("BOOKMARK", {"metadata": {}}),
+    WatchLine("BOOKMARK", {"metadata": {"resourceVersion": ""}}),
+    WatchLine("ERROR", cast(Any, None)),
+    WatchLine("ERROR", cast(Any, "text")),
+    WatchLine("ERROR", {"code": "many"}),
+    WatchLine("UNHEARD-OF", example()),
+]
+
+
+@pytest.mark.parametrize("line", NOTHINGS, ids=str)
+async def test_a_line_that_is_no_change_changes_nothing(
+    registry: Registry, line: WatchLine
+) -> None:
+    seen: list[tuple[str | None, str]] = []
+
+    @fnop.on.event(KIND, registry=registry)
+    def spy(type: str | None, name: str, **_: Any) -> None:
+        seen.append((type, name))
+
+    async with operating(registry, [example("a")]) as run:
+        await run.until(lambda: seen and run.api.watches)
+        ((_, lines),) = run.api.watches
+        lines.put_nowait(line)
+        await run.until(lambda: not run.api.watches)
+        run.create(example("b"))
+        await run.until(lambda: "b" in {name for _, name in seen})
+        known = {key.name for key in run.runner.state.objects}
+        versions = [each.version for each in run.runner.state.followed.values()]
+    assert known == {"a", "b"}
+    assert "DELETED" not in {type for type, _ in seen}
+    assert all(version and version.isdecimal() for version in versions)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        None,
+        [],
+        {},
+        {"metadata": {"resourceVersion": "9"}},
+        {"metadata": {}, "items": []},
+        {"metadata": {"resourceVersion": "9"}, "items": [None]},
+        {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {}}]},
+        {"kind": "Status", "status": "Success", "metadata": {}},
+    ],
+    ids=str,
+)
+def test_what_is_no_list_is_not_an_empty_one(page: Any) -> None:
+    with pytest.raises(ValueError, match=r"^no "):
+        listed_page(page)
+
+
+@pytest.mark.parametrize("body", [None, [], "text", {}, {"kind": "Status"}], ids=str)
+@pytest.mark.parametrize(
+    "effect",
+    [
+        fnop.patch({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}}, a=1),
+        fnop.apply({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}}),
+        fnop.get("pods", name="a"),
+        fnop.list("pods"),
+    ],
+    ids=lambda effect: effect.kind,
+)
+def test_a_success_of_another_form_is_none(effect: Any, body: Any) -> None:
+    assert isinstance(outcome_of(effect, ApiResponse(200, body)), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, Refused),
+        (401, Unreachable),
+        (403, Refused),
+        (404, Missing),
+        (408, Unreachable),
+        (409, Conflict),
+        (410, Missing),
+        (422, Refused),
+        (429, Unreachable),
+        (500, Unknown),
+        (502, Unknown),
+        (503, Unreachable),
+        (504, Unknown),
+    ],
+)
+def test_what_a_status_means_for_an_effect(status: int, expected: type) -> None:
+    outcome = outcome_of(fnop.get("pods", name="a"), ApiResponse(status, None, 7.0))
+    assert type(outcome) is expected
+    if isinstance(outcome, Unreachable):
+        assert outcome.retry_after_seconds == 7.0
