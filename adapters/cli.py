@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -24,6 +25,7 @@ import click
 
 import fnop
 from fnop.adapters.cluster_command import cluster
+from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
 from fnop.core.diff import Diff, DiffItem, diff
@@ -31,6 +33,7 @@ from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
 from fnop.effects.values import thaw_json
+from fnop.interpreters.clock import SystemClock
 
 __all__ = ["main"]
 
@@ -90,6 +93,8 @@ def main() -> None:
 
 
 main.add_command(cluster)
+main.add_command(freeze)
+main.add_command(resume)
 
 _files = click.argument(
     "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
@@ -152,9 +157,29 @@ _modules = click.option(
 @click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
 @click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file to use.")
 @click.option(
-    "--standalone",
+    "-P",
+    "--peering",
+    metavar="NAME",
+    help="Meet other operators in this peering object, and wait until it is there. "
+    'Without it "default" is looked for.',
+)
+@click.option(
+    "-p",
+    "--priority",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Among peers the highest serves; the others are frozen.",
+)
+@click.option("--dev", is_flag=True, help="The same as --priority=666.")
+@click.option("--standalone", is_flag=True, help="Do not look for other operators.")
+@click.option(
+    "--leader-elect",
     is_flag=True,
-    help="Do not look for other operators (the only mode there is, so far).",
+    help="Of several replicas one serves: who holds the lease fnop-NAME.",
+)
+@click.option(
+    "--lease-namespace", metavar="NAME", help="Where the lease is; the pod's namespace."
 )
 @click.option(
     "--name",
@@ -215,6 +240,7 @@ def run(
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
+    settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     recorder = None if record is None else _recorder(record, program)
     try:
@@ -264,6 +290,33 @@ def _settings(
         return Settings(operator, namespaces, selector)
     except ValueError as problem:
         _fail(str(problem), EXIT_USAGE)
+
+
+def _among_others(
+    settings: Settings, *, simulated: bool, options: dict[str, Any]
+) -> Settings:
+    """The settings with who this process is among others; alone in a simulation."""
+    from fnop.adapters.rivals import candidate_of, member_of
+
+    peering, alone = options["peering"], options["standalone"]
+    if alone and (peering or options["dev"]):
+        raise click.UsageError("use either --standalone, or --peering and --dev")
+    identity = "simulated" if simulated else None
+    member = member_of(
+        peering=peering,
+        priority=options["priority"],
+        dev=options["dev"],
+        standalone=alone or (simulated and peering is None),
+        identity=identity,
+        wall=SystemClock().now().wall,
+    )
+    candidate = None
+    if options["leader_elect"]:
+        where = options["lease_namespace"]
+        candidate = candidate_of(settings.operator, settings.namespaces, where)
+        if simulated:
+            candidate = replace(candidate, identity="simulated")
+    return settings.replace(peering=member, election=candidate)
 
 
 def _program(
@@ -466,6 +519,7 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
     """
     from fnop.interpreters.replay import (
         RecordingProblem,
+        among_others,
         read_header,
         read_records,
         replay as replayed,
@@ -481,6 +535,7 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
                 None if namespaces is None else tuple(namespaces),
                 header.get("selector", ""),
             )
+            settings = among_others(settings, header)
             found = replayed(records, _program(paths, module, settings))
         except RecordingProblem as problem:
             _fail(str(problem))

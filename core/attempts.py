@@ -340,6 +340,10 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
+        if found.tries in (2, 5) or (found.tries and found.tries % 20 == 0):
+            what = f"waits for {found.effect.kind}, which is tried again"
+            why = getattr(outcome, "message", "")
+            report(turn, key, invocation, "warning", f"{what}: {why}")
         waiting = invocation._replace(errand=found, ready=False)
         store(turn, key, known, waiting)
     else:
@@ -515,7 +519,14 @@ def interrupt(
         turn.emit(Interrupt(errand.id, reason, cancel))
 
 
-def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
+def stop(
+    turn: Turn,
+    key: Key,
+    known: Known,
+    invocation: Invocation,
+    *,
+    reason: str = "cancelled",
+) -> Known:
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     turn.drives += 1
     if invocation.plan is None:
@@ -529,7 +540,7 @@ def stop(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
     errand, work = invocation.errand, known.work
     if errand is None or errand.id is None or work is None:
         return known
-    interrupt(turn, invocation, "cancelled", cancel=True)
+    interrupt(turn, invocation, reason, cancel=True)
     limit = invocation.handler.cancellation_timeout
     work = work._replace(
         outstanding=work.outstanding | {errand.id},

@@ -47,6 +47,7 @@ class StopReason(Enum):
     FILTERS_MISMATCH = "filters_mismatch"
     RESOURCE_DELETED = "resource_deleted"
     OPERATOR_EXITING = "operator_exiting"
+    OPERATOR_PAUSING = "operator_pausing"
 
 
 @dataclass(frozen=True, slots=True)

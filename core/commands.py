@@ -51,7 +51,8 @@ class Perform:
     """Execute one effect; its `Answered` input carries the outcome.
 
     `resource`, `namespace` and `name` are the resolved address for effects that
-    speak to the API server, and absent for `Call` and `Random`.
+    speak to the API server, and absent for `Call` and `Random`.  It must not begin at
+    `before` (monotonic) or later: a lease ends then.
     """
 
     id: int
@@ -61,6 +62,7 @@ class Perform:
     name: str | None = None
     subject: Subject | None = None
     handler: str | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,6 +246,8 @@ class Known(NamedTuple):
     reports: Reports = NO_REPORTS
     # Its deletion, which others hold up, has been handled by optional handlers.
     released: bool = False
+    # It was put aside: whoever served meanwhile may have left another state on it.
+    stale: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None
 

@@ -54,7 +54,8 @@ from fnop.core.reconcile import (
 from fnop.core.registry import Handler
 from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
-from fnop.core.turn import ACTIVITY, Phase, Turn
+from fnop.core.store import aside
+from fnop.core.turn import ACTIVITY, HELD, Phase, Turn
 from fnop.core.writing import begin_write, look_at
 
 __all__ = ["guarded", "serve"]
@@ -69,6 +70,9 @@ GRACE_SECONDS = 10.0
 
 def serve(turn: Turn, key: Key) -> None:
     """Do what is due about one object, driving the author's code at most once."""
+    if turn.phase in HELD and key != ACTIVITY:
+        _put_aside(turn, key)
+        return
     for _ in range(_MOVES_MAX):
         known = turn.known(key)
         if known is None:
@@ -83,6 +87,32 @@ def serve(turn: Turn, key: Key) -> None:
         if not guarded(turn, key, lambda: _make(turn, key, known, move)):  # noqa: B023
             return
     _rest(turn, key, turn.now.mono)
+
+
+def _put_aside(turn: Turn, key: Key) -> None:
+    """End what is under way with an object, one conversation a step, without a request.
+
+    In another process it may go on now: what was done here and not written is lost, as
+    in a crash.
+    """
+    known = turn.known(key)
+    if known is None or (known.stale and known.work is None and not known.gone):
+        return
+    work = known.work or Work()
+    for each in work.invocations:
+        stop(turn, key, known, each, reason=StopReason.OPERATOR_PAUSING.value)
+        rest = work._replace(
+            running=left(work.running, each),
+            spying=left(work.spying, each),
+            tending=left(work.tending, each),
+        )
+        turn.put(key, known._replace(work=rest))
+        turn.due(key)
+        return
+    if known.gone:
+        turn.drop(key)
+    else:
+        turn.put(key, aside(turn, key, known))
 
 
 def _rest(turn: Turn, key: Key, until: float | None) -> None:

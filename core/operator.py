@@ -35,6 +35,7 @@ from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
 from fnop.core.registry import Role
+from fnop.core.rivals import answered, begin, has_gone, keep_time, leave, settle, wake
 from fnop.core.serving import (
     discover,
     on_bookmark,
@@ -45,7 +46,7 @@ from fnop.core.serving import (
     on_watch_event,
     open_stream,
 )
-from fnop.core.turn import ACTIVITY, NEW, Phase, State, Ticket, Turn
+from fnop.core.turn import ACTIVITY, HELD, NEW, Phase, State, Ticket, Turn
 from fnop.core.watcher import Phase as StreamPhase
 from fnop.core.writing import answer_echo, answer_write
 from fnop.effects.outcomes import Outcome
@@ -56,6 +57,8 @@ __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 STOP_SECONDS = 10.0
 # How long cleanup handlers may take.
 CLEANUP_SECONDS = 60.0
+# How long the peers and the lease may take to be left.
+LEAVE_SECONDS = 5.0
 # Timers with longer periods are not waited for.
 PATIENCE_SECONDS = 3600.0
 # So many objects are served in one step, where the author's code is not called.
@@ -70,8 +73,11 @@ def step(
     Total and pure: equal arguments give equal results, in any process.
     """
     turn = Turn(program, state, now)
+    keep_time(turn)
     _fold(turn, input)
     _work(turn)
+    turn.enqueue()
+    settle(turn)
     turn.enqueue()
     _advance_phase(turn)
     turn.enqueue()
@@ -81,14 +87,17 @@ def step(
     return turn.close(), tuple(turn.commands)
 
 
+_AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
+
+
 def is_settled(state: State) -> bool:
     """Whether nothing is under way and nothing is due, now or later."""
     return state.phase is Phase.ENDED or (
-        state.phase is Phase.SERVING
+        state.phase in (Phase.SERVING, *HELD)
         and not state.pending
         and not len(state.queue)
         and state.discovery is None
-        and all(each.phase is StreamPhase.WATCHING for each in state.followed.values())
+        and all(each.phase in _AT_REST for each in state.followed.values())
     )
 
 
@@ -148,6 +157,7 @@ def _on_started(turn: Turn, seed: str) -> None:
         return
     turn.seed = seed
     turn.indices = empty_indices(turn.program)
+    begin(turn)
     turn.phase = Phase.STARTING
     _begin_activity(turn, Role.STARTUP)
 
@@ -181,6 +191,8 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
             answer_echo(turn, ticket, outcome)
         case "event":
             _on_event_posted(turn, ticket, outcome)
+        case "peer" | "lease":
+            answered(turn, ticket, outcome)
         case _:
             on_document(turn, number, outcome)
 
@@ -198,7 +210,7 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 def _on_stop(turn: Turn, reason: str) -> None:
     if turn.phase is Phase.STOPPING and _has_just_begun(turn):
         return  # a terminal and its wrapper often both pass a signal on
-    if turn.phase in (Phase.STOPPING, Phase.CLEANING):
+    if turn.phase in (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING):
         turn.end(1, f"stopped at once: {reason} came again")
         return
     if turn.phase is Phase.ENDED:
@@ -250,6 +262,8 @@ def _is_due(moment: float | None, turn: Turn) -> bool:
 
 def _may_serve(turn: Turn) -> bool:
     """Whether an object may be served: a request can be sent, and indices are full."""
+    if turn.phase in HELD:
+        return True  # nothing is asked for it
     if not turn.has_slot():
         return False
     return not turn.program.has_indices or are_filled(turn)
@@ -270,6 +284,10 @@ def _advance_phase(turn: Turn) -> None:
         turn.stop_by = turn.now.mono + CLEANUP_SECONDS
         _begin_activity(turn, Role.CLEANUP)
     if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
+        turn.phase = Phase.LEAVING
+        turn.stop_by = turn.now.mono + LEAVE_SECONDS
+        leave(turn)
+    if turn.phase is Phase.LEAVING and (has_gone(turn) or _is_late(turn)):
         turn.end(turn.exit_status, "stopped")
     elif turn.phase is Phase.CLEANING and _is_late(turn):
         limit = f"{CLEANUP_SECONDS:g} s"
@@ -309,4 +327,5 @@ def _next_alarm(turn: Turn) -> float | None:
         moments.append(turn.discovery_due)
     if turn.stop_by is not None:
         moments.append(turn.stop_by)
+    moments += wake(turn)
     return min(moments, default=None)

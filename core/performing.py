@@ -63,9 +63,12 @@ def perform(
             return known, waiting, None
         case Execute():
             return known, invocation._replace(ready=False), None
-        case Freeze() | Resume():
-            refusal = "freezing needs peering, which this release does not have yet"
-            return known, invocation, Refused(501, refusal, "NotImplemented")
+        case Freeze(reason=reason):
+            turn.freeze(reason)
+            return known, invocation, Answer()
+        case Resume():
+            turn.freeze(None)
+            return known, invocation, Answer()
         case _ if is_request(effect):
             return _request(turn, key, known, invocation, effect)
         case _:

@@ -19,9 +19,17 @@ from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Handler, Role
 from fnop.core.resources import Resource
+from fnop.core.rivals import (
+    discovered,
+    is_standing_by,
+    looked_at,
+    peer_streams,
+    refused,
+)
 from fnop.core.store import observe
 from fnop.core.turn import Phase, Ticket, Turn
 from fnop.core.watcher import (
+    Phase as StreamPhase,
     Purpose,
     Stream,
     StreamKey,
@@ -106,6 +114,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
             f"unread {sorted(found.unread)}",
             f"not all kinds of the API server are known: {found.problem}",
         )
+    discovered(turn)
     complete = _serve_kinds(turn, is_known=found.problem is None)
     look_around(turn, complete=complete)
     well = complete and found.problem is None
@@ -246,12 +255,20 @@ def follow(turn: Turn, stream: Stream) -> None:
     if present is None:
         if stream.purpose is Purpose.OBJECTS:
             turn.say("info", f"serving {_place(stream)}")
-        open_stream(turn, stream)
+        if stream.purpose is Purpose.OBJECTS and turn.phase is Phase.FROZEN:
+            paused = replace(stream, phase=StreamPhase.PAUSED)
+            turn.followed = turn.followed.set(stream.key, paused)
+        else:
+            open_stream(turn, stream)
+    elif present.phase is StreamPhase.PAUSED:
+        paused = replace(present, selectors=stream.selectors)
+        turn.followed = turn.followed.set(stream.key, paused)
     elif present.selectors != stream.selectors:
         # Other handlers are for the kind than before: list it anew.
         turn.emit(CloseStream(present.id))
-        before = {"lists": present.lists, "listings": present.listings}
-        open_stream(turn, replace(stream, id=present.id, **before))
+        lists, listings = present.lists, present.listings
+        anew = replace(stream, id=present.id, lists=lists, listings=listings)
+        open_stream(turn, anew)
 
 
 def _place(stream: Stream) -> str:
@@ -274,6 +291,13 @@ def unfollow(turn: Turn, stream: Stream) -> None:
     turn.followed = turn.followed.discard(stream.key)
 
 
+def _on_namespaces(turn: Turn) -> None:
+    """Other namespaces are meant than before."""
+    discovered(turn)
+    _serve_kinds(turn)
+    _look_at_peers(turn)
+
+
 # ----------------------------------------------------- what else is looked at
 
 
@@ -291,6 +315,17 @@ def look_around(turn: Turn, *, complete: bool) -> None:
         _look_at(turn, DEFINITIONS, Purpose.KINDS)
     if patterns:
         _look_at(turn, NAMESPACES, Purpose.NAMESPACES)
+    _look_at_peers(turn)
+
+
+def _look_at_peers(turn: Turn) -> None:
+    """Follow the peering objects that there are, and no others."""
+    wanted = {each.key: each for each in peer_streams(turn)}
+    for stream in tuple(turn.followed.values()):
+        if stream.purpose is Purpose.PEERS and stream.key not in wanted:
+            unfollow(turn, stream)
+    for stream in wanted.values():
+        follow(turn, stream)
 
 
 def _look_at(turn: Turn, key: str, purpose: Purpose) -> None:
@@ -306,6 +341,10 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
             # The server takes a moment to serve a new kind, or to forget one.
             turn.restless_until = turn.now.mono + _RESTLESS_SECONDS
             turn.rediscover_at(turn.now.mono + _SOON_SECONDS)
+        case Purpose.PEERS:
+            named = replace(stream, names=stream.names | {body.name})
+            turn.followed = turn.followed.set(stream.key, named)
+            looked_at(turn, stream, None if type == "DELETED" else body)
         case Purpose.NAMESPACES if type is None:
             named = replace(stream, names=stream.names | {body.name})
             turn.followed = turn.followed.set(stream.key, named)
@@ -313,7 +352,7 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
             known = turn.namespaces or frozenset()
             gone = type == "DELETED"
             turn.namespaces = known - {body.name} if gone else known | {body.name}
-            _serve_kinds(turn)
+            _on_namespaces(turn)
         case _:
             pass
 
@@ -363,7 +402,9 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     open_stream(turn, listed(stream, version))
     if stream.purpose is Purpose.NAMESPACES:
         turn.namespaces = stream.names
-        _serve_kinds(turn)
+        _on_namespaces(turn)
+    if stream.purpose is Purpose.PEERS and not stream.names:
+        looked_at(turn, stream, None)
     _announce_ready(turn)
 
 
@@ -395,9 +436,11 @@ def _waits_for_namespaces(turn: Turn) -> bool:
 
 
 def _announce_ready(turn: Turn) -> None:
-    if turn.ready or turn.phase is not Phase.SERVING or _waits_for_namespaces(turn):
+    if turn.ready or _waits_for_namespaces(turn):
         return
-    if all(each.lists for each in _served(turn)):
+    if turn.phase is not Phase.SERVING and not is_standing_by(turn):
+        return
+    if turn.phase is Phase.FROZEN or all(each.lists for each in _served(turn)):
         turn.ready = True
         turn.emit(Ready())
 
@@ -424,7 +467,9 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     after = ended(stream, end, turn.now, jitter)
     turn.streams = turn.streams.discard(end.stream)
     turn.followed = turn.followed.set(stream.key, after)
-    if after.refusal and not stream.refusal:
+    if stream.purpose is Purpose.PEERS:
+        refused(turn, stream, end.status, end.message or end.reason)
+    elif after.refusal and not stream.refusal:
         _say_refused(turn, stream, end.message)
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
@@ -440,6 +485,8 @@ def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
             remedy = "grant the verbs list and watch to this operator"
             plural = stream.resource.plural
             turn.say("error", f"may not follow {plural}: {message}; {remedy}")
+        case Purpose.PEERS:
+            pass  # peering has its own words for it
         case Purpose.KINDS:
             pause = f"every {turn.settings.rediscovery_seconds:g} s"
             text = f"may not follow definitions: {message}"

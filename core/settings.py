@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
+
+if TYPE_CHECKING:
+    from fnop.core.election import Candidate
+    from fnop.core.peers import Member
 
 __all__ = ["Settings"]
 
@@ -38,7 +42,9 @@ class Settings:
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
     succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
     that operator's finalizer.  `conditions` lets objects tell in their status what
-    their handlers wait for, and which have failed for good.
+    their handlers wait for, and which have failed for good.  `peering` is this operator
+    among others that may serve the same (None: it does not look for them), `election`
+    its candidacy among replicas of its own.
     """
 
     operator: str = "default"
@@ -55,6 +61,8 @@ class Settings:
     conditions: bool = True
     takes_over: str | None = None
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    peering: Member | None = None
+    election: Candidate | None = None
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():

@@ -21,7 +21,7 @@ from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
 from fnop.effects.values import same_json
 
-__all__ = ["observe"]
+__all__ = ["aside", "observe", "show_to_spies"]
 
 # So many versions are remembered, to tell an own answer that the watch has overtaken.
 _SHOWN_MAX = 15
@@ -31,7 +31,7 @@ SIGHTINGS_MAX = 100
 
 def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) -> None:
     """Put what was seen of an object into the store; its key is due."""
-    if turn.phase is not Phase.SERVING:
+    if turn.phase not in (Phase.SERVING, Phase.STANDBY):
         return
     known = was = turn.known(key)
     before: Work | None = None
@@ -45,19 +45,42 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
             return
         known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
         known = known._replace(work=before, memo=turn.memo)
+    elif known.stale and known.work is None and type != "DELETED":
+        known = aside(turn, key, known._replace(body=body))
     else:
         known = _refreshed(turn, known, stream, type, body)
+    if known.stale or turn.phase is Phase.STANDBY:
+        known = known._replace(stale=turn.phase is Phase.STANDBY)
     if type is None:
         known = known._replace(listing=stream.id)
     kind = turn.kinds[key.resource]
     if kind.indexers:
         unindexed(turn, key) if type == "DELETED" else indexed(turn, key, body)
-    if kind.spies:
+    if kind.spies and turn.phase is Phase.SERVING:
         known = _sighted(turn, key, known, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body):
         known = known._replace(changed=turn.now.mono)
     turn.put(key, known)
     turn.due(key)
+
+
+def aside(turn: Turn, key: Key, known: Known) -> Known:
+    """The object as it says itself that it was handled, and not as it is known here.
+
+    So it is read again with each sight of it, until something is done about it here.
+    """
+    fresh = _first_sight(turn, key, known.body, listed=False)
+    return fresh._replace(
+        memo=known.memo, initial=known.initial, listing=known.listing, stale=True
+    )
+
+
+def show_to_spies(turn: Turn) -> None:
+    """Spies see what there is, as they do at the start: others have seen it come."""
+    for key, known in turn.all_known():
+        kind = turn.kinds.get(key.resource)
+        if kind is not None and kind.spies:
+            turn.put(key, _sighted(turn, key, known, kind, None, known.body))
 
 
 def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:

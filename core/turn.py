@@ -23,10 +23,12 @@ from fnop.core.commands import (
     Subject,
 )
 from fnop.core.discovery import Discovery
+from fnop.core.election import Election, Leading
 from fnop.core.errands import Address
 from fnop.core.known import Known
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
+from fnop.core.peering import Peering
 from fnop.core.program import Kind, Program
 from fnop.core.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.registry import Handler
@@ -48,9 +50,16 @@ class Phase(Enum):
     STARTING = "starting"  # startup handlers
     DISCOVERING = "discovering"
     SERVING = "serving"
+    STANDBY = "standby"  # another replica leads: everything is followed, nothing done
+    FROZEN = "frozen"  # another operator goes before
     STOPPING = "stopping"  # what is under way comes to its end
     CLEANING = "cleaning"  # cleanup handlers
+    LEAVING = "leaving"  # the peers, and the lease
     ENDED = "ended"
+
+
+# Phases in which no handler is called, and no request sent for one.
+HELD = (Phase.STANDBY, Phase.FROZEN)
 
 
 class Ticket(NamedTuple):
@@ -84,7 +93,9 @@ class State(NamedTuple):
     have changed them, `memo` is what activities remember: each object's begins with it.
     `namespaces` are those of the cluster, None where that is not known or not needed.
     Until `restless_until` (monotonic) a definition has just come or gone, and what the
-    API server says of its kinds may still be what it said before.
+    API server says of its kinds may still be what it said before.  `peering` and
+    `election` are what is known of other operators, with the monotonic times at which
+    they are due; `frozen` is a handler's reason to keep still.
     """
 
     phase: Phase
@@ -115,6 +126,11 @@ class State(NamedTuple):
     memo: ReadOnlyDict
     namespaces: frozenset[str] | None
     restless_until: float
+    peering: Peering | None
+    peering_due: float | None
+    election: Election | None
+    election_due: float | None
+    frozen: str | None
 
 
 NEW = State(
@@ -146,6 +162,11 @@ NEW = State(
     ReadOnlyDict(),
     None,
     0.0,
+    None,
+    None,
+    None,
+    None,
+    None,
 )
 
 
@@ -160,6 +181,9 @@ _REDISCOVER_SECONDS = 2.0
 _FIELDS = State._fields
 _values_of = attrgetter(*_FIELDS)
 _fields_of = itemgetter(*_FIELDS)
+
+
+_AGAIN = "info", "serving again"
 
 
 class Turn:
@@ -193,6 +217,11 @@ class Turn:
     memo: ReadOnlyDict
     namespaces: frozenset[str] | None
     restless_until: float
+    peering: Peering | None
+    peering_due: float | None
+    election: Election | None
+    election_due: float | None
+    frozen: str | None
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program
@@ -280,9 +309,17 @@ class Turn:
                 address.name,
                 subject,
                 ticket.handler or None,
+                self._deadline(ticket),
             )
         )
         return number
+
+    def _deadline(self, ticket: Ticket) -> float | None:
+        """When a request may not begin any more: the lease may be another's then."""
+        if self.election is None or ticket.kind in ("peer", "lease"):
+            return None
+        verdict = self.election.verdict
+        return verdict.until if isinstance(verdict, Leading) else None
 
     def due(self, key: Key, at: float | None = None) -> None:
         """Look at this object then; without a time, at once."""
@@ -378,6 +415,12 @@ class Turn:
         self.streams, self.followed = NEW.streams, NEW.followed
         self.phase = Phase.ENDED
         self.emit(Exit(status, reason))
+
+    def freeze(self, reason: str | None) -> None:
+        """A handler wants the operator to keep still, or (None) to go on."""
+        if reason != self.frozen:
+            self.frozen = reason
+            self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
 
     def rediscover(self) -> None:
         """A kind is missing that an effect names: look again, in a while."""

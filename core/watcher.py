@@ -57,6 +57,7 @@ class Phase(Enum):
     LISTING = "listing"
     WATCHING = "watching"
     WAITING = "waiting"  # for the end of a backoff
+    PAUSED = "paused"  # the operator is frozen
 
 
 class Purpose(Enum):
@@ -65,6 +66,7 @@ class Purpose(Enum):
     OBJECTS = ""  # for handlers
     KINDS = "kinds"  # definitions that come and go
     NAMESPACES = "namespaces"  # that patterns may mean
+    PEERS = "peers"  # other operators, in peering objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ import gzip
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from enum import Enum
 from typing import Any, BinaryIO
 
 from fnop.core.commands import Command, Perform
@@ -40,7 +42,15 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,
+        "peering": None if settings.peering is None else _plain(settings.peering),
+        "election": None if settings.election is None else _plain(settings.election),
     }
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """Who the operator was among others: what it decides depends on it."""
+    found = asdict(value)
+    return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
 
 
 class Recorder:

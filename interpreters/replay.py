@@ -14,8 +14,11 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from fnop.core.election import Candidate, Timing
 from fnop.core.now import Now
+from fnop.core.peers import Member, Mode
 from fnop.core.program import Program
+from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical
 from fnop.interpreters.machine import Machine
@@ -25,6 +28,7 @@ __all__ = [
     "Difference",
     "RecordingProblem",
     "Replayed",
+    "among_others",
     "read_header",
     "read_records",
     "replay",
@@ -121,6 +125,16 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
             f"{FORMAT_VERSION}; replay it with fnop {header.get('fnop')}"
         )
     return header
+
+
+def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
+    """The settings with who the recorded operator was among others."""
+    member, candidate = header.get("peering"), header.get("election")
+    if member is not None:
+        member = Member(**{**member, "mode": Mode(member["mode"])})
+    if candidate is not None:
+        candidate = Candidate(**{**candidate, "timing": Timing(**candidate["timing"])})
+    return settings.replace(peering=member, election=candidate)
 
 
 def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:

@@ -226,7 +226,9 @@ class Runner:
 
     async def _answer(self, command: Perform) -> Outcome:
         """Exactly one outcome for each effect, whatever happens on the way."""
-        effect = command.effect
+        effect, before = command.effect, command.before
+        if before is not None and self._clock.now().mono >= before:
+            return outcomes.Unreachable("not sent: the lease has ended")
         try:
             match effect:
                 case Call():

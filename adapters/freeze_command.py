@@ -1,0 +1,157 @@
+"""`fnop freeze` and `fnop resume`: a person among the operators.
+
+A record of a higher priority than the operators' makes them all keep still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from fnop.core.namespaces import has_patterns
+from fnop.core.peering import kinds_for
+from fnop.core.peers import (
+    DEV_PRIORITY,
+    FREEZE_PRIORITY,
+    record_of,
+    removal_patch,
+    renewal_patch,
+)
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, Unreachable
+from fnop.interpreters.requests import message_of
+
+__all__ = ["freeze", "resume"]
+
+
+def _options(command: Any) -> Any:
+    for option in (
+        click.option("--context", metavar="NAME", help="The kubeconfig's context."),
+        click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file."),
+        click.option("-i", "--id", "identity", help="Whose record it is; you@host."),
+        click.option(
+            "-P",
+            "--peering",
+            default="default",
+            show_default=True,
+            metavar="NAME",
+            help="The peering object in which the operators meet.",
+        ),
+        click.option(
+            "-A", "--all-namespaces", is_flag=True, help="Operators of the cluster."
+        ),
+        click.option(
+            "-n",
+            "--namespace",
+            multiple=True,
+            metavar="NAME",
+            help="Operators of this namespace; repeat it for several.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_options
+@click.option("-p", "--priority", type=int, default=FREEZE_PRIORITY, show_default=True)
+@click.option("--dev", is_flag=True, help=f"The same as --priority={DEV_PRIORITY}.")
+@click.option(
+    "-t",
+    "--lifetime",
+    type=click.IntRange(min=1),
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    help="They go on by themselves after so long.",
+)
+@click.option("-m", "--message", default="", help="Why; the operators log it.")
+def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) -> None:
+    """Let operators keep still, until `fnop resume`.
+
+    They stop handling anything while there is a record of a higher priority than
+    theirs in their peering object.
+
+    \b
+      fnop freeze -A -m "the storage is being moved"
+    """
+    from fnop.adapters.rivals import person
+
+    identity = person(where["identity"])
+    wall = SystemClock().now().wall
+    record = record_of(DEV_PRIORITY if dev else priority, lifetime, wall, message)
+    found = _patch_all(renewal_patch(identity, record), where)
+    for place in found:
+        click.echo(f"frozen: {place}, by {identity}, for {lifetime} s")
+
+
+@click.command()
+@_options
+def resume(**where: Any) -> None:
+    """Let operators go on that `fnop freeze` has frozen."""
+    from fnop.adapters.rivals import person
+
+    identity = person(where["identity"])
+    for place in _patch_all(removal_patch([identity]), where):
+        click.echo(f"resumed: {place}, by {identity}")
+
+
+def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
+    """Write a record into each of the peering objects; where that was done."""
+    namespaces: Sequence[str] = where["namespace"]
+    if bool(namespaces) == where["all_namespaces"]:
+        raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
+    if has_patterns(namespaces):
+        raise click.UsageError("name each namespace; patterns are not for this")
+    from fnop.adapters.kubernetes import ConfigurationProblem
+
+    try:
+        return asyncio.run(_send(patch, where))
+    except (ConfigurationProblem, Unreachable) as problem:
+        _fail(str(problem))
+
+
+async def _send(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
+    from fnop.adapters.kubernetes import connect
+
+    api = await connect(kubeconfig=where["kubeconfig"], context=where["context"])
+    try:
+        found: list[str] = []
+        for namespace in where["namespace"] or (None,):
+            found += await _send_into(api, patch, where["peering"], namespace)
+        return found
+    finally:
+        await api.close()
+
+
+async def _send_into(
+    api: Any, patch: dict[str, Any], name: str, namespace: str | None
+) -> list[str]:
+    found: list[str] = []
+    for kind in kinds_for(None if namespace is None else [namespace]):
+        plural, version, group = kind.split(".", 2)
+        inside = f"/namespaces/{namespace}" if namespace else ""
+        path = f"/apis/{group}/{version}{inside}/{plural}/{name}"
+        request = ApiRequest("PATCH", path, (), patch, MERGE_PATCH)
+        response = await api.send(request)
+        if response.status < 300:
+            within = f" in {namespace}" if namespace else ""
+            found.append(f"{plural}.{group} {name}{within}")
+        elif response.status != 404:
+            _fail(f"{plural}.{group} {name}: {message_of(response)[0]}")
+    if not found:
+        scope = f"in {namespace}" if namespace else "in the cluster"
+        _fail(
+            f"there is no peering object {name!r} {scope}; operators that nobody can "
+            "freeze have none (see docs/peering.md)"
+        )
+    return found
+
+
+def _fail(sentence: str) -> NoReturn:
+    click.echo(f"fnop: {sentence}", err=True)
+    sys.exit(1)

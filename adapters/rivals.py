@@ -1,0 +1,83 @@
+"""This process among others: who it is, as the command line and the machine say."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+from fnop.core.election import Candidate, candidate_identity
+from fnop.core.namespaces import has_patterns
+from fnop.core.peers import (
+    DEV_PRIORITY,
+    Member,
+    Mode,
+    manual_identity,
+    own_identity,
+)
+
+__all__ = ["candidate_of", "facts", "member_of", "person"]
+
+# Where a pod finds the namespace that it runs in (Kubernetes: service accounts).
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def facts() -> dict[str, Any]:
+    """What tells this process from others."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        user = str(os.getuid())
+    host = socket.gethostname()
+    return {"user": user, "host": host, "pod_id": os.environ.get("POD_ID") or None}
+
+
+def person(given: str | None) -> str:
+    """Under which name somebody freezes operators, and lets them go on."""
+    return given or manual_identity(**facts())
+
+
+def member_of(
+    *,
+    peering: str | None = None,
+    priority: int = 0,
+    dev: bool = False,
+    standalone: bool = False,
+    identity: str | None = None,
+    wall: float,
+) -> Member | None:
+    """This operator among its peers; None for one that looks for none.
+
+    A named `peering` has to be there; without a name "default" is looked for.
+    """
+    if standalone:
+        return None
+    if identity is None:
+        identity = own_identity(wall=wall, token=secrets.token_hex(2), **facts())
+    return Member(
+        identity,
+        DEV_PRIORITY if dev else priority,
+        name=peering or "default",
+        mode=Mode.AUTO if peering is None else Mode.MANDATORY,
+    )
+
+
+def candidate_of(
+    operator: str, namespaces: tuple[str, ...] | None, lease_namespace: str | None
+) -> Candidate:
+    """This replica as a candidate for the lease `fnop-<operator>`.
+
+    Where the lease is: as asked for, in the pod's own namespace, in the one namespace
+    that is served, or in `default`.
+    """
+    where = lease_namespace
+    if where is None and _POD_NAMESPACE.is_file():
+        where = _POD_NAMESPACE.read_text().strip()
+    if where is None and namespaces and not has_patterns(namespaces):
+        where = namespaces[0]
+    host = os.environ.get("POD_ID") or socket.gethostname()
+    identity = candidate_identity(host, secrets.token_hex(4))
+    return Candidate(identity, where or "default", f"fnop-{operator}")

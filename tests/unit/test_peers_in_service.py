@@ -1,0 +1,317 @@
+"""An operator among others: frozen by a peer, standing by for a leader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.election import Candidate
+from fnop.core.peers import Member, Mode, record_of
+from fnop.core.registry import Registry
+from fnop.core.settings import Settings
+from fnop.core.turn import Phase
+from fnop.interpreters.clock import EPOCH
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, example
+
+KIND = "fnopexamples"
+PEERING = "clusterkopfpeerings/default"
+
+
+def peering_definition(plural: str = "clusterkopfpeerings") -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.kopf.dev"},
+        "spec": {
+            "group": "kopf.dev",
+            "scope": "Cluster" if plural.startswith("cluster") else "Namespaced",
+            "names": {"plural": plural, "kind": "ClusterKopfPeering"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+PEERING_OBJECT = {
+    "apiVersion": "kopf.dev/v1",
+    "kind": "ClusterKopfPeering",
+    "metadata": {"name": "default"},
+}
+
+
+class Diary(list[str]):
+    pass
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+@pytest.fixture
+def registry(diary: Diary) -> Registry:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> dict[str, str]:
+        diary.append(f"created {name}")
+        return {"done": name}
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(name: str, spec: Any, **_: Any) -> None:
+        diary.append(f"updated {name} to {spec['size']}")
+
+    @fnop.on.resume(KIND, registry=registry)
+    def resume(name: str, **_: Any) -> None:
+        diary.append(f"resumed {name}")
+
+    @fnop.daemon(KIND, registry=registry, finalizer=False)
+    async def follow(name: str, **_: Any) -> None:
+        diary.append(f"daemon of {name}")
+        try:
+            while True:
+                await fnop.sleep(5)
+                await fnop.event("Alive", "still")
+        except fnop.Cancelled:
+            diary.append(f"no daemon of {name}")
+            raise
+
+    return registry
+
+
+def simulation(registry: Registry, member: Member, *more: Any) -> Simulation:
+    return Simulation(
+        registry,
+        crds=[DEFINITION, peering_definition()],
+        objects=[*more],
+        settings=Settings(peering=member),
+    )
+
+
+def peer(sim: Simulation, identity: str, priority: int, lifetime: int = 60) -> None:
+    """Another operator writes its record, or renews it."""
+    record = record_of(priority, lifetime, sim.now.timestamp())
+    sim.edit(PEERING, status={identity: record})
+
+
+def phase(sim: Simulation) -> Phase:
+    return sim._run.machine.state.phase
+
+
+def records(sim: Simulation) -> Any:
+    return sim[PEERING].status
+
+
+def test_without_a_peering_object_it_serves_and_says_so_once(
+    registry: Registry, diary: Diary
+) -> None:
+    sim = simulation(registry, Member("me"), example(size=1)).settle()
+    assert "created example-1" in diary
+    lines = [line for line in sim.log if "no peering object 'default'" in line]
+    assert len(lines) == 1
+
+
+def test_with_one_it_writes_its_record_and_serves(
+    registry: Registry, diary: Diary
+) -> None:
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    assert "created example-1" in diary
+    assert set(records(sim)) == {"me"}
+    before = records(sim)["me"]["lastseen"]
+    sim.wait(120)
+    assert records(sim)["me"]["lastseen"] > before, "it is kept alive"
+    sim.stop()
+    assert "me" not in records(sim), "who leaves takes its record away"
+
+
+def test_a_mandatory_object_is_waited_for(registry: Registry, diary: Diary) -> None:
+    member = Member("me", mode=Mode.MANDATORY)
+    sim = simulation(registry, member, example(size=1))
+    sim.wait(60)
+    assert diary == []
+    assert phase(sim) is Phase.FROZEN
+    sim.apply(PEERING_OBJECT)
+    sim.wait(15)
+    assert "created example-1" in diary
+
+
+def test_a_higher_priority_freezes_and_its_end_resumes(
+    registry: Registry, diary: Diary
+) -> None:
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(12)
+    assert diary == ["daemon of example-1", "created example-1"] or set(diary) == {
+        "daemon of example-1",
+        "created example-1",
+    }
+    diary.clear()
+    peer(sim, "boss", 100)
+    sim.wait(1)
+    assert phase(sim) is Phase.FROZEN
+    assert diary == ["no daemon of example-1"]
+    writes = len(sim.writes)
+    sim.edit(f"{KIND}/example-1", spec={"size": 2})
+    sim.apply(example("example-2", size=1))
+    sim.wait(20)
+    assert diary == ["no daemon of example-1"], "nothing is handled"
+    assert all("/clusterkopfpeerings/" in each for each in sim.writes[writes:])
+    sim.edit(PEERING, status={"boss": None})
+    sim.wait(12)
+    assert phase(sim) is Phase.SERVING
+    assert set(diary[1:]) == {
+        "updated example-1 to 2",
+        "created example-2",
+        "daemon of example-1",
+        "daemon of example-2",
+    }, "what came meanwhile is handled, and nobody is resumed anew"
+
+
+def test_a_dead_peer_is_not_waited_for(registry: Registry, diary: Diary) -> None:
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    peer(sim, "boss", 100, lifetime=20)
+    sim.wait(2)
+    assert phase(sim) is Phase.FROZEN
+    sim.wait(40)
+    assert phase(sim) is Phase.SERVING
+    assert "boss" not in records(sim), "its record is cleaned away"
+
+
+def test_equals_all_freeze_with_a_warning(registry: Registry, diary: Diary) -> None:
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    peer(sim, "twin", 0)
+    sim.wait(2)
+    assert phase(sim) is Phase.FROZEN
+    assert any("--priority" in line for line in sim.log)
+
+
+def test_a_lower_priority_is_no_matter(registry: Registry, diary: Diary) -> None:
+    sim = simulation(registry, Member("me", 5), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    peer(sim, "less", 4)
+    sim.wait(5)
+    assert phase(sim) is Phase.SERVING
+
+
+def test_what_somebody_else_has_handled_meanwhile_is_not_handled_again(
+    registry: Registry, diary: Diary
+) -> None:
+    """The peer is an operator of the same name: it leaves its state on the object."""
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    peer(sim, "boss", 100)
+    sim.wait(2)
+    diary.clear()
+    # The boss sees the change, and handles it.
+    stand_in = Simulation(registry, crds=DEFINITION, objects=example(size=1)).settle()
+    stand_in.edit(f"{KIND}/example-1", spec={"size": 2}).settle()
+    state = dict(stand_in[f"{KIND}/example-1"].status)
+    uid = stand_in[f"{KIND}/example-1"].metadata["uid"]
+    own = sim[f"{KIND}/example-1"].metadata["uid"]
+    state["fnop.dev/default"] = state["fnop.dev/default"].replace(uid, own)
+    diary.clear()
+    sim.edit(f"{KIND}/example-1", spec={"size": 2})
+    sim.edit(f"{KIND}/example-1", status=state, subresource="status")
+    sim.edit(PEERING, status={"boss": None})
+    sim.wait(12)
+    assert diary == ["daemon of example-1"]
+
+
+def test_a_conversation_is_given_up_and_begun_anew(diary: Diary) -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def slow(**_: Any) -> None:
+        diary.append("begun")
+        await fnop.sleep(30)
+        diary.append("done")
+
+    sim = simulation(registry, Member("me"), PEERING_OBJECT, example(size=1))
+    sim.wait(5)
+    peer(sim, "boss", 100)
+    sim.wait(40)
+    assert diary == ["begun"], "frozen, it does not go on"
+    sim.edit(PEERING, status={"boss": None})
+    sim.wait(60)
+    assert diary == ["begun", "begun", "done"]
+
+
+# -------------------------------------------------------------------- election
+
+
+def elected(registry: Registry, *more: Any, identity: str = "me") -> Simulation:
+    candidate = Candidate(identity, "default", "operator")
+    settings = Settings(election=candidate)
+    return Simulation(registry, crds=DEFINITION, objects=[*more], settings=settings)
+
+
+def held_by(holder: str, sim_time: float) -> dict[str, Any]:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "operator", "namespace": "default"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
+    }
+
+
+LEASE = "leases/operator"
+
+
+def test_who_takes_the_lease_serves_and_gives_it_back(
+    registry: Registry, diary: Diary
+) -> None:
+    sim = elected(registry, example(size=1))
+    sim.wait(10)
+    assert "created example-1" in diary
+    spec = sim[LEASE].spec
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("me", 0)
+    sim.stop()
+    assert sim[LEASE].spec["holderIdentity"] == ""
+
+
+def test_who_has_no_lease_stands_by_with_a_filled_store(
+    registry: Registry, diary: Diary
+) -> None:
+    sim = elected(registry, held_by("other", EPOCH), example(size=1))
+    for _ in range(6):
+        sim.wait(5)
+        sim.edit(LEASE, metadata={"annotations": {"renewed": str(sim.elapsed)}})
+    assert diary == []
+    assert phase(sim) is Phase.STANDBY
+    assert all(not each.startswith("P") for each in sim.writes), "it writes nothing"
+    sim.apply(example("example-2", size=1))
+    sim.wait(40)  # the other does not renew any more
+    assert phase(sim) is Phase.SERVING
+    assert {"created example-1", "created example-2"} <= set(diary)
+    assert sim[LEASE].spec["holderIdentity"] == "me"
+
+
+def test_who_loses_the_lease_stops_at_once(registry: Registry, diary: Diary) -> None:
+    sim = elected(registry, example(size=1))
+    sim.wait(10)
+    diary.clear()
+    sim.edit(LEASE, spec={"holderIdentity": "thief"})
+    sim.wait(5)
+    assert phase(sim) is Phase.STANDBY
+    assert diary == ["no daemon of example-1"]
+    sim.edit(f"{KIND}/example-1", spec={"size": 2})
+    sim.wait(5)
+    assert diary == ["no daemon of example-1"]
+    sim.wait(30)
+    assert "updated example-1 to 2" in diary, "the thief has not renewed it"
