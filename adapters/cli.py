@@ -172,6 +172,14 @@ _modules = click.option(
     help="Among peers the highest serves; the others are frozen.",
 )
 @click.option("--dev", is_flag=True, help="The same as --priority=666.")
+@click.option(
+    "--peering-lifetime",
+    type=click.IntRange(min=5),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long this operator counts as alive without a sign of life.",
+)
 @click.option("--standalone", is_flag=True, help="Do not look for other operators.")
 @click.option(
     "--leader-elect",
@@ -306,6 +314,7 @@ def _among_others(
         peering=peering,
         priority=options["priority"],
         dev=options["dev"],
+        lifetime=options["peering_lifetime"],
         standalone=alone or (simulated and peering is None),
         identity=identity,
         wall=SystemClock().now().wall,
@@ -478,6 +487,7 @@ async def _serve_cluster(
         kubeconfig=options["kubeconfig"],
         context=options["context"],
         concurrency=program.settings.request_concurrency,
+        requests_per_second=program.settings.requests_per_second,
     )
     runner = Runner(
         program,

@@ -13,6 +13,7 @@ from fnop.core.election import Candidate, candidate_identity
 from fnop.core.namespaces import has_patterns
 from fnop.core.peers import (
     DEV_PRIORITY,
+    LIFETIME_SECONDS,
     Member,
     Mode,
     manual_identity,
@@ -45,6 +46,7 @@ def member_of(
     peering: str | None = None,
     priority: int = 0,
     dev: bool = False,
+    lifetime: int = LIFETIME_SECONDS,
     standalone: bool = False,
     identity: str | None = None,
     wall: float,
@@ -60,6 +62,7 @@ def member_of(
     return Member(
         identity,
         DEV_PRIORITY if dev else priority,
+        lifetime,
         name=peering or "default",
         mode=Mode.AUTO if peering is None else Mode.MANDATORY,
     )

@@ -36,7 +36,8 @@ class Settings:
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
     `namespaces`, names or patterns (`fnop.core.namespaces`), None serves the whole
     cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
-    gone, where nothing tells.  `lifecycle` chooses which of several
+    gone, where nothing tells, `requests_per_second` how many requests there may be on
+    the average (None: as many as are needed).  `lifecycle` chooses which of several
     handlers that are due are called in one pass (`fnop.core.lifecycles`).
     `selector` is a label selector that all served objects have to fit.
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
@@ -57,6 +58,7 @@ class Settings:
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
     rediscovery_seconds: float = 600.0
+    requests_per_second: float | None = None
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True
     takes_over: str | None = None
