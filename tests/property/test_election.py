@@ -1,0 +1,309 @@
+"""Several candidates over one Lease: never two leaders, and soon one.
+
+Clocks differ by any offset, and in rate by less than the ratio of a lease's duration to
+the renew deadline; processes are paused, cut off and killed; requests and answers are
+late or lost.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given, note, settings, strategies as st
+
+from fnop.core.commands import Say
+from fnop.core.election import (
+    LEASES,
+    Candidate,
+    Fact,
+    Leading,
+    Resign,
+    Resigned,
+    Timing,
+    advance,
+    begin,
+    has_resigned,
+    may_start,
+)
+from fnop.core.inputs import AlarmRang, Answered
+from fnop.core.resources import Resource
+from fnop.effects import Applied, Conflict, Effect, Get, Outcome, Patch, Target
+from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.cluster import answer, empty_cluster
+from fnop.interpreters.protocol import ApiRequest
+from tests.rivals import Fate, Host, Interval, World, overlaps
+
+LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+WORK = Target(MAPS.key, "work", "default")
+TIMING = Timing()
+assert LEASE.key == LEASES
+
+# What leaders work on: they write their epoch into it.
+CLUSTER = answer(
+    empty_cluster(),
+    ApiRequest(
+        "POST",
+        "/api/v1/namespaces/default/configmaps",
+        body={
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "work"},
+            "data": {"epoch": "-1"},
+        },
+    ),
+    EPOCH,
+)[0]
+
+
+class Replica:
+    """A candidate on a host; while it leads, it works."""
+
+    def __init__(self, world: World, host: Host, jitter: float = 0.5) -> None:
+        self.world, self.host, self.jitter = world, host, jitter
+        candidate = Candidate(host.name, "default", "operator", TIMING)
+        self.election = begin(candidate)
+        # When it was allowed to start requests, in true time.
+        self.windows: list[Interval] = []
+        self.epochs: list[int] = []
+        self.says: list[Say] = []
+        self.asks = 0
+        self._alarm: float | None = None
+        self._works = False
+        world.on(host, host.starts, lambda: self.feed(AlarmRang()))
+
+    def feed(self, fact: Fact) -> None:
+        now = self.host.now(self.world.time)
+        self.election, ask, verdict, wake, says = advance(
+            self.election, now, fact, self.jitter
+        )
+        self.says += says
+        assert wake is None or wake > now.mono, "it does not ring without an end"
+        assert ask is None or self.election.pending is not None
+        self.see(verdict)
+        if ask is not None:
+            self.asks += 1
+            number = ask.number
+            self.world.ask(
+                self.host,
+                ask.effect,
+                LEASE,
+                lambda outcome: self.feed(Answered(number, outcome)),
+            )
+        if wake is not None and wake != self._alarm:
+            self._alarm = wake
+            self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
+
+    def ring(self, wake: float) -> None:
+        if wake == self._alarm:
+            self._alarm = None
+            self.feed(AlarmRang())
+
+    def see(self, verdict: Any) -> None:
+        """Note until when this verdict allows requests, unless the next comes first."""
+        time = self.world.time
+        if self.windows and self.windows[-1][1] > time:
+            start, _ = self.windows.pop()
+            self.windows.append((start, time))
+        if isinstance(verdict, Leading):
+            self.epochs.append(verdict.epoch)
+            self.windows.append((time, self.host.time(verdict.until)))
+            if not self._works:
+                self._works = True
+                self.work()
+
+    @property
+    def may_start(self) -> bool:
+        return may_start(self.election, self.host.now(self.world.time))
+
+    def work(self) -> None:
+        """Read the object, and write the own epoch into that version of it."""
+        if not self.may_start:
+            self._works = False
+            return
+        self.world.ask(self.host, Get(WORK), MAPS, self.worked_on)
+        later = self.world.time + 1.0 / self.host.rate
+        self.world.on(self.host, later, self.work)
+
+    def worked_on(self, outcome: Outcome) -> None:
+        verdict = self.election.verdict
+        if not isinstance(outcome, Applied) or not self.may_start:
+            return
+        assert isinstance(verdict, Leading)
+        version = outcome.object["metadata"]["resourceVersion"]
+        change = {
+            "metadata": {"resourceVersion": version},
+            "data": {"epoch": str(verdict.epoch)},
+        }
+        self.world.ask(self.host, Patch(WORK, change), MAPS, lambda _: None)
+
+
+# ------------------------------------------------------------------ strategies
+
+LENGTH, CALM = 90.0, 60.0
+# The fastest clock runs 1.44 times as fast as the slowest: less than 1.5.
+rates = st.sampled_from([1 / 1.2, 0.9, 1.0, 1.0, 1.1, 1.2])
+offsets = st.sampled_from([0.0, -1e6, 3e5, 12.5])
+times = st.floats(0, LENGTH, width=16)
+spans = st.tuples(times, st.floats(0.5, 40, width=16)).map(
+    lambda found: (found[0], min(found[0] + found[1], LENGTH))
+)
+fates = st.lists(
+    st.builds(
+        Fate,
+        st.sampled_from([0.01, 0.01, 0.3, 4.0, 12.0, 30.0]),
+        st.sampled_from([0.01, 0.01, 0.3, 4.0, 12.0]),
+        st.sampled_from(["", "", "", "request", "answer"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@st.composite
+def hosts(draw: st.DrawFn) -> list[Host]:
+    return [
+        Host(
+            name,
+            draw(offsets),
+            draw(offsets),
+            draw(rates),
+            tuple(draw(st.lists(spans, max_size=2))),
+            tuple(draw(st.lists(spans, max_size=2))),
+            draw(st.sampled_from([0.0, 0.0, 1.0, 33.0])),
+            draw(st.sampled_from([float("inf"), float("inf"), 20.0, 50.0])),
+            draw(st.sampled_from([0.0, 0.0, 2.0, 4.0])),
+        )
+        for name in ("a", "b", "c")[: draw(st.integers(2, 3))]
+    ]
+
+
+def simulated(found: list[Host], fates: list[Fate]) -> tuple[World, list[Replica]]:
+    """A run with troubles, and then a calm."""
+    world = World(CLUSTER, fates, calm_from=LENGTH)
+    replicas = [Replica(world, host, n / 2) for n, host in enumerate(found)]
+    world.run(LENGTH + CALM)
+    return world, replicas
+
+
+# ------------------------------------------------------------------------ laws
+
+
+# Its answers are late, and it is cut off right after one.
+SLOW = Host("a", rate=1 / 1.2, cuts=((28.2, 90.0),), lag=2.0)
+
+
+@settings(max_examples=120)
+@given(hosts(), fates)
+@example([SLOW, Host("b", rate=1.2, starts=10.0)], [Fate()])
+def test_no_two_leaders_may_start_requests_at_one_time(
+    found: list[Host], fates: list[Fate]
+) -> None:
+    _, replicas = simulated(found, fates)
+    windows = {each.host.name: each.windows for each in replicas}
+    note(str(windows))
+    assert overlaps(windows) == []
+    # Whoever comes later has the greater epoch.
+    order = sorted(
+        (start, each.host.name, epoch)
+        for each in replicas
+        for (start, _), epoch in zip(each.windows, each.epochs, strict=True)
+    )
+    for (_, one, before), (_, other, after) in pairwise(order):
+        assert after > before if one != other else after >= before
+
+
+@settings(max_examples=80)
+@given(hosts(), fates)
+def test_a_late_request_of_an_old_leader_does_no_harm(
+    found: list[Host], fates: list[Fate]
+) -> None:
+    """It may arrive when another leads, but not on top of what that one has done."""
+    world = World(CLUSTER, fates, calm_from=LENGTH)
+    written: list[int] = []
+
+    def witness(_: Host, effect: Effect, outcome: Outcome) -> None:
+        if isinstance(effect, Patch) and effect.target == WORK:
+            assert isinstance(outcome, (Applied, Conflict)), outcome
+            if isinstance(outcome, Applied):
+                written.append(int(effect.merge["data"]["epoch"]))
+
+    world.witnesses.append(witness)
+    for number, host in enumerate(found):
+        Replica(world, host, number / 2)
+    world.run(LENGTH + CALM)
+    assert written == sorted(written)
+
+
+@settings(max_examples=80)
+@given(hosts(), fates)
+def test_soon_after_the_troubles_one_leads(
+    found: list[Host], fates: list[Fate]
+) -> None:
+    world, replicas = simulated(found, fates)
+    alive = [each for each in replicas if world.time < each.host.dies]
+    note(str([each.election for each in replicas]))
+    leaders = [each for each in alive if each.may_start]
+    assert len(leaders) == (1 if alive else 0)
+    for each in alive:
+        if each not in leaders:
+            assert each.election.lease is not None
+            assert each.election.lease.holder == leaders[0].host.name
+
+
+@settings(max_examples=50)
+@given(hosts(), fates)
+def test_requests_are_few(found: list[Host], fates: list[Fate]) -> None:
+    """A write in each retry period, and hardly two looks."""
+    _, replicas = simulated(found, fates)
+    for each in replicas:
+        periods = (LENGTH + CALM) * each.host.rate / TIMING.retry_seconds
+        assert each.asks <= 2 * periods + 5
+
+
+@settings(max_examples=50)
+@given(hosts(), fates, times)
+def test_who_resigns_leaves_the_lease_to_the_next(
+    found: list[Host], fates: list[Fate], time: float
+) -> None:
+    world = World(CLUSTER, fates, calm_from=LENGTH)
+    replicas = [Replica(world, host, n / 2) for n, host in enumerate(found)]
+    first = replicas[0]
+    world.on(first.host, max(time, first.host.starts), lambda: first.feed(Resign()))
+    world.run(LENGTH + CALM)
+    assert overlaps({each.host.name: each.windows for each in replicas}) == []
+    if first.host.dies > world.time:
+        assert isinstance(first.election.verdict, Resigned)
+        assert has_resigned(first.election)
+        assert not first.may_start
+    others = [each for each in replicas[1:] if world.time < each.host.dies]
+    assert sum(each.may_start for each in others) == (1 if others else 0)
+
+
+def test_without_troubles_the_one_who_resigns_is_followed_in_a_moment() -> None:
+    world = World(CLUSTER)
+    one, other = (Replica(world, Host(name)) for name in ("a", "b"))
+    world.run(20)
+    assert one.may_start
+    world.on(one.host, 20, lambda: one.feed(Resign()))
+    world.run(20 + TIMING.retry_seconds * 2.2 + 0.1)
+    assert other.may_start
+    assert other.epochs[-1] == one.epochs[-1] + 1
+
+
+@pytest.mark.parametrize(("rate", "overlap"), [(1.4, False), (2.0, True)])
+def test_the_laws_end_where_clocks_run_too_differently(
+    rate: float, overlap: bool
+) -> None:
+    """The simulation can see two leaders, where the protocol does not prevent them."""
+    world = World(CLUSTER)
+    slow = Host("slow", cuts=((30.0, 90.0),))
+    fast = Host("fast", rate=rate, starts=5.0)
+    replicas = [Replica(world, slow), Replica(world, fast)]
+    world.run(60)
+    found = overlaps({each.host.name: each.windows for each in replicas})
+    assert bool(found) is overlap
+    assert replicas[1].may_start
