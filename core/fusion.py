@@ -10,7 +10,7 @@ costs another request, never another run of a handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ __all__ = [
     "Home",
     "Writing",
     "authors_at",
+    "dropped_fields",
     "home_of",
     "next_write",
     "stored_text",
@@ -209,3 +210,41 @@ def was_pruned(writing: Writing, response: Body, marker: str) -> tuple[bool, set
     lost_state = writing.after is not None and marker not in status
     lost = {name for name in writing.results if name not in status}
     return lost_state, lost
+
+
+def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
+    """What handlers have patched and the server has not kept: (handler, pointer).
+
+    A schema that does not know a field prunes it and answers 200 without it
+    (Kubernetes: field pruning).
+    """
+    return [
+        (handler, pointer)
+        for handler, patch in writing.patches
+        for pointer in _absent(patch.merge or {}, response.data, "")
+    ]
+
+
+def _absent(
+    merge: Mapping[str, Any], found: Mapping[str, Any], at: str
+) -> Iterator[str]:
+    """The pointers of what a merge patch sets and an object does not have.
+
+    >>> list(_absent({"a": 1, "b": None, "c": {"d": 2, "e": 3}}, {"c": {"d": 0}}, ""))
+    ['/a', '/c/e']
+    """
+    for key, value in merge.items():
+        if value is None or value == {}:
+            continue
+        have = found.get(key)
+        if isinstance(value, Mapping) and isinstance(have, Mapping):
+            yield from _absent(value, have, f"{at}/{key}")
+        elif have is None and not _says_nothing(value):
+            yield f"{at}/{key}"
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether all that a merge patch says there is that something shall be absent."""
+    if isinstance(value, Mapping):
+        return all(_says_nothing(each) for each in value.values())
+    return value is None

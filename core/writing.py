@@ -16,6 +16,7 @@ from fnop.core.fusion import (
     Home,
     Writing,
     authors_at,
+    dropped_fields,
     home_of,
     next_write,
     was_pruned,
@@ -239,6 +240,8 @@ def _too_long(
 
 def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     """Everything is written: now it is what is remembered."""
+    if writing.sent and writing.patches:
+        _warn_dropped(turn, key, known, writing)
     if writing.then:
         _send(turn, key, known, writing.then[0]._replace(then=writing.then[1:]))
         return
@@ -321,6 +324,16 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         _send(turn, key, known, writing)
     else:
         _done(turn, key, known, writing)
+
+
+def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
+    for handler, pointer in dropped_fields(writing, known.body):
+        turn.warn_once(
+            f"dropped {key.resource} {pointer}",
+            f"{handler} writes {pointer}, which the API server does not keep: the "
+            "definition of this kind has no such field",
+            key,
+        )
 
 
 def _look_again(turn: Turn, key: Key, known: Known, writing: Writing) -> None:

@@ -983,6 +983,20 @@ def test_r25_results_without_a_home_go_with_the_state_and_one_warning(
     assert MARKER in warning
 
 
+def test_what_the_server_drops_of_a_handler_s_patch_is_told_once(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create(**_: Any) -> Any:
+        return fnop.patch(status={"phase": "Ready", "seen": {"by": 1, "not": None}})
+
+    manifests = [example("a"), example("b")]
+    story = Story(registry, manifests, crd=definition(status=CLOSED))
+    assert story.settle()
+    (warning,) = story.said_at("warning")
+    assert "create writes /status/seen, which the API server does not keep" in warning
+
+
 def test_r25_without_a_status_subresource_it_is_an_annotation_in_one_write(
     sizes: Registry, diary: Diary
 ) -> None:
