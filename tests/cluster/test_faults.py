@@ -187,7 +187,7 @@ WATCHES = (
     Case("the watch is reset", strike=Reset()),
     Case("watches are reset at once", to_watch(Reset()), Reset(), rate=4),
     Case("watches are closed at once", to_watch(HangUp()), HangUp(), rate=4),
-    Case("watches end at once", to_watch(Say()), Say(), seconds=6, rate=12),
+    Case("watches end at once", to_watch(Say()), Say(), seconds=6, rate=16),
     Case("the watch breaks off in a line", strike=Say((GARBAGE[:20],), HangUp())),
     Case("the watch ends in a line", strike=Say((GARBAGE[:20],))),
     Case("a line cannot be decoded", strike=Say((GARBAGE,), Silence())),
@@ -195,7 +195,7 @@ WATCHES = (
         "events come as garbage",
         to_watch(Edited(lambda line: [b"garbage\n"])),
         HangUp(),
-        rate=12,
+        rate=16,
     ),
     Case(
         "the watch falls silent",
@@ -222,9 +222,9 @@ WATCHES = (
         "410 behind a line, again and again",
         to_watch(Edited(lines=1, then=EXPIRED)),
         EXPIRED,
-        rate=12,
+        rate=16,
     ),
-    Case("410 to watches", to_watch(answer(410, "Expired")), HangUp(), rate=12),
+    Case("410 to watches", to_watch(answer(410, "Expired")), HangUp(), rate=16),
     Case("an ERROR without a code", strike=Say((b'{"type":"ERROR","object":{}}\n',))),
     Case("an ERROR of 500", strike=Say((error_line(500, "InternalError"),))),
     Case(
@@ -237,16 +237,18 @@ WATCHES = (
     Case("429 to watches", to_watch(busy(429)), HangUp(), check=heeds_advice),
     Case("503 to watches", to_watch(answer(503, "Busy")), HangUp(), rate=4),
     Case("403 to watches", to_watch(answer(403, "Forbidden")), HangUp(), rate=4),
-    Case("401 to watches", to_watch(answer(401, "Unauthorized")), HangUp(), rate=6),
-    Case("400 to watches", to_watch(answer(400, "BadRequest")), HangUp(), rate=8),
-    Case("a page to watches", to_watch(Answer(200, PAGE, HTML)), HangUp(), rate=8),
+    Case("401 to watches", to_watch(answer(401, "Unauthorized")), HangUp(), rate=8),
+    Case("400 to watches", to_watch(answer(400, "BadRequest")), HangUp(), rate=16),
+    Case("a page to watches", to_watch(Answer(200, PAGE, HTML)), HangUp(), rate=16),
 )
 LISTINGS = (
     Case("500 to listings", to_list(answer(500, "InternalError")), EXPIRED, rate=4),
     Case("429 to listings", to_list(busy(429)), EXPIRED, check=heeds_advice),
     Case("429 to second pages", to_list(busy(429), page=2), EXPIRED, rate=4),
     Case("listings are reset", to_list(Reset()), EXPIRED, rate=4),
-    Case("second pages are reset", to_list(Cut(then=Reset()), page=2), EXPIRED, rate=8),
+    Case(
+        "second pages are reset", to_list(Cut(then=Reset()), page=2), EXPIRED, rate=16
+    ),
     Case("listings are cut off", to_list(Cut()), EXPIRED, rate=4),
     Case(
         "listings come to no end",
@@ -263,7 +265,7 @@ LISTINGS = (
         "a Status to second pages",
         to_list(Answer(200, b'{"kind":"Status","metadata":{}}'), page=2),
         EXPIRED,
-        rate=8,
+        rate=16,
     ),
 )
 WRITES = (
