@@ -49,7 +49,7 @@ class Trouble:
 def operator() -> Registry:
     registry = Registry()
 
-    @fnop.on.create(KIND, registry=registry)
+    @fnop.on.create(KIND, registry=registry, id="create")
     async def create(name: str, **_: Any) -> dict[str, str]:
         config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"of": name}}
         await fnop.adopt(config)
