@@ -28,6 +28,7 @@ from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
+from fnop.adapters.uninstall_command import uninstall
 from fnop.core.diff import Diff, DiffItem, diff
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
@@ -95,6 +96,7 @@ def main() -> None:
 main.add_command(cluster)
 main.add_command(freeze)
 main.add_command(resume)
+main.add_command(uninstall)
 
 _files = click.argument(
     "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."

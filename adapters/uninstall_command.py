@@ -1,0 +1,321 @@
+"""`fnop uninstall`: nothing waits for an operator that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from fnop.adapters.loading import LoadProblem, load
+from fnop.core.registry import Handler, default_registry
+from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.core.uninstalling import Tally, kinds_named
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.protocol import Api, Unreachable
+from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem
+
+__all__ = ["uninstall", "uninstalled"]
+
+EXIT_ERROR, EXIT_USAGE = 1, 2
+# Of each kind so many objects are named that could not be freed.
+_SHOWN_MAX = 5
+# Progress is told after so many objects.
+_TOLD_EACH = 100
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
+)
+@click.option(
+    "-m",
+    "--module",
+    multiple=True,
+    metavar="NAME",
+    help="Load an importable module, beside or instead of files.",
+)
+@click.option(
+    "-n",
+    "--namespace",
+    multiple=True,
+    metavar="NAME",
+    help="Only this namespace, or those of a pattern; repeat it for several.",
+)
+@click.option(
+    "-A", "--all-namespaces", is_flag=True, help="The whole cluster (as without -n)."
+)
+@click.option(
+    "--name",
+    default="default",
+    metavar="NAME",
+    show_default=True,
+    help="The operator's name, as `fnop run --name` has it.",
+)
+@click.option(
+    "-P",
+    "--peering",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="The peering object in which operators that still run are looked for.",
+)
+@click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file.")
+def uninstall(
+    paths: Sequence[str],
+    module: Sequence[str],
+    namespace: Sequence[str],
+    all_namespaces: bool,
+    name: str,
+    **options: Any,
+) -> None:
+    """Take an operator's finalizers, state and conditions off all objects.
+
+    Without that, objects that carry its finalizer can never be deleted once it is
+    gone.  Stop the operator first: while it runs it puts its marks back.
+
+    \b
+      fnop uninstall operator.py --dry-run
+      fnop uninstall operator.py -n default
+
+    The kinds are those that the handlers name.  Objects that are waiting to be deleted
+    go at once, and their deletion handlers are not called.
+
+    Exit status: 0 when no mark is left, or with --dry-run; 1 when something could not
+    be looked at or changed, or you have said no; 2 for a wrong call.
+    """
+    if namespace and all_namespaces:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    try:
+        settings = Settings(name, tuple(namespace) or None)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
+    handlers = _handlers(paths, module)
+    from fnop.adapters.kubernetes import ConfigurationProblem
+
+    try:
+        status = asyncio.run(_connected(handlers, settings, options))
+    except (ConfigurationProblem, Unreachable, UninstallProblem) as problem:
+        _fail(str(problem))
+    sys.exit(status)
+
+
+def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ...]:
+    """The handlers that importing the files has declared; none of them is called."""
+    if not paths and not modules:
+        raise click.UsageError(
+            "name the operator's file, such as: fnop uninstall operator.py"
+        )
+    try:
+        load(paths, modules)
+    except LoadProblem as problem:
+        _fail(str(problem))
+    handlers = default_registry.handlers
+    if not any(each.selector for each in handlers):
+        names = ", ".join([*paths, *modules])
+        _fail(f"{names} declares no handlers of objects", EXIT_USAGE)
+    return handlers
+
+
+async def _connected(
+    handlers: tuple[Handler, ...], settings: Settings, options: dict[str, Any]
+) -> int:
+    from fnop.adapters.kubernetes import connect
+
+    api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
+    try:
+        return await uninstalled(
+            api,
+            handlers,
+            settings,
+            peering=options["peering"],
+            dry_run=options["dry_run"],
+            yes=options["yes"],
+        )
+    finally:
+        await api.close()
+
+
+async def uninstalled(
+    api: Api,
+    handlers: tuple[Handler, ...],
+    settings: Settings,
+    *,
+    peering: str = "default",
+    dry_run: bool = False,
+    yes: bool = False,
+) -> int:
+    """Count, ask, take off, look again; the exit status."""
+    uninstaller = Uninstaller(api, settings.marker, jitter=random.random)
+    catalogue, problem = await uninstaller.catalogue()
+    if problem is not None:
+        _warn(f"not all kinds of the API server are known: {problem}")
+    kinds, unserved = kinds_named(handlers, catalogue)
+    for each in unserved:
+        _warn(f"the API server serves no {each!r}: there are no such objects")
+    namespaces = await uninstaller.namespaces(settings.namespaces)
+    if namespaces == ():
+        _fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
+    counts, unread = await _counted(uninstaller, kinds, namespaces)
+    complete = problem is None and not unread
+    total = _sum(counts.values())
+    if not total.objects:
+        click.echo(f"nothing carries marks of {settings.marker}")
+        return 0 if complete else EXIT_ERROR
+    if total.deleting:
+        click.echo(
+            f"being deleted, and held back by the finalizer: {total.deleting}; their "
+            "deletion handlers will not be called"
+        )
+    signs = await uninstaller.running(
+        catalogue,
+        namespaces,
+        lease=f"fnop-{settings.operator}",
+        peering=peering,
+        wall=SystemClock().now().wall,
+    )
+    for sign in signs:
+        _warn(f"{sign}; stop the operator first")
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)")
+        return 0 if complete else EXIT_ERROR
+    if not yes and not _confirmed(total, settings.marker):
+        click.echo("nothing was changed")
+        return EXIT_ERROR
+    freed = await _stripped(uninstaller, counts, namespaces)
+    return 0 if complete and freed else EXIT_ERROR
+
+
+def _confirmed(total: Tally, marker: str) -> bool:
+    question = f"Take the marks of {marker} off {_many(total.objects, 'object')}?"
+    try:
+        return click.confirm(f"The operator must not run any more. {question}")
+    except click.Abort:  # nobody is there to answer
+        click.echo()
+        return False
+
+
+async def _counted(
+    uninstaller: Uninstaller,
+    kinds: Sequence[Resource],
+    namespaces: tuple[str, ...] | None,
+) -> tuple[dict[Resource, Tally], int]:
+    """The count of each kind, told; and how many kinds could not be counted."""
+    counts: dict[Resource, Tally] = {}
+    unread = 0
+    for kind in kinds:
+        try:
+            counts[kind] = await uninstaller.count(kind, namespaces)
+        except UninstallProblem as problem:
+            unread += 1
+            _warn(str(problem))
+        else:
+            click.echo(f"{kind.label}: {_counts(counts[kind])}")
+    return counts, unread
+
+
+async def _stripped(
+    uninstaller: Uninstaller,
+    counts: dict[Resource, Tally],
+    namespaces: tuple[str, ...] | None,
+) -> bool:
+    """Take the marks off, tell how it went, and look again: whether none is left."""
+    marked = {kind: tally for kind, tally in counts.items() if tally.objects}
+    complete = True
+    for kind, tally in marked.items():
+        progress = _progress(kind, tally.objects)
+        done, failed = await uninstaller.strip(kind, namespaces, progress)
+        click.echo(f"{kind.label}: taken off {_many(done, 'object')}")
+        _tell_failed(kind, failed)
+        complete = complete and not failed
+    if not complete:
+        return False
+    return await _is_clean(uninstaller, tuple(marked), namespaces)
+
+
+def _progress(kind: Resource, of: int) -> Callable[[int], None]:
+    """A line now and then, where it takes long."""
+    told = 0
+
+    def tell(done: int) -> None:
+        nonlocal told
+        if told + _TOLD_EACH <= done < of:
+            told = done
+            click.echo(f"{kind.label}: {done} of {of}", err=True)
+
+    return tell
+
+
+async def _is_clean(
+    uninstaller: Uninstaller,
+    kinds: Sequence[Resource],
+    namespaces: tuple[str, ...] | None,
+) -> bool:
+    again = _sum([await uninstaller.count(kind, namespaces) for kind in kinds])
+    if again.objects:
+        what = _many(again.objects, "object")
+        verb = "carries" if again.objects == 1 else "carry"
+        _warn(f"{what} {verb} marks again; stop the operator, then run this once more")
+    return not again.objects
+
+
+def _tell_failed(kind: Resource, failed: dict[str, str]) -> None:
+    for name, problem in [*failed.items()][:_SHOWN_MAX]:
+        _warn(f"{kind.label} {name} keeps its marks: {problem}")
+    if len(failed) > _SHOWN_MAX:
+        rest = len(failed) - _SHOWN_MAX
+        _warn(f"{kind.label}: {_many(rest, 'other object')} likewise")
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _sum(tallies: Any) -> Tally:
+    return Tally(*map(sum, zip(*tallies, strict=True))) if tallies else Tally()
+
+
+def _counts(tally: Tally) -> str:
+    """
+    >>> _counts(Tally(4, 2, 2, 1))
+    '2 of 4 objects carry marks: 2 finalizers, 1 state'
+    >>> _counts(Tally(1))
+    'none of 1 object carries marks'
+    """
+    of = _many(tally.seen, "object")
+    if not tally.objects:
+        return f"none of {of} carries marks" if tally.seen else "there are none"
+    marks = [
+        _many(count, name)
+        for count, name in (
+            (tally.finalizers, "finalizer"),
+            (tally.states, "state"),
+            (tally.conditions, "condition"),
+        )
+        if count
+    ]
+    verb = "carries" if tally.objects == 1 else "carry"
+    return f"{tally.objects} of {of} {verb} marks: {', '.join(marks)}"
+
+
+def _many(count: int, name: str) -> str:
+    """
+    >>> _many(1, "object"), _many(2, "object")
+    ('1 object', '2 objects')
+    """
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+def _warn(sentence: str) -> None:
+    click.echo(f"fnop: {sentence}", err=True)
+
+
+def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
+    _warn(sentence)
+    sys.exit(status)
