@@ -266,7 +266,7 @@ def _may_serve(turn: Turn) -> bool:
         return True  # nothing is asked for it
     if not turn.has_slot():
         return False
-    return not turn.program.has_indices or are_filled(turn)
+    return not turn.indices or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:

@@ -83,11 +83,6 @@ class Program:
     settings: Settings = Settings()  # noqa: RUF009 (an immutable value)
     live: LiveCache = field(default_factory=LiveCache)
 
-    @property
-    def has_indices(self) -> bool:
-        """Whether handlers have to wait until indices are filled."""
-        return any(each.role is Role.INDEX for each in self.handlers)
-
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""
         return tuple(each for each in self.handlers if each.role is role)

@@ -613,6 +613,18 @@ TIMERS = Story(
     failing=True,
 )
 
+PEERING = Story(
+    "06-peering",
+    (
+        Step(create("06-peering"), (shows("handle", {"field": "value"}),)),
+        Step(
+            edit({"spec": {"field": "changed"}}),
+            (shows("handle", {"field": "changed"}),),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
 INDEXING = Story(
     "16-indexing",
     (
@@ -638,6 +650,7 @@ STORIES = (
     EXCEPTIONS,
     EVENTS,
     HANDLERS,
+    PEERING,
     PARTS,
     SPIES,
     TESTING,

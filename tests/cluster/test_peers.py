@@ -123,7 +123,7 @@ def says(rival: Rival, *words: str) -> None:
 @pytest.fixture
 def peering(apiserver: ApiServer, namespace: str) -> str:
     """A peering object of fnop's own kind in the namespace; its path."""
-    text = (ROOT / "examples" / "peering.yaml").read_text()
+    text = (ROOT / "examples" / "06-peering" / "peering.yaml").read_text()
     for manifest in yaml.safe_load_all(text):
         status, answer = apiserver.raw("POST", DEFINITIONS, manifest)
         assert status in (201, 409), answer
@@ -201,7 +201,7 @@ def test_a_kopf_operator_is_a_peer(
     stage: Stage, apiserver: ApiServer, namespace: str
 ) -> None:
     pytest.importorskip("kopf")
-    text = (ROOT / "examples" / "peering.yaml").read_text()
+    text = (ROOT / "examples" / "06-peering" / "peering.yaml").read_text()
     text = text.replace("fnop.dev", "kopf.dev").replace("FnopP", "KopfP")
     for manifest in yaml.safe_load_all(text.replace("fnopp", "kopfp")):
         status, answer = apiserver.raw("POST", DEFINITIONS, manifest)
