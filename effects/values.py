@@ -124,6 +124,39 @@ def freeze_json(value: Any, where: str) -> Any:
         ...
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
+    found = _frozen(value)
+    return _freeze(value, where) if found is _UNUSUAL else found
+
+
+# What takes a closer look, to be told from values.
+_UNUSUAL: Any = object()
+
+
+def _frozen(value: Any) -> Any:
+    """`freeze_json` of what nearly all values are; _UNUSUAL for all others."""
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else _UNUSUAL
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        return value if -(2**63) <= value < 2**64 else _UNUSUAL
+    if kind is dict:
+        return _frozen_mapping(value)
+    return _UNUSUAL
+
+
+def _frozen_mapping(value: dict[Any, Any]) -> Any:
+    found = {}
+    for key, item in value.items():
+        frozen = _frozen(item)
+        if frozen is _UNUSUAL or type(key) is not str:
+            return _UNUSUAL
+        found[key] = frozen
+    return ReadOnlyDict(found)
+
+
+def _freeze(value: Any, where: str) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (str, int, float)):
@@ -132,7 +165,7 @@ def freeze_json(value: Any, where: str) -> Any:
         return _freeze_mapping(value, where)
     if isinstance(value, (list, tuple)):
         return ReadOnlyList(
-            [freeze_json(item, f"{where}[{n}]") for n, item in enumerate(value)]
+            [_freeze(item, f"{where}[{n}]") for n, item in enumerate(value)]
         )
     raise TypeError(
         f"{where}: {type(value).__name__} is not a JSON value; "
@@ -163,7 +196,7 @@ def _freeze_mapping(value: Mapping[Any, Any], where: str) -> ReadOnlyDict:
         if not isinstance(key, str):
             raise TypeError(f"{where}: the key {key!r} is not a string")
     return ReadOnlyDict(
-        {key: freeze_json(item, f"{where}.{key}") for key, item in value.items()}
+        {key: _freeze(item, f"{where}.{key}") for key, item in value.items()}
     )
 
 
