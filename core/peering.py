@@ -618,7 +618,7 @@ def _next_request(
         return None
     target = Target(seat.place.kind, member.name, seat.place.namespace)
     if peering.is_leaving:
-        if not seat.sent or seat.has_left or now.mono < seat.due:
+        if not seat.sent or seat.has_left or now.mono < _removal_at(seat):
             return None
         return Purpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
     if _renewal_at(seat, member) <= now.mono:
@@ -629,6 +629,11 @@ def _next_request(
     if dead:
         return Purpose.CLEAN, Patch(target, removal_patch(dead, seat.version)), ()
     return None
+
+
+def _removal_at(seat: Seat) -> float:
+    """When to take the own record along: at once, or some time after a failed try."""
+    return seat.due if seat.failures else -inf
 
 
 def _renewal_at(seat: Seat, member: Member) -> float:
@@ -741,17 +746,17 @@ def _wake(peering: Peering, now: Now) -> float | None:
     """The next moment at which something is due, or a verdict may change by itself."""
     if peering.member.mode is Mode.STANDALONE:
         return None
-    moments = [
-        moment for seat in peering.seats for moment in _moments(seat, peering.member)
-    ]
+    moments = [moment for seat in peering.seats for moment in _moments(seat, peering)]
     return min((each for each in moments if each > now.mono), default=None)
 
 
-def _moments(seat: Seat, member: Member) -> Iterable[float]:
+def _moments(seat: Seat, peering: Peering) -> Iterable[float]:
+    member, is_leaving = peering.member, peering.is_leaving
     if seat.pending is not None:
         yield _late_at(seat.pending, member)
     elif seat.presence is Presence.PRESENT and not seat.has_left:
-        yield _renewal_at(seat, member)
-    if seat.good_until is not None:
-        yield seat.good_until
-    yield seat.doubled_until
+        yield _removal_at(seat) if is_leaving else _renewal_at(seat, member)
+    if not is_leaving:
+        yield seat.doubled_until
+        if seat.good_until is not None:
+            yield seat.good_until
