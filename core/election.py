@@ -370,8 +370,9 @@ def _answered(
     says: list[Say],
 ) -> Election:
     timing = election.candidate.timing
-    # A leader has no time to lose by chance.
-    spread = JITTER_FACTOR * jitter if election.until is None else 0.0
+    # Who leads, or ends, has no time to lose by chance.
+    hurries = election.until is not None or election.is_resigning
+    spread = 0.0 if hurries else JITTER_FACTOR * jitter
     later = now.mono + timing.retry_seconds * (1 + spread)
     match pending.purpose, outcome:
         case purpose, Applied(object) if isinstance(object, Mapping):
