@@ -12,7 +12,6 @@ import json
 import os
 import re
 import secrets
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -183,6 +182,18 @@ _modules = click.option(
     help="How long this operator counts as alive without a sign of life.",
 )
 @click.option("--standalone", is_flag=True, help="Do not look for other operators.")
+@click.option(
+    "-L",
+    "--liveness",
+    metavar="URL",
+    help="Tell here whether the operator is well, and at /readyz whether it serves: "
+    "http://0.0.0.0:8080/healthz.",
+)
+@click.option(
+    "--metrics",
+    metavar="URL",
+    help="Tell Prometheus here what is counted: http://0.0.0.0:9090/metrics.",
+)
 @click.option(
     "--leader-elect",
     is_flag=True,
@@ -482,34 +493,24 @@ def _loop_runner() -> Any:
 async def _serve_cluster(
     program: Program, console: Console, recorder: Any, options: dict[str, Any]
 ) -> int:
-    from fnop.adapters.kubernetes import connect
-    from fnop.interpreters.run import Runner
+    from fnop.adapters.embedding import OperatorFailed, serving, stop_on_signals
 
-    api = await connect(
-        kubeconfig=options["kubeconfig"],
-        context=options["context"],
-        concurrency=program.settings.request_concurrency,
-        requests_per_second=program.settings.requests_per_second,
-    )
-    runner = Runner(
-        program,
-        api,
-        seed=secrets.token_hex(4),
-        resolve=resolve,
-        random=os.urandom,
-        observers=() if recorder is None else (recorder,),
-        on_say=console.say,
-    )
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, runner.stop, signal.Signals(number).name)
     try:
-        exit = await runner.run()
-    finally:
-        await api.close()
-    if exit.status:
-        click.echo(f"fnop: {exit.reason}", err=True)
-    return exit.status
+        async with serving(
+            program,
+            kubeconfig=options["kubeconfig"],
+            context=options["context"],
+            liveness=options["liveness"],
+            metrics=options["metrics"],
+            observers=() if recorder is None else (recorder,),
+            say=console.say,
+        ) as running:
+            stop_on_signals(running)
+            await running.ended()
+    except OperatorFailed as problem:
+        click.echo(f"fnop: {problem}", err=True)
+        return EXIT_ERROR
+    return 0
 
 
 # ------------------------------------------------------------------- replay

@@ -11,14 +11,25 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from base64 import b64encode
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["ConfigurationProblem", "Login", "Source", "find_source", "rest"]
+from fnop.core.connection import ConnectionInfo
+
+__all__ = [
+    "ConfigurationProblem",
+    "Login",
+    "Logins",
+    "Source",
+    "find_source",
+    "login_with",
+    "rest",
+]
 
 _PACKAGE = "kubernetes_asyncio"
 _PARTS = (
@@ -43,6 +54,14 @@ class Login:
 
     configuration: Any
     namespace: str | None
+
+
+class Logins(Protocol):
+    """Something that can log in, again and again."""
+
+    async def login(self) -> Login:
+        """The credentials as they are now.  Raises `ConfigurationProblem`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +147,62 @@ async def _login_with_kubeconfig(paths: str, context: str | None) -> Login:
         )
     chosen = loader.current_context["context"]
     return Login(configuration, chosen.get("namespace") or None)
+
+
+async def login_with(info: ConnectionInfo) -> Login:
+    """Use what a login handler has answered.  Raises `ConfigurationProblem`."""
+    configuration = _new_configuration()
+    try:
+        await _parts["config.kube_config"].load_kube_config_from_dict(
+            _kubeconfig_of(info), client_configuration=configuration
+        )
+    except Exception as problem:
+        raise ConfigurationProblem(
+            f"the credentials for {info.server} cannot be used: {_text(problem)}"
+        ) from problem
+    if info.token is not None:
+        scheme = info.scheme or "Bearer"
+        configuration.api_key["BearerToken"] = f"{scheme} {info.token}"
+    return Login(configuration, info.default_namespace)
+
+
+def _kubeconfig_of(info: ConnectionInfo) -> dict[str, Any]:
+    """The same as a kubeconfig."""
+    cluster = {
+        "server": info.server,
+        "certificate-authority": info.ca_path,
+        "certificate-authority-data": _encoded(info.ca_data),
+        "insecure-skip-tls-verify": info.insecure or None,
+        "proxy-url": info.proxy_url,
+    }
+    user = {
+        "token": info.token,
+        "username": info.username,
+        "password": info.password,
+        "client-certificate": info.certificate_path,
+        "client-certificate-data": _encoded(info.certificate_data),
+        "client-key": info.private_key_path,
+        "client-key-data": _encoded(info.private_key_data),
+    }
+    name = "login"
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": _given(cluster)}],
+        "users": [{"name": name, "user": _given(user)}],
+    }
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _encoded(data: str | bytes | None) -> str | None:
+    """PEM as base64; what is base64 already stays so."""
+    if data is None:
+        return None
+    raw = data.encode() if isinstance(data, str) else data
+    return b64encode(raw).decode() if b"-----BEGIN" in raw else raw.decode()
 
 
 def _new_configuration() -> Any:

@@ -22,11 +22,12 @@ from yarl import URL
 from fnop.adapters.kubeconfig import (
     ConfigurationProblem,
     Login,
-    Source,
+    Logins,
     find_source,
     rest,
 )
 from fnop.core.backoff import Allowance, drawn, put_back
+from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
@@ -68,15 +69,18 @@ async def connect(
     concurrency: int = 32,
     request_seconds: float = REQUEST_SECONDS,
     requests_per_second: float | None = None,
+    source: Logins | None = None,
 ) -> KubernetesApi:
     """The API of the cluster that the user means; no request is sent yet.
 
     `concurrency` bounds the requests at work; watches do not count.  A request that
     is not answered in full after `request_seconds` is given up.  With
     `requests_per_second` there are no more than that, two seconds' worth at once;
-    those that fail are fewer in any case.  Raises `ConfigurationProblem`.
+    those that fail are fewer in any case.  A `source` of credentials takes the place of
+    the kubeconfig.  Raises `ConfigurationProblem`.
     """
-    source = find_source(kubeconfig, context)
+    if source is None:
+        source = find_source(kubeconfig, context)
     return KubernetesApi(
         source,
         await source.login(),
@@ -91,7 +95,7 @@ class KubernetesApi:
 
     def __init__(
         self,
-        source: Source,
+        source: Logins,
         login: Login,
         *,
         concurrency: int,
@@ -212,6 +216,7 @@ class KubernetesApi:
     ) -> aiohttp.ClientResponse:
         """Send it, and once more after a 401 that new credentials may cure."""
         await self._turn()
+        _check_time(request)
         transport, login = self._transport, self._transport.login
         response = await transport.open(request, timeout)
         if response.status != 401:
@@ -219,6 +224,7 @@ class KubernetesApi:
         await response.read()  # it stays with the response; the connection is free
         if not await self._renew(login):
             return response
+        _check_time(request)
         return await self._transport.open(request, timeout)
 
     async def _turn(self) -> None:
@@ -417,6 +423,12 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
         return None
     seconds = details.get("retryAfterSeconds")
     return float(seconds) if isinstance(seconds, int) and seconds else None
+
+
+def _check_time(request: ApiRequest) -> None:
+    """Who has waited too long for its turn does not begin: a lease may have ended."""
+    if request.before is not None and SystemClock().now().mono >= request.before:
+        raise Unreachable("not sent: the time for it has passed", sent=False)
 
 
 def _message(body: Any) -> str:

@@ -29,7 +29,7 @@ from fnop.adapters.loading import is_authors_file
 if TYPE_CHECKING:
     from fnop.core.commands import Say
 
-__all__ = ["Console", "configure"]
+__all__ = ["Console", "configure", "write"]
 
 Level = Literal["debug", "verbose", "info", "warning"]
 Format = Literal["text", "plain", "full", "json"]
@@ -101,22 +101,42 @@ class Console:
 
         `at` is the time of a simulated run, in Unix seconds, shown in UTC.
         """
-        level = _LEVELS[say.level]
-        logger = _OPERATOR if say.subject is None else _OBJECTS
-        if not logger.isEnabledFor(level):
-            return
-        # Not through logger.log(): looking for the caller is half of its cost.
-        record = logging.LogRecord(logger.name, level, "", 0, say.message, None, None)
-        record.say = say
-        if at is not None:
-            record.created, record.msecs = at, at % 1 * 1000
-            record.simulated = True
-        logger.handle(record)
+        write(say, at)
 
     def close(self) -> None:
         """Stop writing to the stream."""
         logging.getLogger().removeHandler(self._handler)
         self._handler.close()
+
+
+def write(say: Say, at: float | None = None) -> None:
+    """Write one line to the log of this process, however that is configured."""
+    level = _LEVELS[say.level]
+    logger = _OPERATOR if say.subject is None else _OBJECTS
+    if not logger.isEnabledFor(level):
+        return
+    # Not through logger.log(): looking for the caller is half of its cost.
+    line = _Line(say)
+    record = logging.LogRecord(logger.name, level, "", 0, line, None, None)
+    record.say = say
+    if at is not None:
+        record.created, record.msecs = at, at % 1 * 1000
+        record.simulated = True
+    logger.handle(record)
+
+
+class _Line:
+    """A line as formatters show it that are not ours."""
+
+    __slots__ = ("_say",)
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def __str__(self) -> str:
+        subject = self._say.subject
+        prefix = "" if subject is None else f"[{subject.label}] "
+        return prefix + _text(self._say)
 
 
 class _Handler(logging.StreamHandler[TextIO]):

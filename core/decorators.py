@@ -17,6 +17,8 @@ from fnop.core.options import (
     EventOptions,
     FieldOptions,
     IndexOptions,
+    LoginOptions,
+    ProbeOptions,
     ResumeOptions,
     SubhandlerOptions,
     TimerOptions,
@@ -30,6 +32,8 @@ from fnop.core.signatures import (
     DaemonHandler,
     EventHandler,
     IndexHandler,
+    LoginHandler,
+    ProbeHandler,
     StartupHandler,
     TimerHandler,
 )
@@ -48,6 +52,8 @@ __all__ = [
 # The function itself: it can be called in tests as it was written.
 StartupFn = TypeVar("StartupFn", bound=StartupHandler)
 CleanupFn = TypeVar("CleanupFn", bound=CleanupHandler)
+LoginFn = TypeVar("LoginFn", bound=LoginHandler)
+ProbeFn = TypeVar("ProbeFn", bound=ProbeHandler)
 ChangeFn = TypeVar("ChangeFn", bound=ChangeHandler)
 EventFn = TypeVar("EventFn", bound=EventHandler)
 IndexFn = TypeVar("IndexFn", bound=IndexHandler)
@@ -94,6 +100,18 @@ class On:
     ) -> Callable[[CleanupFn], CleanupFn]:
         """The operator ends."""
         return declare(Role.CLEANUP, words, options)
+
+    def login(
+        self, *words: Never, **options: Unpack[LoginOptions]
+    ) -> Callable[[LoginFn], LoginFn]:
+        """Credentials are needed, or were rejected."""
+        return declare(Role.LOGIN, words, options)
+
+    def probe(
+        self, *words: Never, **options: Unpack[ProbeOptions]
+    ) -> Callable[[ProbeFn], ProbeFn]:
+        """Somebody asks whether the operator is well."""
+        return declare(Role.PROBE, words, options)
 
     def create(
         self, *words: Word, **options: Unpack[CreateOptions]

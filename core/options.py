@@ -27,6 +27,8 @@ __all__ = [
     "FieldOptions",
     "IndexOptions",
     "KindOptions",
+    "LoginOptions",
+    "ProbeOptions",
     "ResumeOptions",
     "SubhandlerOptions",
     "TimerOptions",
@@ -104,6 +106,14 @@ class _Stopping(TypedDict, total=False):
 
 class ActivityOptions(_General, _Outside, _Retrying, total=False):
     pass
+
+
+class LoginOptions(_General, _Retrying, total=False):
+    pass
+
+
+class ProbeOptions(_General, total=False):
+    timeout: float | None
 
 
 class CreateOptions(_Object, _Outside, _Retrying, _OfField, total=False):

@@ -31,6 +31,8 @@ from fnop.core.options import (
     FieldOptions,
     IndexOptions,
     KindOptions,
+    LoginOptions,
+    ProbeOptions,
     ResumeOptions,
     SubhandlerOptions,
     TimerOptions,
@@ -46,7 +48,9 @@ from fnop.core.signatures import (
     DaemonHandler,
     EventHandler,
     IndexHandler,
+    LoginHandler,
     ObjectCallback,
+    ProbeHandler,
     StartupHandler,
     TimerHandler,
 )
@@ -56,6 +60,7 @@ __all__ = [
     "ACTIVITIES",
     "BACKGROUND",
     "CHANGES",
+    "OUTSIDE",
     "Declaring",
     "Form",
     "Handler",
@@ -76,6 +81,8 @@ class Role(Enum):
 
     STARTUP = "startup"
     CLEANUP = "cleanup"
+    LOGIN = "login"
+    PROBE = "probe"
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
@@ -90,11 +97,16 @@ class Role(Enum):
 ACTIVITIES = frozenset((Role.STARTUP, Role.CLEANUP))
 CHANGES = frozenset((Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD))
 BACKGROUND = frozenset((Role.DAEMON, Role.TIMER))
+# They are called by adapters, outside of every step, and answer no effects.
+OUTSIDE = frozenset((Role.LOGIN, Role.PROBE))
+_WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
 
 # What a handler of each role may ask for, and the options of its decorator.
 _DECLARED: dict[Role, tuple[type, type]] = {
     Role.STARTUP: (StartupHandler, ActivityOptions),
     Role.CLEANUP: (CleanupHandler, ActivityOptions),
+    Role.LOGIN: (LoginHandler, LoginOptions),
+    Role.PROBE: (ProbeHandler, ProbeOptions),
     Role.CREATE: (ChangeHandler, CreateOptions),
     Role.UPDATE: (ChangeHandler, UpdateOptions),
     Role.DELETE: (ChangeHandler, DeleteOptions),
@@ -298,7 +310,8 @@ class Registry:
         """Register a handler; refuses an id that another function has."""
         for each in self._handlers:
             if each.id == handler.id and each.fn is not handler.fn:
-                if each.selector != handler.selector and each.role not in ACTIVITIES:
+                is_about_objects = each.role not in _WITHOUT_OBJECT
+                if each.selector != handler.selector and is_about_objects:
                     continue
                 raise RegistrationError(
                     f"two handlers have the id {handler.id!r}, under which their "
@@ -581,8 +594,8 @@ def declare(
     _check_options(options, _OPTIONS[role], label)
     if role is Role.FIELD and not options.get("field"):
         raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
-    selector = None if role in ACTIVITIES else _selector(words, options, label)
-    if role in ACTIVITIES and words:
+    selector = None if role in _WITHOUT_OBJECT else _selector(words, options, label)
+    if role in _WITHOUT_OBJECT and words:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
     filters = _filters(options, label)
     schedule = _schedule(role, options, label)
@@ -621,6 +634,8 @@ def declare(
             _check_index(handler, label)
         if role is Role.DAEMON:
             _check_daemon(handler, label)
+        if role in OUTSIDE:
+            _check_outside(handler, label)
         registry.add(handler)
         return fn
 
@@ -652,6 +667,14 @@ def _check_daemon(handler: Handler, label: str) -> None:
         raise RegistrationError(
             f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
             "make it async, or let it run in a thread with impure=True"
+        )
+
+
+def _check_outside(handler: Handler, label: str) -> None:
+    if handler.signature.form is Form.GENERATOR:
+        raise RegistrationError(
+            f"{label} {handler.id} has no effects to yield; let it act by itself, and "
+            "return what it has found"
         )
 
 

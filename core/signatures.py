@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from fnop.core.connection import ConnectionInfo
 from fnop.core.diff import Diff
 from fnop.core.objects import Memo, Meta, View
 from fnop.core.resources import Resource
@@ -44,8 +45,10 @@ __all__ = [
     "IndexHandler",
     "Labels",
     "Logger",
+    "LoginHandler",
     "ObjectCallback",
     "Patch",
+    "ProbeHandler",
     "Reason",
     "Result",
     "Returned",
@@ -77,7 +80,7 @@ Index: TypeAlias = Mapping[Key, tuple[Value, ...]]
 
 Reason = Literal["create", "update", "delete", "resume"]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
-ActivityName = Literal["startup", "cleanup"]
+ActivityName = Literal["startup", "cleanup", "login", "probe"]
 
 
 class _Marker(Enum):
@@ -136,6 +139,42 @@ class CleanupHandler(Protocol):
         runtime: timedelta,
         started: datetime,
     ) -> Returned: ...
+
+
+class LoginHandler(Protocol):
+    """`@fnop.on.login`: talks to the world itself; None means that it knows nothing."""
+
+    def __call__(
+        self,
+        *,
+        activity: ActivityName,
+        settings: Settings,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> ConnectionInfo | Coroutine[Any, Any, ConnectionInfo | None] | None: ...
+
+
+class ProbeHandler(Protocol):
+    """`@fnop.on.probe`: talks to the world itself; what it answers is shown."""
+
+    def __call__(
+        self,
+        *,
+        activity: ActivityName,
+        settings: Settings,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> JSON | Coroutine[Any, Any, JSON]: ...
 
 
 class ChangeHandler(Protocol):

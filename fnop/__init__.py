@@ -11,7 +11,14 @@ The rooms, from the inside out:
 This facade re-exports what operators are written with.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fnop.core import lifecycles as lifecycles
+from fnop.core.connection import (
+    ConnectionInfo as ConnectionInfo,
+    LoginError as LoginError,
+)
 from fnop.core.decorators import (
     daemon as daemon,
     execute as execute,
@@ -71,7 +78,9 @@ from fnop.core.signatures import (
     IndexHandler as IndexHandler,
     Labels as Labels,
     Logger as Logger,
+    LoginHandler as LoginHandler,
     Patch as Patch,
+    ProbeHandler as ProbeHandler,
     Reason as Reason,
     Result as Result,
     Spec as Spec,
@@ -103,4 +112,25 @@ from fnop.effects.builders import (
 )
 from fnop.effects.effects import Effect as Effect, Target as Target
 
+if TYPE_CHECKING:
+    from fnop.adapters.embedding import (
+        OperatorFailed as OperatorFailed,
+        Running as Running,
+        operator as operator,
+        run as run,
+    )
+
 __version__ = "0.1.0"
+
+# What runs operators needs the outer rooms: they are imported when it is asked for.
+_OUTER = {
+    name: "fnop.adapters.embedding"
+    for name in ("OperatorFailed", "Running", "operator", "run")
+}
+
+if not TYPE_CHECKING:  # a type checker knows what there is
+
+    def __getattr__(name: str) -> Any:
+        if name not in _OUTER:
+            raise AttributeError(f"module 'fnop' has no attribute {name!r}")
+        return getattr(import_module(_OUTER[name]), name)

@@ -38,6 +38,7 @@ ALLOWED = {
         "hypothesis",  # strategies, for authors' tests
         "kubernetes_asyncio",
         "orjson",
+        "prometheus_client",
         "pyrsistent",
         "pytest",
         "returns",

@@ -12,6 +12,7 @@ import re
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -19,10 +20,12 @@ import pytest
 
 import fnop
 import fnop.core.options
+from fnop.adapters.activities import Surroundings, perform
 from fnop.core.arguments import PROVIDERS
 from fnop.core.decorators import On, subhandler
 from fnop.core.options import SubhandlerOptions, options_of
-from fnop.core.registry import _DECLARED, Registry, Role, kwargs_of
+from fnop.core.program import Program
+from fnop.core.registry import _DECLARED, OUTSIDE, Registry, Role, kwargs_of
 from tests.simulations import ROOT, Scenario, example
 from tests.unit.test_docs import PAGES, blocks, title
 
@@ -104,6 +107,22 @@ ACCEPTED = {
 
         @fnop.on.cleanup(errors=fnop.ErrorsMode.IGNORED)
         async def stop(logger: fnop.Logger, **_: Any) -> None: ...
+
+        @fnop.on.login(retries=3)
+        def login(settings: fnop.Settings, **_: Any) -> fnop.ConnectionInfo | None:
+            return fnop.ConnectionInfo(server="https://a", token=settings.operator)
+
+        @fnop.on.login()
+        async def ask(logger: fnop.Logger, **_: Any) -> fnop.ConnectionInfo:
+            return fnop.ConnectionInfo(server="http://a", username="b", password="c")
+
+        @fnop.on.probe(timeout=1)
+        def now(now: datetime, **_: Any) -> str:
+            return now.isoformat()
+
+        @fnop.on.probe()
+        async def ping(memo: fnop.Memo, **_: Any) -> dict[str, int]:
+            return {"pings": len(memo)}
 
         @fnop.on.resume("pods", deleted=True)
         @fnop.on.create("pods")
@@ -256,6 +275,13 @@ REFUSED = {
 
         @fnop.on.startup()  # E: Value of type variable "StartupFn"
         def g(spec: fnop.Spec, **_: Any) -> None: ...
+
+        @fnop.on.login()  # E: Value of type variable "LoginFn"
+        def i(**_: Any) -> str:
+            return ""
+
+        @fnop.on.probe()  # E: Value of type variable "ProbeFn"
+        def j(spec: fnop.Spec, **_: Any) -> None: ...
 
         @fnop.on.cleanup()  # E: Value of type variable "CleanupFn"
         def h(stopped: fnop.Stopped, **_: Any) -> None: ...
@@ -483,7 +509,7 @@ def asking(names: Iterable[str], seen: list[dict[str, Any]], role: Role) -> Any:
     return scope["handler"]
 
 
-@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("role", [role for role in Role if role not in OUTSIDE])
 def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None:
     registry = Registry()
     seen: list[dict[str, Any]] = []
@@ -501,6 +527,22 @@ def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None
     run.delete(KIND).settle(seconds=5)
     run.stop()
     run.settle()
+    assert_typed(role, seen)
+
+
+@pytest.mark.parametrize("role", sorted(OUTSIDE, key=str))
+async def test_arguments_outside_are_of_these_types_too(role: Role) -> None:
+    registry = Registry()
+    seen: list[dict[str, Any]] = []
+    handler = asking(sorted(kwargs_of(role)), seen, role)
+    getattr(fnop.on, role.value)(registry=registry)(handler)
+    with ThreadPoolExecutor() as threads:
+        around = Surroundings(Program(registry.handlers), threads, lambda say: None)
+        await perform(registry.handlers[0], around, timeout=None)
+    assert_typed(role, seen)
+
+
+def assert_typed(role: Role, seen: list[dict[str, Any]]) -> None:
     assert seen
     hints = hints_of(role)
     assert hints.keys() == kwargs_of(role)

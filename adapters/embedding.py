@@ -1,0 +1,373 @@
+"""Operators within other programs, and as programs: put together, run, and ended.
+
+`operator` is for programs with an event loop, `run` for those without; the command
+line runs by `serving` here, too.  Nothing is global: several operators can be in one
+process, and in one loop, and do not see each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from fnop.adapters.activities import Surroundings
+from fnop.adapters.endpoints import Endpoint, Page, endpoint_of, serving as answering
+from fnop.adapters.kubeconfig import ConfigurationProblem, Logins, find_source
+from fnop.adapters.loading import resolve
+from fnop.adapters.logins import HandledLogins
+from fnop.adapters.logs import write
+from fnop.adapters.probes import Probes, pages_of
+from fnop.core.commands import Exit, Say
+from fnop.core.health import Health, health
+from fnop.core.program import Program
+from fnop.core.registry import Registry, Role, default_registry
+from fnop.core.settings import Settings
+from fnop.core.turn import State
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.machine import Observer
+from fnop.interpreters.meter import Meter, MeteredApi
+from fnop.interpreters.protocol import Api
+from fnop.interpreters.run import Runner
+
+__all__ = [
+    "ConfigurationProblem",
+    "OperatorFailed",
+    "Running",
+    "operator",
+    "run",
+    "serving",
+    "stop_on_signals",
+]
+
+# What can be set from outside, or be waited for.
+Flag: TypeAlias = "asyncio.Event | asyncio.Future[Any] | threading.Event | Future[Any]"
+# A flag of threads is looked at so often; it has no way to tell a loop.
+_LOOK_SECONDS = 0.1
+
+
+class OperatorFailed(Exception):
+    """The operator has ended because it cannot go on; the text says why."""
+
+
+class Running:
+    """An operator that runs."""
+
+    def __init__(
+        self, runner: Runner, task: asyncio.Task[Exit], look: Callable[[], Health]
+    ) -> None:
+        self._runner = runner
+        self._task = task
+        self._look = look
+
+    @property
+    def state(self) -> State:
+        """All that it knows at this moment."""
+        return self._runner.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over."""
+        return self._task.done()
+
+    def health(self) -> Health:
+        """Whether it makes progress, and whether it serves."""
+        return self._look()
+
+    async def ready(self) -> None:
+        """Wait until everything that is served has been listed once.
+
+        Raises `OperatorFailed` where it ends before.
+        """
+        waiting = asyncio.create_task(self._runner.ready.wait())
+        try:
+            await asyncio.wait(
+                {waiting, self._task}, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waiting.cancel()
+        if not self._runner.ready.is_set():
+            await self.ended()
+            raise OperatorFailed("the operator was stopped before it was ready")
+
+    def stop(self, reason: str = "it is asked to stop") -> None:
+        """Let it end, in order; asked again after a second, it ends at once."""
+        self._runner.stop(reason)
+
+    async def ended(self) -> None:
+        """Wait until it is over.  Raises `OperatorFailed` where it ends by an error."""
+        exit = await asyncio.shield(self._task)
+        if exit.status:
+            raise OperatorFailed(exit.reason)
+
+
+@asynccontextmanager
+async def serving(
+    program: Program,
+    *,
+    api: Api | None = None,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    liveness: str | None = None,
+    metrics: str | None = None,
+    observers: Iterable[Observer] = (),
+    say: Callable[[Say], None] = write,
+) -> AsyncIterator[Running]:
+    """Run a program for as long as the block, at the end of which it is stopped.
+
+    Without an `api` it is that of the cluster which the user means.  Its endpoints
+    answer until it has ended.  Raises `ConfigurationProblem` before the block, and
+    `OperatorFailed` after it.
+    """
+    async with AsyncExitStack() as stack:
+        threads = ThreadPoolExecutor(8, "fnop-call-outside")
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        around = Surroundings(program, threads, say)
+        if api is None:
+            api = await _connected(program, around, kubeconfig, context)
+            stack.push_async_callback(api.close)
+        meter, metered = Meter(), MeteredApi(api)
+        runner = Runner(
+            program,
+            metered if metrics else api,
+            seed=secrets.token_hex(4),
+            resolve=resolve,
+            random=os.urandom,
+            observers=(*observers, meter),
+            on_say=say,
+        )
+        around.state = lambda: runner.state
+
+        def look() -> Health:
+            return health(program, runner.state, meter.seen, around.clock.now())
+
+        pages: dict[Endpoint, Page] = {}
+        if liveness:
+            probes = Probes(program.activity(Role.PROBE), around)
+            stack.push_async_callback(probes.close)
+            pages |= pages_of(endpoint_of(liveness, "/healthz"), look, probes)
+        if metrics:
+            from fnop.adapters.metrics import Metrics, page_of
+
+            counted = Metrics(program.settings, look, meter, metered, _host_of(api))
+            pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
+        await stack.enter_async_context(answering(pages))
+        task = asyncio.create_task(runner.run())
+        running = Running(runner, task, look)
+        try:
+            yield running
+        finally:
+            await _end(running, task)
+        await running.ended()
+
+
+async def _connected(
+    program: Program, around: Surroundings, kubeconfig: str | None, context: str | None
+) -> Api:
+    from fnop.adapters.kubernetes import connect
+
+    handlers = program.activity(Role.LOGIN)
+    source: Logins | None = None
+    if handlers:
+        fallback = partial(find_source, kubeconfig, context)
+        source = HandledLogins(handlers, around, fallback)
+    return await connect(
+        kubeconfig=kubeconfig,
+        context=context,
+        concurrency=program.settings.request_concurrency,
+        requests_per_second=program.settings.requests_per_second,
+        source=source,
+    )
+
+
+def _host_of(api: Api) -> str:
+    """The API server's host, as client-go labels its requests."""
+    return urlsplit(getattr(api, "server", "")).netloc
+
+
+async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
+    """Stop it in order; who cancels this cancels the operator."""
+    if not task.done():
+        running.stop("its program wants it to end")
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    finally:
+        if task.done() and not task.cancelled():
+            task.exception()  # whoever asks is told; nobody has to
+
+
+def stop_on_signals(running: Running) -> None:
+    """Let SIGINT and SIGTERM stop it in order; in the main thread, that is."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, running.stop, signal.Signals(number).name)
+
+
+# ----------------------------------------------------------------- embedding
+
+
+class operator:
+    """An operator in an event loop: for as long as a block, or awaited until it ends.
+
+        async with fnop.operator(registry=registry, namespaces=["default"]) as running:
+            await running.ready()
+
+        await fnop.operator(stop_flag=stopped)
+
+    Its handlers are those of `registry`, or all that have been declared without one.
+    `settings` are the operator's; `namespaces` (names or patterns) and `clusterwide`
+    are a shorter way to say what is served.  The cluster is found as kubectl finds it,
+    with `kubeconfig` and `context`, unless there is an `api`.  With a `peering` or a
+    `priority` it meets other operators; else, or `standalone`, it does not look for
+    them.  `liveness` and `metrics` are addresses to answer at.  `ready_flag` is set
+    once everything has been listed, `stop_flag` ends the operator; both are events or
+    futures, of asyncio or of threads.
+
+    Cancelled, it ends in order; cancelled again, at once.  Where it cannot begin it
+    raises `ConfigurationProblem`, and where it cannot go on `OperatorFailed`.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: Registry | None = None,
+        settings: Settings | None = None,
+        namespaces: Sequence[str] = (),
+        clusterwide: bool = False,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        api: Api | None = None,
+        peering: str | None = None,
+        priority: int | None = None,
+        standalone: bool = False,
+        liveness: str | None = None,
+        metrics: str | None = None,
+        ready_flag: Flag | None = None,
+        stop_flag: Flag | None = None,
+    ) -> None:
+        for flag in (ready_flag, stop_flag):
+            if flag is not None and not isinstance(flag, _FLAGS):
+                raise TypeError(f"a flag is an event or a future, not {flag!r}")
+        settings = _settings(settings, namespaces, clusterwide)
+        if peering is not None or priority is not None:
+            if standalone:
+                raise TypeError("use either standalone=, or peering= and priority=")
+            settings = settings.replace(peering=_member(peering, priority or 0))
+        elif standalone:
+            settings = settings.replace(peering=None)
+        self._program = Program((registry or default_registry).handlers, settings)
+        self._options: dict[str, Any] = {
+            "api": api,
+            "kubeconfig": kubeconfig,
+            "context": context,
+            "liveness": liveness,
+            "metrics": metrics,
+        }
+        self._ready_flag = ready_flag
+        self._stop_flag = stop_flag
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Running:
+        stack, tasks = AsyncExitStack(), []
+        running = await stack.enter_async_context(
+            serving(self._program, **self._options)
+        )
+        if self._ready_flag is not None:
+            tasks.append(_raise_when_ready(running, self._ready_flag))
+        if self._stop_flag is not None:
+            tasks.append(_stop_when_set(running, self._stop_flag))
+        for work in tasks:
+            stack.callback(asyncio.create_task(work).cancel)
+        self._stack = stack
+        return running
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        steps: TracebackType | None,
+    ) -> None:
+        await self._stack.__aexit__(kind, problem, steps)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._until_it_ends().__await__()
+
+    async def _until_it_ends(self) -> None:
+        async with self as running:
+            await running.ended()
+
+
+def run(**options: Any) -> None:
+    """Run an operator until it ends or a signal ends it; takes what `operator` takes.
+
+    Raises `ConfigurationProblem` and `OperatorFailed`.
+    """
+
+    async def main() -> None:
+        async with operator(**options) as running:
+            stop_on_signals(running)
+            await running.ended()
+
+    asyncio.run(main())
+
+
+def _settings(
+    given: Settings | None, namespaces: Sequence[str], clusterwide: bool
+) -> Settings:
+    settings = given or Settings()
+    if isinstance(namespaces, str):
+        raise TypeError(f"namespaces= takes a list, such as [{namespaces!r}]")
+    if namespaces and clusterwide:
+        raise TypeError("use either namespaces= or clusterwide=")
+    if clusterwide:
+        return settings.replace(namespaces=None)
+    return settings.replace(namespaces=tuple(namespaces)) if namespaces else settings
+
+
+def _member(peering: str | None, priority: int) -> Any:
+    from fnop.adapters.rivals import member_of
+
+    wall = SystemClock().now().wall
+    return member_of(peering=peering, priority=priority, wall=wall)
+
+
+# --------------------------------------------------------------------- flags
+
+_FLAGS = (asyncio.Event, asyncio.Future, threading.Event, Future)
+
+
+async def _raise_when_ready(running: Running, flag: Flag) -> None:
+    with suppress(OperatorFailed):  # whoever awaits the operator is told
+        await running.ready()
+        if isinstance(flag, asyncio.Event | threading.Event):
+            flag.set()
+        elif not flag.done():
+            flag.set_result(None)
+
+
+async def _stop_when_set(running: Running, flag: Flag) -> None:
+    if isinstance(flag, asyncio.Event):
+        await flag.wait()
+    elif isinstance(flag, asyncio.Future):
+        await asyncio.wait({flag})
+    else:
+        is_set = flag.is_set if isinstance(flag, threading.Event) else flag.done
+        while not is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+    running.stop("the stop flag is set")

@@ -1,0 +1,158 @@
+"""Login handlers: where the credentials come from that no kubeconfig has.
+
+They are called before anything else, again whenever the server rejects what they have
+answered, and when that has expired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fnop.adapters.activities import Surroundings, perform
+from fnop.adapters.kubeconfig import ConfigurationProblem, Login, Logins, login_with
+from fnop.core.commands import Say
+from fnop.core.connection import ConnectionInfo, chosen
+from fnop.core.errors import PermanentError
+from fnop.core.invocation import failure_of
+from fnop.core.progress import Progress, judge_failure
+from fnop.core.registry import Handler
+
+__all__ = ["HandledLogins"]
+
+# One attempt that names no `timeout` may take so long.
+ATTEMPT_SECONDS = 60.0
+# Expired credentials are renewed at most this often; the server rejects them anyway.
+RENEWAL_SECONDS = 5.0
+
+
+class HandledLogins:
+    """Logs in by handlers (`fnop.adapters.kubeconfig.Logins`).
+
+    `fallback` finds the kubeconfig or the pod's account, for when no handler has an
+    answer.
+    """
+
+    def __init__(
+        self,
+        handlers: tuple[Handler, ...],
+        around: Surroundings,
+        fallback: Callable[[], Logins],
+    ) -> None:
+        self._handlers = handlers
+        self._around = around
+        self._fallback = fallback
+        self._current: ConnectionInfo | None = None
+        self._renewal = asyncio.Lock()
+        self._renewed_at = float("-inf")
+
+    async def login(self) -> Login:
+        """Ask all handlers, and use the best answer; not the last one, if it can be.
+
+        Raises `ConfigurationProblem`.
+        """
+        found, problems = [], []
+        for handler in self._handlers:
+            try:
+                info = await self._ask(handler)
+            except _Failed as problem:
+                problems.append(str(problem))
+                continue
+            if info is not None:
+                found.append(info)
+        wall = self._around.clock.now().wall
+        best = chosen(found, self._current, wall)
+        if best is None and (found or problems):
+            expired = "what the login handlers have answered has expired"
+            raise ConfigurationProblem("; ".join(problems) or expired)
+        self._current = best
+        if best is None:
+            return await self._fallback().login()
+        login = await login_with(best)
+        if best.expiration is not None:
+            login.configuration.refresh_api_key_hook = self._refreshed
+        return login
+
+    async def _ask(self, handler: Handler) -> ConnectionInfo | None:
+        """Call a handler until it has an answer.  Raises `_Failed` if it never will."""
+        around = self._around
+        progress = Progress("login", started=around.clock.now().wall)
+        while True:
+            try:
+                return await self._attempt(handler, progress)
+            except Exception as problem:
+                failure = failure_of(problem)
+            settings = around.settings
+            backoff = settings.default_backoff_seconds
+            judgement = judge_failure(
+                progress,
+                failure,
+                around.clock.now(),
+                errors=handler.errors,
+                timeout=handler.timeout,
+                retries=handler.retries,
+                backoff=backoff if handler.backoff is None else handler.backoff,
+            )
+            progress = judgement.progress
+            line = f"login handler {handler.id} {judgement.line}"
+            exception = None if failure.is_expected else failure.exception
+            around.say(
+                Say(
+                    judgement.level,
+                    line,
+                    handler=handler.id,
+                    error=str(failure),
+                    exception=exception,
+                )
+            )
+            if progress.has_succeeded:  # its errors are ignored
+                return None
+            if progress.is_finished:
+                raise _Failed(line)
+            now = around.clock.now()
+            await asyncio.sleep(progress.due_at(now) - now.mono)
+
+    async def _attempt(
+        self, handler: Handler, progress: Progress
+    ) -> ConnectionInfo | None:
+        limit = ATTEMPT_SECONDS if handler.timeout is None else handler.timeout
+        try:
+            found = await perform(
+                handler,
+                self._around,
+                timeout=limit,
+                retry=progress.retries,
+                started=progress.started,
+            )
+        except TimeoutError:
+            raise TimeoutError(f"no answer within {limit:g} s") from None
+        if found is None or isinstance(found, ConnectionInfo):
+            return found
+        raise PermanentError(
+            f"it answers {type(found).__name__}, and not fnop.ConnectionInfo or None"
+        )
+
+    async def _refreshed(self, configuration: Any) -> None:
+        """Called before each request with credentials that expire."""
+        clock = self._around.clock
+        async with self._renewal:
+            current, now = self._current, clock.now()
+            if current is None or not current.has_expired(now.wall):
+                return
+            if now.mono - self._renewed_at < RENEWAL_SECONDS:
+                return
+            self._renewed_at = now.mono
+            try:
+                async with asyncio.timeout(ATTEMPT_SECONDS):
+                    login = await self.login()
+            except (ConfigurationProblem, TimeoutError) as problem:
+                why = str(problem) or "the login handlers take too long"
+                text = f"the credentials have expired and cannot be renewed: {why}"
+                self._around.say(Say("warning", text))
+                return
+            configuration.api_key = login.configuration.api_key
+
+
+class _Failed(Exception):
+    """A login handler has failed for good; the text is its line."""

@@ -1,0 +1,267 @@
+"""What is counted of an operator, for Prometheus.
+
+Nothing is kept by the Prometheus library: when it asks, the numbers of the meter and of
+the state are told.  Names are those of client-go and controller-runtime, where these
+have one for the same thing; docs/health.md has all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fnop.adapters.endpoints import Answer, Endpoint, Page
+from fnop.adapters.kubeconfig import ConfigurationProblem
+from fnop.core.health import Health
+from fnop.core.settings import Settings
+from fnop.interpreters.meter import Histogram, Meter, MeteredApi
+
+__all__ = ["Metrics", "page_of"]
+
+Labels = tuple[str, ...]
+
+
+class Metrics:
+    """A collector of the Prometheus library, for one operator."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        health: Callable[[], Health],
+        meter: Meter,
+        api: MeteredApi,
+        host: str,
+    ) -> None:
+        self._operator = settings.operator
+        self._concurrency = settings.request_concurrency
+        self._is_candidate = settings.election is not None
+        self._health = health
+        self._meter = meter
+        self._api = api
+        self._host = host
+
+    def collect(self) -> Iterator[Any]:
+        """All families of metrics at this moment."""
+        health = self._health()
+        yield from self._of_api()
+        yield from self._of_queue(health)
+        yield from self._of_handlers(health)
+        yield from self._of_streams(health)
+        yield from self._of_operator(health)
+
+    def _of_api(self) -> Iterator[Any]:
+        host, api = self._host, self._api
+        yield _counters(
+            "rest_client_requests",
+            "Requests to the API server, watches excepted.",
+            ("code", "host", "method"),
+            {(code, host, verb): count for (verb, code), count in api.answers.items()},
+        )
+        yield _histograms(
+            "rest_client_request_duration_seconds",
+            "How long requests to the API server took, waiting for a turn included.",
+            ("host", "verb"),
+            {(host, verb): times for verb, times in api.times.items()},
+        )
+
+    def _of_queue(self, health: Health) -> Iterator[Any]:
+        name = {(self._operator,): 0.0}
+        ages = [*health.requests, *(age for _, age in health.calls)]
+        labels = ("name",)
+        yield _gauges(
+            "workqueue_depth",
+            "Objects that are due now.",
+            labels,
+            {key: float(health.queue) for key in name},
+        )
+        yield _gauges(
+            "workqueue_unfinished_work_seconds",
+            "The ages of all requests and calls under way, together.",
+            labels,
+            {key: sum(ages) for key in name},
+        )
+        yield _gauges(
+            "workqueue_longest_running_processor_seconds",
+            "The age of the oldest request or call under way.",
+            labels,
+            {key: max(ages, default=0.0) for key in name},
+        )
+        yield _gauges(
+            "fnop_queue_oldest_seconds",
+            "How long the first of the objects that are due has been so.",
+            labels,
+            {key: health.oldest or 0.0 for key in name},
+        )
+
+    def _of_handlers(self, health: Health) -> Iterator[Any]:
+        attempts = self._meter.attempts
+        by_kind: Counter[Labels] = Counter()
+        for (resource, _, result), count in attempts.items():
+            by_kind[resource, result] += count
+        controller = ("controller",)
+        yield _counters(
+            "controller_runtime_reconcile",
+            "Attempts of handlers by the kind of their objects.",
+            ("controller", "result"),
+            by_kind,
+        )
+        yield _counters(
+            "controller_runtime_reconcile_errors",
+            "Attempts of handlers that failed.",
+            controller,
+            {(kind,): n for (kind, result), n in by_kind.items() if result == "error"},
+        )
+        yield _gauges(
+            "controller_runtime_active_workers",
+            "Requests under way.",
+            controller,
+            {(self._operator,): float(len(health.requests))},
+        )
+        yield _gauges(
+            "controller_runtime_max_concurrent_reconciles",
+            "How many requests may be under way at once.",
+            controller,
+            {(self._operator,): float(self._concurrency)},
+        )
+        yield _counters(
+            "fnop_handler_attempts",
+            "Attempts of handlers.",
+            ("resource", "handler", "result"),
+            attempts,
+        )
+        yield _counters(
+            "fnop_handler_failures",
+            "Handlers that failed for good.",
+            (),
+            {(): health.failures},
+        )
+        yield _histograms(
+            "fnop_call_duration_seconds",
+            "How long calls and impure handlers took.",
+            ("handler",),
+            {(handler,): times for handler, times in self._meter.calls.items()},
+        )
+
+    def _of_streams(self, health: Health) -> Iterator[Any]:
+        place = ("resource", "namespace")
+        streams = {
+            (each.resource, each.namespace or ""): each for each in health.streams
+        }
+        yield _gauges(
+            "fnop_stream_silence_seconds",
+            "How long nothing has come from a stream that is open.",
+            place,
+            {key: each.age for key, each in streams.items() if each.age is not None},
+        )
+        yield _gauges(
+            "fnop_stream_failures",
+            "Failures of a stream in a row.",
+            place,
+            {key: float(each.failures) for key, each in streams.items()},
+        )
+        yield _counters(
+            "fnop_streams_ended",
+            "Listings and watches that ended, by the reason.",
+            ("reason",),
+            {(reason,): count for reason, count in self._meter.ends.items()},
+        )
+        yield _counters(
+            "fnop_watch_events",
+            "Watch events by their type.",
+            ("type",),
+            {(type,): count for type, count in self._meter.events.items()},
+        )
+
+    def _of_operator(self, health: Health) -> Iterator[Any]:
+        yield _gauges("fnop_objects", "Objects known.", (), {(): float(health.objects)})
+        yield _gauges(
+            "fnop_phase",
+            "The phase of the operator.",
+            ("phase",),
+            {(health.phase,): 1.0},
+        )
+        yield _gauges(
+            "fnop_alive",
+            "Whether progress is made.",
+            (),
+            {(): float(health.is_alive)},
+        )
+        yield _gauges(
+            "fnop_ready",
+            "Whether everything that is followed is at hand.",
+            (),
+            {(): float(health.is_ready)},
+        )
+        if self._is_candidate:
+            yield _gauges(
+                "leader_election_master_status",
+                "Whether this replica leads.",
+                ("name",),
+                {(self._operator,): float(health.phase == "serving")},
+            )
+
+
+def _gauges(
+    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, float]
+) -> Any:
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, help, labels=labels)
+    for key in sorted(values):
+        family.add_metric(key, values[key])
+    return family
+
+
+def _counters(
+    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, int]
+) -> Any:
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily(name, help, labels=labels)
+    for key in sorted(values):
+        family.add_metric(key, values[key])
+    return family
+
+
+def _histograms(
+    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, Histogram]
+) -> Any:
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(name, help, labels=labels)
+    for key in sorted(values):
+        times = values[key]
+        bounds = [*(f"{bound:g}" for bound in times.bounds), "+Inf"]
+        counts = times.cumulated()
+        family.add_metric(key, [*zip(bounds, counts, strict=True)], times.total)
+    return family
+
+
+def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, Page]:
+    """The metrics as Prometheus reads them, with those of the process.
+
+    Raises `ConfigurationProblem` where the library is missing.
+    """
+    try:
+        from prometheus_client import (
+            CollectorRegistry,
+            PlatformCollector,
+            ProcessCollector,
+        )
+        from prometheus_client.exposition import choose_encoder
+    except ImportError:
+        raise ConfigurationProblem(
+            "metrics need the Prometheus library; install it: pip install fnop[metrics]"
+        ) from None
+    # Of its own: several operators may be in the process.
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+
+    async def page(query: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
+        encode, content_type = choose_encoder(headers.get("Accept", ""))
+        return Answer(200, encode(registry), content_type)
+
+    return {endpoint: page}

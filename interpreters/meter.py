@@ -1,0 +1,198 @@
+"""What can be counted of an operator from outside: a fold over its steps, and its API.
+
+`Meter` sees what every observer sees, and keeps what the state forgets: when a stream
+was last heard, since when a command awaits its answer, how attempts have ended.  It
+reads no clock, so a meter that is fed a recording counts what the run has counted.
+`MeteredApi` counts requests, where they are sent.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+
+from fnop.core.commands import (
+    CloseStream,
+    Command,
+    Fetch,
+    ListPage,
+    Perform,
+    Say,
+    Watch,
+)
+from fnop.core.health import Seen
+from fnop.core.inputs import (
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.now import Now
+from fnop.effects import Call
+from fnop.interpreters.clock import Clock, SystemClock
+from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
+
+__all__ = ["Histogram", "Meter", "MeteredApi"]
+
+# Seconds: of requests as client-go has them, of calls up to the hour.
+REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+CALL_BOUNDS = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+
+_HEARD = (WatchEvent, Bookmark, ListItem, ListDone)
+
+
+class Histogram:
+    """How often a value was at most so much.
+
+    >>> times = Histogram((1.0, 5.0))
+    >>> times.add(1.0)
+    >>> times.add(7.0)
+    >>> times.cumulated(), times.total
+    ([1, 1, 2], 8.0)
+    """
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = tuple(bounds)
+        self.total = 0.0
+        self._counts = [0] * (len(bounds) + 1)
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def cumulated(self) -> list[int]:
+        """How many values are within each bound; the last number is that of all."""
+        found, sum_ = [], 0
+        for count in self._counts:
+            sum_ += count
+            found.append(sum_)
+        return found
+
+
+class Meter:
+    """An observer (`fnop.interpreters.machine.Observer`).
+
+    `attempts` counts by the object's resource, the handler and `success`, `error` or
+    `requeue`; `events` by their type; `ends` by why streams ended; `calls` are the
+    durations of calls by handler.
+    """
+
+    def __init__(self) -> None:
+        self.attempts: Counter[tuple[str, ...]] = Counter()
+        self.events: Counter[str] = Counter()
+        self.ends: Counter[str] = Counter()
+        self.calls: dict[str, Histogram] = {}
+        self._heard: dict[int, float] = {}
+        self._asked: dict[int, float] = {}
+        self._calling: dict[int, str] = {}
+        self._answered: float | None = None
+
+    @property
+    def seen(self) -> Seen:
+        """When what happened that the state does not tell."""
+        return Seen(self._heard, self._asked, self._answered)
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Take one step in."""
+        moment = now.mono
+        if isinstance(input, _HEARD):
+            self._on_line_of_stream(input, moment)
+        elif isinstance(input, Answered):
+            self._on_answer(input.id, moment)
+        elif isinstance(input, StreamEnded):
+            self._heard.pop(input.stream, None)
+            self.ends[input.reason] += 1
+        for command in commands:
+            self._on_command(command, moment)
+
+    def _on_line_of_stream(
+        self, input: WatchEvent | Bookmark | ListItem | ListDone, moment: float
+    ) -> None:
+        if isinstance(input, WatchEvent):
+            self.events[input.type] += 1
+        if isinstance(input, ListDone) and input.continue_token is None:
+            self._heard.pop(input.stream, None)
+        elif input.stream in self._heard:  # a closed one is heard no more
+            self._heard[input.stream] = moment
+
+    def _on_answer(self, number: int, moment: float) -> None:
+        self._answered = moment
+        began = self._asked.pop(number, None)
+        handler = self._calling.pop(number, None)
+        if began is not None and handler is not None:
+            times = self.calls.setdefault(handler, Histogram(CALL_BOUNDS))
+            times.add(moment - began)
+
+    def _on_command(self, command: Command, moment: float) -> None:
+        match command:
+            case Perform(id, effect):
+                self._asked[id] = moment
+                if isinstance(effect, Call):
+                    self._calling[id] = command.handler or ""
+            case Fetch(id):
+                self._asked[id] = moment
+            case ListPage(stream) | Watch(stream):
+                self._heard[stream] = moment
+            case CloseStream(stream):
+                self._heard.pop(stream, None)
+            case Say(handler=str(handler)):
+                self._on_line(command, handler)
+            case _:
+                pass
+
+    def _on_line(self, say: Say, handler: str) -> None:
+        """How an attempt has ended is said in one line (core/attempts.py, `report`)."""
+        _, found, how = say.message.partition(f" handler {handler} ")
+        if not found:
+            return
+        result = ""
+        if how == "succeeded":
+            result = "success"
+        elif how.startswith("goes on in "):
+            result = "requeue"
+        elif say.error is not None and how.startswith(("failed", "has timed out")):
+            result = "error"
+        if result:
+            resource = "" if say.subject is None else say.subject.resource
+            self.attempts[resource, handler, result] += 1
+
+
+class MeteredApi:
+    """An `Api` that counts what goes through it, for another one.
+
+    `answers` counts by method and status; a request without an answer has `<error>`,
+    as in client-go.  `times` are the durations by method.
+    """
+
+    def __init__(self, api: Api, clock: Clock | None = None) -> None:
+        self.answers: Counter[tuple[str, str]] = Counter()
+        self.times: dict[str, Histogram] = {}
+        self._api = api
+        self._clock = clock or SystemClock()
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer one request.  Raises `Unreachable` when no answer came."""
+        began = self._clock.now().mono
+        code = "<error>"
+        try:
+            response = await self._api.send(request)
+            code = str(response.status)
+            return response
+        finally:
+            self.answers[request.method, code] += 1
+            times = self.times.setdefault(request.method, Histogram(REQUEST_BOUNDS))
+            times.add(self._clock.now().mono - began)
+
+    def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[WatchLine, None]:
+        """Follow one watch, as the other does."""
+        return self._api.watch(request, silence_seconds=silence_seconds)
+
+    async def close(self) -> None:
+        """Release connections and files."""
+        await self._api.close()

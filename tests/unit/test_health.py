@@ -1,0 +1,284 @@
+"""Whether an operator is well: the rules of liveness and readiness."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core import connection
+from fnop.core.commands import (
+    CloseStream,
+    Fetch,
+    ListPage,
+    Perform,
+    Say,
+    Subject,
+    Watch,
+)
+from fnop.core.health import LIMITS, UNREADY, Health, Seen, health
+from fnop.core.inputs import Answered, Bookmark, ListDone, StreamEnded
+from fnop.core.now import Now
+from fnop.core.objects import Key
+from fnop.core.program import Program
+from fnop.core.registry import Registry
+from fnop.core.resources import Resource
+from fnop.core.turn import NEW, Phase, State, Ticket
+from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
+from fnop.effects import Answer, Call
+from fnop.interpreters import meter
+from fnop.interpreters.meter import Meter
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+PODS = Resource("", "v1", "pods", "Pod")
+BEGAN = 1000.0
+
+
+@pytest.mark.parametrize("module", [connection, meter])
+def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def serving(*streams: Stream, **changes: Any) -> State:
+    followed = NEW.followed
+    for stream in streams:
+        followed = followed.set(stream.key, stream)
+    changes = {"phase": Phase.SERVING, "ready": True} | changes
+    return NEW._replace(followed=followed, **changes)
+
+
+def stream(phase: StreamPhase = StreamPhase.WATCHING, **changes: Any) -> Stream:
+    known: dict[str, Any] = {"id": 7, "lists": 1, "opened_at": BEGAN, "phase": phase}
+    return Stream(PODS, "default", **(known | changes))
+
+
+def at(
+    seconds: float, state: State, seen: Seen | None = None, *handlers: Any
+) -> Health:
+    """How the operator is so long after the beginning."""
+    program = Program(handlers)
+    return health(program, state, seen or Seen(), Now(0.0, BEGAN + seconds))
+
+
+# ------------------------------------------------------------------- liveness
+
+SILENCE = 330.0 + LIMITS.grace
+# What goes on, how long it may, and the reason that is given after that.
+BOUNDED: dict[str, tuple[State, Seen, float, str]] = {
+    "a watch without a line": (
+        serving(stream()),
+        Seen(),
+        SILENCE,
+        "the watching of pods in default is silent",
+    ),
+    "a watch that was heard once": (
+        serving(stream()),
+        Seen(heard={7: BEGAN + 100}),
+        SILENCE + 100,
+        "the watching of pods in default is silent",
+    ),
+    "a listing": (
+        serving(stream(StreamPhase.LISTING)),
+        Seen(),
+        LIMITS.request,
+        "the listing of pods in default is silent",
+    ),
+    "a stream that nobody opens again": (
+        serving(stream(StreamPhase.WAITING, due=BEGAN)),
+        Seen(),
+        LIMITS.grace,
+        "pods in default should be followed again",
+    ),
+    "a request": (
+        serving(pending=NEW.pending.set(1, Ticket("write"))),
+        Seen(asked={1: BEGAN}),
+        LIMITS.request,
+        "a request has no answer",
+    ),
+    "a call": (
+        serving(
+            pending=NEW.pending.set(1, Ticket("errand", handler="f", outside=True))
+        ),
+        Seen(asked={1: BEGAN}),
+        LIMITS.call,
+        "a call of f takes",
+    ),
+    "an object that nobody serves": (
+        serving(stream(opened_at=BEGAN), queue=NEW.queue.add(Key("a", "", "b"), BEGAN)),
+        Seen(),
+        LIMITS.queue,
+        "objects are due",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BOUNDED)
+def test_what_takes_longer_than_it_can_is_not_alive(what: str) -> None:
+    state, seen, bound, why = BOUNDED[what]
+    before, after = at(bound, state, seen), at(bound + 1, state, seen)
+    assert before.is_alive, before
+    assert not after.is_alive
+    assert not after.is_ready
+    assert [problem for problem in after.stuck if problem.startswith(why)]
+
+
+def test_a_long_queue_is_no_fault_while_it_is_worked_off() -> None:
+    state = serving(queue=NEW.queue.add(Key("a", "", "b"), BEGAN))
+    assert at(5000, state, Seen(answered=BEGAN + 4900)).is_alive
+    assert not at(5000, state, Seen(answered=BEGAN + 1000)).is_alive
+
+
+def test_an_api_server_that_is_away_is_no_reason_to_restart() -> None:
+    failing = stream(StreamPhase.WAITING, failures=9, due=BEGAN + 5000)
+    state = serving(failing, queue=NEW.queue.add(Key("a", "", "b"), BEGAN))
+    found = at(4000, state)
+    assert found.is_alive
+    assert found.problems == (
+        "pods in default cannot be followed: 9 failures in a row",
+    )
+
+
+def handler_of(declare: Any, **options: Any) -> Any:
+    registry = Registry()
+
+    async def f(**_: Any) -> None:
+        await fnop.sleep(1)
+
+    declare(registry=registry, **options)(f)
+    return registry.handlers[0]
+
+
+@pytest.mark.parametrize(
+    ("handler", "seconds", "is_alive"),
+    [
+        (handler_of(fnop.on.startup, id="f", timeout=9000), 9000, True),
+        (handler_of(fnop.on.startup, id="f", timeout=9000), 9100, False),
+        (handler_of(fnop.on.startup, id="f", timeout=10), 100, False),
+        (handler_of(lambda **o: fnop.daemon("pods", **o), id="f"), 1e6, True),
+    ],
+    ids=["within its timeout", "beyond it", "beyond a short one", "a daemon's"],
+)
+def test_a_call_may_take_as_long_as_its_handler(
+    handler: Any, seconds: float, is_alive: bool
+) -> None:
+    state, seen, _, _ = BOUNDED["a call"]
+    assert at(seconds, state, seen, handler).is_alive is is_alive
+
+
+# ------------------------------------------------------------------ readiness
+
+
+def test_every_phase_says_whether_it_serves() -> None:
+    assert UNREADY.keys() == {phase.value for phase in Phase}
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_who_serves_or_could_at_once_is_ready(phase: Phase) -> None:
+    found = at(0, serving(phase=phase))
+    could = phase in (Phase.SERVING, Phase.STANDBY, Phase.FROZEN)
+    assert found.is_ready is could
+    assert found.is_alive is (phase is not Phase.ENDED)
+    assert bool(found.problems) is not could
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"lists": 0}, "the first listing of pods in default is not complete"),
+        (
+            {"phase": StreamPhase.WAITING, "refusal": "forbidden", "due": BEGAN},
+            "pods in default cannot be followed: forbidden",
+        ),
+        (
+            {"phase": StreamPhase.LISTING, "failures": 2},
+            "pods in default cannot be followed: 2 failures in a row",
+        ),
+        ({"phase": StreamPhase.WAITING, "failures": 1, "due": BEGAN}, None),
+        ({"failures": 7}, None),  # it watches again
+        ({"lists": 0, "purpose": Purpose.KINDS}, None),  # not for handlers
+    ],
+)
+def test_readiness_is_that_everything_is_at_hand(
+    changes: dict[str, Any], why: str | None
+) -> None:
+    assert at(1, serving(stream(**changes))).problems == ((why,) if why else ())
+
+
+def test_an_operator_is_ready_from_its_first_listing_to_its_end() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="f")
+    def created(**_: Any) -> None: ...
+
+    counted = Meter()
+    story = Scenario(registry, [example()], observers=[counted])
+
+    def now() -> Health:
+        state = story.machine.state
+        return health(story.machine.program, state, counted.seen, story.clock.now())
+
+    assert not now().is_ready
+    assert story.settle()
+    assert now().problems == ()
+    assert now().objects == 1
+    assert counted.attempts == {(f"{KIND}.v1.fnop.dev", "f", "success"): 1}
+    story.stop()
+    assert story.settle()
+    assert now().stuck == ("the operator has ended",)
+
+
+# ---------------------------------------------------------------------- meter
+
+
+def feed(counted: Meter, mono: float, input: Any, *commands: Any) -> None:
+    counted.observe(Now(0.0, mono), input, commands)
+
+
+def test_the_meter_knows_when_a_stream_was_heard() -> None:
+    counted, nothing = Meter(), Answered(99, Answer())
+    feed(counted, 1, nothing, ListPage(1, PODS, None, 500))
+    assert counted.seen.heard == {1: 1}
+    feed(counted, 2, ListDone(1, "5"), Watch(2, PODS, None, "5", 290, 330))
+    assert counted.seen.heard == {2: 2}
+    feed(counted, 3, Bookmark(2, "6"))
+    assert counted.seen.heard == {2: 3}
+    feed(counted, 4, StreamEnded(2, "eof"), Watch(3, PODS, None, "6", 290, 330))
+    feed(counted, 5, nothing, CloseStream(3))
+    feed(counted, 6, Bookmark(3, "7"))
+    assert counted.seen.heard == {}, "a closed stream is heard no more"
+    assert counted.ends == {"eof": 1}
+
+
+def test_the_meter_knows_since_when_a_command_is_under_way() -> None:
+    counted, nothing = Meter(), StreamEnded(1, "eof")
+    call = Perform(5, Call("m:f", {}), handler="f")
+    feed(counted, 1, nothing, call, Fetch(6, "/api"))
+    assert counted.seen.asked == {5: 1, 6: 1}
+    feed(counted, 8, Answered(5, Answer()))
+    assert counted.seen == Seen({}, {6: 1}, 8)
+    assert {name: times.total for name, times in counted.calls.items()} == {"f": 7}
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "result"),
+    [
+        ("create handler f succeeded", None, "success"),
+        ("create handler f goes on in 5 s: later", None, "requeue"),
+        ("create handler f failed, again in 5 s: E: no", "E: no", "error"),
+        ("create handler f failed for good: E: no", "E: no", "error"),
+        ("create handler f is cancelled", None, None),
+        ("create handler f waits for 2 sub-handlers", None, None),
+        ("handler f failed", None, None),  # the author's own line
+    ],
+)
+def test_the_meter_counts_how_attempts_end(
+    line: str, error: str | None, result: str | None
+) -> None:
+    counted = Meter()
+    subject = Subject("pods.v1.", "default", "p")
+    say = Say("info", line, subject, "f", error=error)
+    feed(counted, 1, StreamEnded(1, "eof"), say)
+    assert counted.attempts == ({("pods.v1.", "f", result): 1} if result else {})
