@@ -59,7 +59,8 @@ class ApiRequest:
     `path` is the absolute path without the server, `query` ordered pairs,
     `body` a parsed JSON value that nobody changes afterwards, None, or
     `Malformed`.  `accept` and `agent` are the headers Accept and User-Agent.
-    Without a `user` nobody is asked for permission.
+    Without a `user` nobody is asked for permission.  What has not begun `before` a
+    monotonic time must not begin any more, however long it had to wait for its turn.
     """
 
     method: str
@@ -70,6 +71,7 @@ class ApiRequest:
     accept: str = JSON
     agent: str = ""
     user: User | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -226,18 +227,22 @@ class Runner:
 
     async def _answer(self, command: Perform) -> Outcome:
         """Exactly one outcome for each effect, whatever happens on the way."""
-        effect, before = command.effect, command.before
-        if before is not None and self._clock.now().mono >= before:
-            return outcomes.Unreachable("not sent: the lease has ended")
+        effect = command.effect
         try:
             match effect:
                 case Call():
+                    before = command.before
+                    if before is not None and self._clock.now().mono >= before:
+                        return outcomes.Unreachable("not begun: the lease has ended")
                     return await self._call(command, effect)
                 case Random(size=size):
                     return Answer(self._random(size).hex())
                 case _:
                     manager = self._machine.settings.marker
-                    return await self._ask(request_for(command, manager), effect)
+                    request = request_for(command, manager)
+                    if command.before is not None:
+                        request = replace(request, before=command.before)
+                    return await self._ask(request, effect)
         except Exception as problem:
             return outcomes.Unknown(_unforeseen(problem))
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 from fnop.adapters import kubeconfig, kubernetes
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
+from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
@@ -322,6 +323,20 @@ async def test_a_server_that_answers_is_asked_as_often_as_there_is_need(
         for _ in range(20):
             await api.send(GET)
     assert len(seen) == 20
+
+
+async def test_a_request_whose_time_has_passed_is_not_begun(tmp_path: Path) -> None:
+    """It may have waited for its turn until the lease was another's."""
+    async with (
+        server(answering(http(b"{}"))) as (url, seen),
+        client(tmp_path, url) as api,
+    ):
+        now = SystemClock().now().mono
+        await api.send(replace(GET, before=now + 60))
+        with pytest.raises(Unreachable) as caught:
+            await api.send(replace(GET, before=now))
+    assert not caught.value.sent
+    assert len(seen) == 1
 
 
 async def test_requests_can_have_a_rate(tmp_path: Path) -> None:
