@@ -12,18 +12,48 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count, cycle
-from typing import Any
+from typing import Any, Protocol
 
-from fnop.core.commands import Perform
+from fnop.core import election, peering
+from fnop.core.commands import Perform, Say
+from fnop.core.freezing import Serving
+from fnop.core.inputs import AlarmRang, Answered
 from fnop.core.now import Now
+from fnop.core.objects import Body
+from fnop.core.peers import Member
 from fnop.core.resources import Resource
-from fnop.effects import Create, Effect, Outcome, Unknown, Unreachable
+from fnop.effects import (
+    Applied,
+    Create,
+    Effect,
+    Freeze,
+    Get,
+    Outcome,
+    Patch,
+    Resume,
+    Target,
+    Unknown,
+    Unreachable,
+)
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Cluster, answer
-from fnop.interpreters.requests import outcome_of, request_for
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.requests import outcome_of, path_of, request_for
 
 Interval = tuple[float, float]
+
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+# What leaders work on: they write their epoch into it.
+WORK = Target(MAPS.key, "work", "default")
+
+PEERINGS = Resource(
+    "fnop.dev", "v1", "clusterfnoppeerings", "ClusterFnopPeering", namespaced=False
+)
+PLACE = peering.Place(PEERINGS.key, None)
+# Of the records of peers, in seconds.
+LIFETIME = 20
 
 
 @dataclass(frozen=True)
@@ -160,11 +190,102 @@ class World:
         command = Perform(0, effect, resource, namespace, name)
         request = request_for(command, "rivals")
         request = replace(request, body=thaw_json(request.body))
-        self.cluster, response, _ = answer(self.cluster, request, EPOCH + self.time)
-        outcome = outcome_of(effect, response)
+        outcome = outcome_of(effect, self.reply(request))
         for witness in self.witnesses:
             witness(host, effect, outcome)
         return outcome
+
+    def reply(self, request: ApiRequest) -> ApiResponse:
+        """The server's answer to a request that has arrived."""
+        self.cluster, response, _ = answer(self.cluster, request, EPOCH + self.time)
+        return response
+
+
+# ----------------------------------------------------------------- candidates
+
+
+class Replica:
+    """A candidate on a host; while it leads, it works."""
+
+    def __init__(
+        self, world: World, host: Host, jitter: float = 0.5, namespace: str = "default"
+    ) -> None:
+        self.world, self.host, self.jitter = world, host, jitter
+        candidate = election.Candidate(host.name, namespace, "operator")
+        self.election = election.begin(candidate)
+        # When it was allowed to start requests, in true time.
+        self.windows: list[Interval] = []
+        self.epochs: list[int] = []
+        self.says: list[Say] = []
+        self.asks = 0
+        self._alarm: float | None = None
+        self._works = False
+        world.on(host, host.starts, lambda: self.feed(AlarmRang()))
+
+    def feed(self, fact: election.Fact) -> None:
+        now = self.host.now(self.world.time)
+        self.election, ask, verdict, wake, says = election.advance(
+            self.election, now, fact, self.jitter
+        )
+        self.says += says
+        assert wake is None or wake > now.mono, "it does not ring without an end"
+        assert ask is None or self.election.pending is not None
+        self.see(verdict)
+        if ask is not None:
+            self.asks += 1
+            number = ask.number
+            self.world.ask(
+                self.host,
+                ask.effect,
+                LEASES,
+                lambda outcome: self.feed(Answered(number, outcome)),
+            )
+        if wake is not None and wake != self._alarm:
+            self._alarm = wake
+            self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
+
+    def ring(self, wake: float) -> None:
+        if wake == self._alarm:
+            self._alarm = None
+            self.feed(AlarmRang())
+
+    def see(self, verdict: Any) -> None:
+        """Note until when this verdict allows requests, unless the next comes first."""
+        time = self.world.time
+        if self.windows and self.windows[-1][1] > time:
+            start, _ = self.windows.pop()
+            self.windows.append((start, time))
+        if isinstance(verdict, election.Leading):
+            self.epochs.append(verdict.epoch)
+            self.windows.append((time, self.host.time(verdict.until)))
+            if not self._works:
+                self._works = True
+                self.work()
+
+    @property
+    def may_start(self) -> bool:
+        return election.may_start(self.election, self.host.now(self.world.time))
+
+    def work(self) -> None:
+        """Read the object, and write the own epoch into that version of it."""
+        if not self.may_start:
+            self._works = False
+            return
+        self.world.ask(self.host, Get(WORK), MAPS, self.worked_on)
+        later = self.world.time + 1.0 / self.host.rate
+        self.world.on(self.host, later, self.work)
+
+    def worked_on(self, outcome: Outcome) -> None:
+        verdict = self.election.verdict
+        if not isinstance(outcome, Applied) or not self.may_start:
+            return
+        assert isinstance(verdict, election.Leading)
+        version = outcome.object["metadata"]["resourceVersion"]
+        change = {
+            "metadata": {"resourceVersion": version},
+            "data": {"epoch": str(verdict.epoch)},
+        }
+        self.world.ask(self.host, Patch(WORK, change), MAPS, lambda _: None)
 
 
 def overlaps(windows: dict[str, list[Interval]]) -> list[Any]:
@@ -178,3 +299,138 @@ def overlaps(windows: dict[str, list[Interval]]) -> list[Any]:
         for other in spans[n + 1 :]
         if other[0] < one[1] - 1e-9 and one[2] != other[2]
     ]
+
+
+# ---------------------------------------------------------------------- peers
+
+
+class Peered(Protocol):
+    """Whoever watches the peering object."""
+
+    host: Host
+    heard_at: float
+    serves: bool
+
+    def feed(self, fact: peering.Looked) -> None: ...
+
+
+class Bulletin:
+    """The peering object, and the watches of it."""
+
+    def __init__(self, world: World, lags: list[float]) -> None:
+        self.world = world
+        self.operators: list[Peered] = []
+        self.lags = lags
+        # Who was found dead by somebody, and whether it served at that moment.
+        self.deaths: list[tuple[str, bool]] = []
+        self._sent = 0
+        world.witnesses.append(self.changed)
+
+    def read(self) -> dict[str, Any]:
+        response = self.world.reply(
+            ApiRequest("GET", path_of(PEERINGS, None, "default"))
+        )
+        found: dict[str, Any] = response.body
+        return found
+
+    def changed(self, _: Host, effect: Effect, outcome: Outcome) -> None:
+        if isinstance(outcome, Applied):
+            for each in self.operators:
+                self.show(each, outcome.object)
+
+    def show(self, operator: Peered, body: dict[str, Any]) -> None:
+        """Let a watch show a version, some time later, in order."""
+        time = self.world.time
+        self._sent += 1
+        calm = time >= self.world.calm_from
+        lag = 0.01 if calm else self.lags[self._sent % len(self.lags)]
+        # Who is cut off hears of it when it lists again.
+        cuts = [end for start, end in operator.host.cuts if start <= time < end]
+        cut = max(cuts, default=time)
+        operator.heard_at = max(operator.heard_at, cut + lag)
+        self.world.on(
+            operator.host,
+            operator.heard_at,
+            lambda: operator.feed(peering.Looked(PLACE, Body(body))),
+        )
+
+
+class Operator:
+    """An operator on a host, and what it has been told to do."""
+
+    def __init__(self, board: Bulletin, host: Host, priority: int) -> None:
+        self.board, self.world, self.host = board, board.world, host
+        self.member = Member(host.name, priority, LIFETIME)
+        self.peering = peering.begin(self.member)
+        self.serves = False
+        self.dead: set[str] = set()
+        self.heard_at = host.starts
+        self.asks = 0
+        self.says: list[Say] = []
+        self._alarm: float | None = None
+        self.world.on(host, host.starts, self.start)
+
+    def start(self) -> None:
+        self.board.operators.append(self)
+        self.feed(peering.Placed((PEERINGS.key,)))
+        self.board.show(self, self.board.read())
+
+    def feed(self, fact: peering.Fact) -> None:
+        now = self.host.now(self.world.time)
+        self.peering, asks, verdict, effect, wake, says = peering.advance(
+            self.peering, now, fact
+        )
+        self.says += says
+        self.look_for_the_dead()
+        # The effects are what the verdict is, told when it changes.
+        match effect:
+            case Freeze():
+                assert self.serves
+                self.serves = False
+            case Resume():
+                assert not self.serves
+                self.serves = True
+            case None:
+                pass
+        if not self.peering.is_leaving:
+            assert self.serves == isinstance(verdict, Serving)
+        assert wake is None or wake > now.mono, "it does not ring without an end"
+        for ask in asks:
+            self.asks += 1
+            self.send(ask)
+        if wake is not None and wake != self._alarm:
+            self._alarm = wake
+            self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
+
+    def send(self, ask: peering.Ask) -> None:
+        def hear(outcome: Outcome) -> None:
+            self.feed(Answered(ask.number, outcome))
+
+        self.world.ask(self.host, ask.effect, PEERINGS, hear)
+
+    def ring(self, wake: float) -> None:
+        if wake == self._alarm:
+            self._alarm = None
+            self.feed(AlarmRang())
+
+    def look_for_the_dead(self) -> None:
+        dead = {
+            sighting.peer.identity
+            for seat in self.peering.seats
+            for sighting in seat.seen or ()
+            if sighting.dies <= seat.looked_at
+        }
+        for each in self.board.operators:
+            if isinstance(each, Operator) and each.host.name in dead - self.dead:
+                self.board.deaths.append((each.host.name, each.serves_now))
+        self.dead = dead
+
+    @property
+    def serves_now(self) -> bool:
+        """Whether it serves, by the clock as it is: also while it is paused."""
+        seat = self.peering.seats[0] if self.peering.seats else None
+        if not self.serves or seat is None or seat.good_until is None:
+            return False
+        if self.world.time >= self.host.dies:
+            return False
+        return self.host.now(self.world.time).mono < seat.good_until

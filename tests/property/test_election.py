@@ -8,40 +8,26 @@ late or lost.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import example, given, note, settings, strategies as st
 
-from fnop.core.commands import Say
 from fnop.core.election import (
-    LEASES,
-    Candidate,
-    Fact,
-    Leading,
+    LEASES as LEASES_KEY,
     Resign,
     Resigned,
     Timing,
-    advance,
-    begin,
     has_resigned,
-    may_start,
 )
-from fnop.core.inputs import AlarmRang, Answered
-from fnop.core.resources import Resource
-from fnop.effects import Applied, Conflict, Effect, Get, Outcome, Patch, Target
+from fnop.effects import Applied, Conflict, Effect, Outcome, Patch
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.protocol import ApiRequest
-from tests.rivals import Fate, Host, Interval, World, overlaps
+from tests.rivals import LEASES, WORK, Fate, Host, Replica, World, overlaps
 
-LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-WORK = Target(MAPS.key, "work", "default")
 TIMING = Timing()
-assert LEASE.key == LEASES
+assert LEASES.key == LEASES_KEY
 
-# What leaders work on: they write their epoch into it.
 CLUSTER = answer(
     empty_cluster(),
     ApiRequest(
@@ -56,88 +42,6 @@ CLUSTER = answer(
     ),
     EPOCH,
 )[0]
-
-
-class Replica:
-    """A candidate on a host; while it leads, it works."""
-
-    def __init__(self, world: World, host: Host, jitter: float = 0.5) -> None:
-        self.world, self.host, self.jitter = world, host, jitter
-        candidate = Candidate(host.name, "default", "operator", TIMING)
-        self.election = begin(candidate)
-        # When it was allowed to start requests, in true time.
-        self.windows: list[Interval] = []
-        self.epochs: list[int] = []
-        self.says: list[Say] = []
-        self.asks = 0
-        self._alarm: float | None = None
-        self._works = False
-        world.on(host, host.starts, lambda: self.feed(AlarmRang()))
-
-    def feed(self, fact: Fact) -> None:
-        now = self.host.now(self.world.time)
-        self.election, ask, verdict, wake, says = advance(
-            self.election, now, fact, self.jitter
-        )
-        self.says += says
-        assert wake is None or wake > now.mono, "it does not ring without an end"
-        assert ask is None or self.election.pending is not None
-        self.see(verdict)
-        if ask is not None:
-            self.asks += 1
-            number = ask.number
-            self.world.ask(
-                self.host,
-                ask.effect,
-                LEASE,
-                lambda outcome: self.feed(Answered(number, outcome)),
-            )
-        if wake is not None and wake != self._alarm:
-            self._alarm = wake
-            self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
-
-    def ring(self, wake: float) -> None:
-        if wake == self._alarm:
-            self._alarm = None
-            self.feed(AlarmRang())
-
-    def see(self, verdict: Any) -> None:
-        """Note until when this verdict allows requests, unless the next comes first."""
-        time = self.world.time
-        if self.windows and self.windows[-1][1] > time:
-            start, _ = self.windows.pop()
-            self.windows.append((start, time))
-        if isinstance(verdict, Leading):
-            self.epochs.append(verdict.epoch)
-            self.windows.append((time, self.host.time(verdict.until)))
-            if not self._works:
-                self._works = True
-                self.work()
-
-    @property
-    def may_start(self) -> bool:
-        return may_start(self.election, self.host.now(self.world.time))
-
-    def work(self) -> None:
-        """Read the object, and write the own epoch into that version of it."""
-        if not self.may_start:
-            self._works = False
-            return
-        self.world.ask(self.host, Get(WORK), MAPS, self.worked_on)
-        later = self.world.time + 1.0 / self.host.rate
-        self.world.on(self.host, later, self.work)
-
-    def worked_on(self, outcome: Outcome) -> None:
-        verdict = self.election.verdict
-        if not isinstance(outcome, Applied) or not self.may_start:
-            return
-        assert isinstance(verdict, Leading)
-        version = outcome.object["metadata"]["resourceVersion"]
-        change = {
-            "metadata": {"resourceVersion": version},
-            "data": {"epoch": str(verdict.epoch)},
-        }
-        self.world.ask(self.host, Patch(WORK, change), MAPS, lambda _: None)
 
 
 # ------------------------------------------------------------------ strategies
