@@ -22,7 +22,11 @@ from fnop.core.turn import NEW, State, settings_of
 from fnop.effects.values import ReadOnlyDict
 from fnop.interpreters.clock import Clock, SystemClock
 
-__all__ = ["Surroundings", "perform"]
+__all__ = ["Overdue", "Surroundings", "perform"]
+
+
+class Overdue(TimeoutError):
+    """A handler takes longer than it may."""
 
 
 class Surroundings:
@@ -67,7 +71,7 @@ async def perform(
     """Call a handler once, and answer what it returns.
 
     `started` is the Unix time of the first attempt, `timeout` in seconds.  Raises what
-    it raises, and `TimeoutError`: a thread that takes longer is left to itself.
+    it raises, and `Overdue`: a thread that takes longer is left to itself.
     """
     now = around.clock.now()
     situation = Situation(
@@ -82,7 +86,7 @@ async def perform(
     writers = Writers()
     arguments = arguments_for(situation, writers)
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout) as limit:
             if handler.signature.form is Form.AWAITED:
                 return await _awaited(handler, arguments)
             loop = asyncio.get_running_loop()
@@ -91,6 +95,10 @@ async def perform(
         if problem is not None:
             raise problem
         return value
+    except TimeoutError:
+        if limit.expired():
+            raise Overdue(f"no answer within {timeout:g} s") from None
+        raise  # its own
     finally:
         for line in tuple(writers.lines):
             fields = tuple(sorted(line.fields.items()))

@@ -268,11 +268,18 @@ class KubernetesApi:
 
     async def _adopt(self, login: Login) -> None:
         old = self._transport
-        if login.configuration.cert_file or old.login.configuration.cert_file:
+        if _connection_of(login) != _connection_of(old.login):
             self._transport = _Transport(login)
             await old.close()
         else:
             old.login = login  # tokens travel with requests: connections may stay
+
+
+def _connection_of(login: Login) -> Any:
+    """What a connection is made with; a certificate is never the same as before."""
+    found = login.configuration
+    certificate = object() if found.cert_file else None
+    return found.host, found.ssl_ca_cert, found.verify_ssl, found.proxy, certificate
 
 
 class _Transport:

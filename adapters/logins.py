@@ -117,16 +117,13 @@ class HandledLogins:
         self, handler: Handler, progress: Progress
     ) -> ConnectionInfo | None:
         limit = ATTEMPT_SECONDS if handler.timeout is None else handler.timeout
-        try:
-            found = await perform(
-                handler,
-                self._around,
-                timeout=limit,
-                retry=progress.retries,
-                started=progress.started,
-            )
-        except TimeoutError:
-            raise TimeoutError(f"no answer within {limit:g} s") from None
+        found = await perform(
+            handler,
+            self._around,
+            timeout=limit,
+            retry=progress.retries,
+            started=progress.started,
+        )
         if found is None or isinstance(found, ConnectionInfo):
             return found
         raise PermanentError(

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from fnop.adapters.activities import Surroundings, perform
+from fnop.adapters.activities import Overdue, Surroundings, perform
 from fnop.adapters.endpoints import Answer, Endpoint, Page
 from fnop.core.health import Health
 from fnop.core.registry import Handler
@@ -83,7 +83,7 @@ class Probes:
         try:
             found = await perform(handler, self._around, timeout=limit)
             value = freeze_json(found, f"the answer of the probe {handler.id}")
-        except TimeoutError:
+        except Overdue:
             problem = f"the probe {handler.id} has not answered within {limit:g} s"
         except Exception as raised:
             why = f"{type(raised).__name__}: {raised}".rstrip(": ")

@@ -46,8 +46,8 @@ def serving(*streams: Stream, **changes: Any) -> State:
     followed = NEW.followed
     for stream in streams:
         followed = followed.set(stream.key, stream)
-    changes = {"phase": Phase.SERVING, "ready": True} | changes
-    return NEW._replace(followed=followed, **changes)
+    known: dict[str, Any] = {"phase": Phase.SERVING, "ready": True} | changes
+    return NEW._replace(followed=followed, **known)
 
 
 def stream(phase: StreamPhase = StreamPhase.WATCHING, **changes: Any) -> Stream:

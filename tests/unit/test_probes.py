@@ -191,6 +191,7 @@ async def test_a_probe_sees_what_startup_has_made(registry: Registry) -> None:
     ("problem", "text"),
     [
         (ValueError("no"), "ValueError: no"),
+        (TimeoutError("of its own"), "TimeoutError: of its own"),
         (fnop.PermanentError("for good"), "PermanentError: for good"),
         (SystemExit(3), "RuntimeError: SystemExit: 3"),
         (StopIteration(3), "RuntimeError: StopIteration: 3"),
