@@ -140,6 +140,11 @@ def test_no_records(status: Any) -> None:
     assert parse_peers(status) == ((), ())
 
 
+@pytest.mark.parametrize("status", ["text", 5, ["x"]])
+def test_a_status_that_holds_no_records(status: Any) -> None:
+    assert parse_peers(status) == ((), (Malformed("status", "it is no mapping"),))
+
+
 def test_a_malformed_record_hides_no_other() -> None:
     found, malformed = parse_peers({"b": {}, "c": "?", "a": {"priority": 1}})
     assert [each.identity for each in found] == ["a", "b"]
@@ -813,6 +818,30 @@ def test_a_record_that_is_taken_away_is_written_again() -> None:
     assert "taken this operator's record away" in line
     assert story.answer().serves
     assert story.effects == [Resume()]
+
+
+def test_one_removal_counts_once_however_often_it_is_shown() -> None:
+    story = member().after(10)
+    story.lines()
+    story.write("me", None).answer(Unreachable("no network"))
+    for _ in range(5):
+        story.version += 1
+        story.look()
+    assert len(story.lines("warning")) == 1
+    assert story.serves
+
+
+def test_a_record_that_is_on_its_way_was_not_taken_away() -> None:
+    story = Story().placed().look()
+    story.peer("x", -1)  # the watch is quicker than the answer
+    assert len(story.asks) == 1
+    assert story.answer().serves
+    assert story.lines("warning") == []
+
+
+def test_an_answer_that_shows_nothing_is_a_renewal_all_the_same() -> None:
+    story = Story().placed().look()
+    assert story.answer(Applied(None)).serves
 
 
 def test_but_serving_on_it_is_for_a_moment() -> None:
