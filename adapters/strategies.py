@@ -8,8 +8,9 @@ tried a few times.
 from __future__ import annotations
 
 import base64
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -532,6 +533,32 @@ def _like(pattern: str) -> SearchStrategy[str]:
     return st.from_regex(pattern, fullmatch=True)
 
 
+def _digits(
+    count: int, weights: Sequence[int], base: int, *, begin: str = ""
+) -> SearchStrategy[str]:
+    """So many digits and a last one, with which their weighted sum is a multiple."""
+
+    def checked(found: list[int]) -> str:
+        digits = [*map(int, begin), *found]
+        pairs = zip(digits, itertools.cycle(weights), strict=False)
+        rest = -sum(digit * weight for digit, weight in pairs) % base
+        return "".join(map(str, digits)) + ("X" if rest == 10 else str(rest))
+
+    size = count - len(begin)
+    return st.lists(st.integers(0, 9), min_size=size, max_size=size).map(checked)
+
+
+def _luhn() -> SearchStrategy[str]:
+    """Numbers of credit cards: every second digit counts twice, by its own digits."""
+
+    def checked(found: list[int]) -> str:
+        digits = [4, *found]
+        twice = [sum(divmod(2 * digit, 10)) for digit in digits[::2]]
+        return "".join(map(str, digits)) + str(-sum([*twice, *digits[1::2]]) % 10)
+
+    return st.lists(st.integers(0, 9), min_size=14, max_size=14).map(checked)
+
+
 _FORMATS: dict[str, SearchStrategy[str]] = {
     "date-time": st.datetimes().map(lambda at: at.isoformat(timespec="seconds") + "Z"),
     "date": st.dates().map(lambda day: day.isoformat()),
@@ -552,10 +579,10 @@ _FORMATS: dict[str, SearchStrategy[str]] = {
     "rgbcolor": _like("rgb\\([1-9]?[0-9],[1-9]?[0-9],[1-9]?[0-9]\\)"),
     "bsonobjectid": _like("[0-9a-f]{24}"),
     "ssn": _like("[0-9]{3}-[0-9]{2}-[0-9]{4}"),
-    "creditcard": _like("4[0-9]{15}"),
-    "isbn": _like("[0-9]{13}"),
-    "isbn10": _like("[0-9]{9}[0-9X]"),
-    "isbn13": _like("[0-9]{13}"),
+    "creditcard": _luhn(),
+    "isbn": _digits(12, (1, 3), 10, begin="978"),
+    "isbn10": _digits(9, range(10, 1, -1), 11),
+    "isbn13": _digits(12, (1, 3), 10, begin="978"),
     "k8s-short-name": _NAMES,
     "k8s-long-name": _NAMES.map(lambda name: f"{name}.example.com"),
 }
