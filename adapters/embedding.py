@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from fnop.adapters.activities import Surroundings
@@ -313,7 +313,26 @@ class operator:
             await running.ended()
 
 
-def run(**options: Any) -> None:
+class Options(TypedDict, total=False):
+    """What `run` takes: the same as `operator`."""
+
+    registry: Registry | None
+    settings: Settings | None
+    namespaces: Sequence[str]
+    clusterwide: bool
+    kubeconfig: str | None
+    context: str | None
+    api: Api | None
+    peering: str | None
+    priority: int | None
+    standalone: bool
+    liveness: str | None
+    metrics: str | None
+    ready_flag: Flag | None
+    stop_flag: Flag | None
+
+
+def run(**options: Unpack[Options]) -> None:
     """Run an operator until it ends or a signal ends it; takes what `operator` takes.
 
     Raises `ConfigurationProblem` and `OperatorFailed`.

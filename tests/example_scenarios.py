@@ -569,6 +569,46 @@ FILTERING = Story(
     ),
 )
 
+EMBEDDED = Story(
+    "12-embedded",
+    (
+        Step(
+            create("12-embedded"),
+            (status({"greet": {"message": "hello, example-1"}}), finalizers(MARKER)),
+        ),
+        Step(
+            delete("fnopexamples", "example-1"),
+            (gone("fnopexamples"), said("goodbye, example-1", times=1)),
+        ),
+    ),
+)
+
+HOOKS = Story(
+    "13-hooks",
+    (
+        Step(
+            create("13-hooks"),
+            (
+                status({"greet": {"message": "hello, example-1, after 2 attempts"}}),
+                said("prepare failed, again in 1 s", times=1),
+                said("startup handler prepare succeeded", times=1),
+            ),
+        ),
+        Step(
+            restart_and_add("13-hooks"),
+            (
+                status(
+                    {"greet": {"message": "hello, example-2, after 2 attempts"}},
+                    name="example-2",
+                ),
+                said("the operator leaves", times=1),
+                said("startup handler prepare succeeded", times=2),
+            ),
+        ),
+        Step(delete("fnopexamples", "example-1"), (gone("fnopexamples"),)),
+    ),
+)
+
 DAEMONS = Story(
     "14-daemons",
     (
@@ -656,6 +696,8 @@ STORIES = (
     TESTING,
     BUILTINS,
     FILTERING,
+    EMBEDDED,
+    HOOKS,
     DAEMONS,
     TIMERS,
     INDEXING,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import signal
 import threading
@@ -458,6 +459,11 @@ async def test_without_a_registry_it_is_all_that_is_declared(
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         fnop.operator(registry=Registry(), **options)
+
+
+def test_run_takes_what_an_operator_takes() -> None:
+    taken = inspect.signature(fnop.operator).parameters
+    assert embedding.Options.__annotations__.keys() == taken.keys()
 
 
 def program_of(**options: Any) -> fnop.Settings:
