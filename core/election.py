@@ -318,10 +318,15 @@ Fact = Answered | AlarmRang | Resign
 
 
 class Ask(NamedTuple):
-    """A request to send; its answer is an `Answered` of this number, if one comes."""
+    """A request to send; its answer is an `Answered` of this number, if one comes.
+
+    From `before` on (monotonic) the answer is not waited for: what has not been sent by
+    then need not be.
+    """
 
     number: int
     effect: Effect
+    before: float
 
 
 class Move(NamedTuple):
@@ -462,7 +467,9 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
         # A read that is not answered is not followed by another at once.
         due=now.mono + election.candidate.timing.retry_seconds,
     )
-    return election, Ask(number, _effect(election, purpose, now))
+    assert election.pending is not None
+    before = _late_at(election, election.pending)
+    return election, Ask(number, _effect(election, purpose, now), before)
 
 
 def _planned(election: Election) -> tuple[Purpose, float] | None:

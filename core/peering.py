@@ -285,11 +285,16 @@ Fact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
 
 
 class Ask(NamedTuple):
-    """A request to send; its answer is an `Answered` of this number, if one comes."""
+    """A request to send; its answer is an `Answered` of this number, if one comes.
+
+    From `before` on (monotonic) the answer is not waited for: what has not been sent by
+    then need not be.
+    """
 
     number: int
     place: Place
     effect: Effect
+    before: float
 
 
 class Move(NamedTuple):
@@ -598,13 +603,15 @@ def _asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
         if found is not None:
             serial += 1
             purpose, effect, lastseen = found
+            pending = Pending(serial, purpose, now.mono)
             seat = replace(
                 seat,
-                pending=Pending(serial, purpose, now.mono),
+                pending=pending,
                 sent=(*seat.sent, *lastseen)[-_SENT_MAX:],
                 tidied=seat.version if purpose is Purpose.CLEAN else seat.tidied,
             )
-            asks.append(Ask(serial, seat.place, effect))
+            before = _late_at(pending, peering.member)
+            asks.append(Ask(serial, seat.place, effect, before))
         seats.append(seat)
     return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
 

@@ -466,6 +466,7 @@ def test_a_claim_whose_answer_was_lost_is_found_and_renewed() -> None:
 def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
     story = leader().after(2)
     late = Answered(story.asks[-1].number, story.served())
+    assert story.asks[-1].before == MONO + 7, "what was not sent by then need not be"
     story.after(4.9)
     assert len(story.asks) == 3
     story.after(0.1)

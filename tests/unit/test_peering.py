@@ -721,6 +721,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
     story = member().after(39)
     late = story.asked
     assert late is not None
+    assert late.before == MONO + 49, "what was not sent by then need not be"
     story.after(9.9)
     assert len(story.asks) == 2
     story.after(0.1 + 0.5)
