@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
-from base64 import b64encode
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec

@@ -1,7 +1,6 @@
 """The own write, request by request: what is fused, dropped, bound, and last."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson

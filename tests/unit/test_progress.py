@@ -1,6 +1,5 @@
 """What the end of an attempt means: the error table, row by row."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
