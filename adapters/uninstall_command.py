@@ -12,7 +12,7 @@ import click
 
 from fnop.adapters.loading import LoadProblem, load
 from fnop.core.registry import Handler, default_registry
-from fnop.core.resources import Resource
+from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
 from fnop.core.uninstalling import Tally, kinds_named
 from fnop.interpreters.clock import SystemClock
@@ -157,7 +157,7 @@ async def uninstalled(
     catalogue, problem = await uninstaller.catalogue()
     if problem is not None:
         _warn(f"not all kinds of the API server are known: {problem}")
-    kinds, unserved = kinds_named(handlers, catalogue)
+    kinds, unserved = _named(handlers, catalogue)
     for each in unserved:
         _warn(f"the API server serves no {each!r}: there are no such objects")
     namespaces = await uninstaller.namespaces(settings.namespaces)
@@ -191,6 +191,16 @@ async def uninstalled(
         return EXIT_ERROR
     freed = await _stripped(uninstaller, counts, namespaces)
     return 0 if complete and freed else EXIT_ERROR
+
+
+def _named(
+    handlers: tuple[Handler, ...], catalogue: Catalogue
+) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
+    try:
+        return kinds_named(handlers, catalogue)
+    except Exception as problem:  # of a function of the author's that names kinds
+        why = f"{type(problem).__name__}: {problem}"
+        _fail(f"which kinds are meant cannot be told: {why}")
 
 
 def _confirmed(total: Tally, marker: str) -> bool:

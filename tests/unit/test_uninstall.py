@@ -339,6 +339,22 @@ async def test_a_pattern_that_means_nothing_is_told(
     assert "no namespace is meant by team-*" in capsys.readouterr().err
 
 
+async def test_a_function_that_names_kinds_may_fail(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    registry = Registry()
+
+    def named(resource: Resource) -> bool:
+        raise ValueError("unclear")
+
+    @fnop.on.event(named, registry=registry)
+    def handler(**_: Any) -> None: ...
+
+    with pytest.raises(SystemExit):
+        await free(World(Registry()), registry.handlers)
+    assert "cannot be told: ValueError: unclear\n" in capsys.readouterr().err
+
+
 async def test_a_conflict_is_decided_anew(registry: Registry) -> None:
     world = World(registry, example())
     edits = iter(range(3))
