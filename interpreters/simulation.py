@@ -24,6 +24,7 @@ from fnop.core.commands import (
     Perform,
     Ready,
     Say,
+    Subject,
     Watch,
 )
 from fnop.core.discovery import ROOTS
@@ -38,9 +39,11 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.objects import Body
-from fnop.core.operator import background_horizon, is_settled
+from fnop.core.known import Known, Work
+from fnop.core.objects import Body, Key
+from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
+from fnop.core.turn import ACTIVITY
 from fnop.effects import Answer, Call, Log, Outcome, Random, Refused
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -62,6 +65,8 @@ __all__ = ["HORIZON_SECONDS", "STEPS_MAX", "SimulatedRun"]
 # A run that has not settled by then is not going to: it is bounded all the same.
 HORIZON_SECONDS = 7 * 24 * 3600.0
 STEPS_MAX = 1_000_000
+# So often the same error in a row is not going to be another one.
+REPEATS_MAX = 20
 
 Model = Callable[..., Any]
 
@@ -88,6 +93,62 @@ class Calm:
         calm = self.until is not None and self.version == run.cluster.version
         self.version, self.until = run.cluster.version, horizon
         return calm
+
+
+class Despair:
+    """Whether all that is left to do fails again and again, with the same error.
+
+    What an author foresees, `TemporaryError` and `again`, may well come to an end; a
+    `NameError` does not.
+    """
+
+    def __init__(self) -> None:
+        # The last error of each handler of an object, and how often it came in a row.
+        self.errors: dict[tuple[Key, str], tuple[str, int]] = {}
+
+    def hear(self, say: Say) -> None:
+        """Take a line of the log in."""
+        if say.handler is None:
+            return
+        key = ACTIVITY if say.subject is None else _key_of(say.subject)
+        text, times = self.errors.pop((key, say.handler), ("", 0))
+        if say.exception is not None and say.error:
+            times = times + 1 if say.error == text else 1
+            self.errors[key, say.handler] = say.error, times
+
+    def is_justified(self, state: State) -> bool:
+        """Whether nothing but the failing handlers is due."""
+        failing: dict[Key, set[str]] = {}
+        for (key, handler), (_, times) in self.errors.items():
+            if times >= REPEATS_MAX:
+                failing.setdefault(key, set()).add(handler)
+        if not failing or state.pending:
+            return False
+        return all(
+            _only_fails(state.objects.get(key), failing.get(key, set()))
+            for key in state.queue.due
+        )
+
+
+def _key_of(subject: Subject) -> Key:
+    return Key(subject.resource, subject.namespace or "", subject.name)
+
+
+def _only_fails(known: Known | None, failing: set[str]) -> bool:
+    """Whether an object waits for these handlers, or parts, and for no others."""
+    if known is None:
+        return False
+    work = known.work or Work()
+    if work.running or work.spying or work.writing is not None:
+        return False
+    records = {**known.stored.progress, **work.progress}
+    left = {name for name, record in records.items() if not record.is_finished}
+    if not left:
+        return bool(known.background)  # it waits for daemons and timers
+    return all(
+        name in failing or any(each.startswith(f"{name}/") for each in failing)
+        for name in left
+    )
 
 
 class SimulatedRun:
@@ -125,6 +186,7 @@ class SimulatedRun:
         self._watches: dict[int, ApiRequest] = {}
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
+        self._despair = Despair()
 
     # ------------------------------------------------------------- the world
 
@@ -154,6 +216,7 @@ class SimulatedRun:
         self._alarm = None
         self.exit = None
         self.ready = False
+        self._despair = Despair()
         self._lives += 1
         self._seed = f"{self._first_seed}-{self._lives}"
         self._inbox = deque([Started(self._seed)])
@@ -163,7 +226,8 @@ class SimulatedRun:
     def settle(self, *, seconds: float | None = None) -> bool:
         """Run until nothing is left to do; False if that did not happen.
 
-        `seconds` of virtual time at most; without it a week.
+        `seconds` of virtual time at most; without it a week, or until what is left
+        has failed so often with the same error that it will not succeed.
         """
         begin = self.clock.elapsed
         end = begin + (HORIZON_SECONDS if seconds is None else seconds)
@@ -171,6 +235,8 @@ class SimulatedRun:
         for _ in range(STEPS_MAX):
             if seconds is None and not self._inbox and calm.lasts(self):
                 return True
+            if seconds is None and self._despair.is_justified(self.machine.state):
+                return False
             if not self.advance(end):
                 return is_settled(self.machine.state) and not self.looks_again
         return False
@@ -263,6 +329,7 @@ class SimulatedRun:
             case Alarm(at):
                 self._alarm = at
             case Say():
+                self._despair.hear(command)
                 if self.on_say is not None:
                     self.on_say(command, self.clock.now().wall)
             case Ready():

@@ -368,6 +368,70 @@ def test_a_kind_that_is_defined_later_is_served_while_time_passes() -> None:
     assert sim.elapsed == timedelta(seconds=60)
 
 
+def failing(registry: Registry, role: str) -> None:
+    """A handler with a slip in it: at the start, of an object, or in a part of one."""
+
+    def fails(**_: Any) -> None:
+        raise NameError("name 'owner' is not defined")
+
+    def whole(**_: Any) -> None:
+        fnop.register(fails, id="part")
+
+    if role == "startup":
+        fnop.on.startup(registry=registry)(fails)
+    else:
+        fnop.on.create("claims", registry=registry)(fails if role == "whole" else whole)
+
+
+@pytest.mark.parametrize("role", ["startup", "whole", "part"])
+def test_who_fails_for_ever_is_not_waited_for_a_week(role: str) -> None:
+    registry = Registry()
+    failing(registry, role)
+
+    @fnop.timer("claims", interval=50, registry=registry)
+    def tick(**_: Any) -> None: ...
+
+    sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi")).settle()
+    assert not sim.settled
+    assert sim.elapsed < timedelta(hours=1)
+    assert 20 <= len(sim.errors) < 25
+
+
+def test_others_are_waited_for_beside_who_fails_for_ever() -> None:
+    registry = Registry()
+    failing(registry, "whole")
+
+    @fnop.on.create("claims", labels={"slow": "yes"}, registry=registry)
+    async def slow(**_: Any) -> fnop.Effect:
+        for minutes in (30, 60, 30):
+            await fnop.sleep(60 * minutes)
+        return fnop.patch(status={"phase": "Done"})
+
+    late: dict[str, Any] = claim("late", size="1Gi")
+    late["metadata"]["labels"] = {"slow": "yes"}
+    sim = Simulation(registry, crds=CRD, objects=[claim(size="1Gi"), late]).settle()
+    assert not sim.settled
+    assert sim["claims/late"].status["phase"] == "Done"
+
+
+@pytest.mark.parametrize("expected", [True, False])
+def test_what_an_author_foresees_is_waited_for(expected: bool) -> None:
+    registry, calls = Registry(), []
+
+    @fnop.on.create("claims", backoff=60, registry=registry)
+    def patient(**_: Any) -> None:
+        calls.append(1)
+        if len(calls) <= 100:
+            if expected:
+                raise fnop.TemporaryError("not yet", delay=60)
+            # Another error each time is no sign that there will always be one.
+            raise ConnectionError(f"attempt {len(calls)}")
+
+    sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi")).settle()
+    assert sim.settled
+    assert len(calls) == 101
+
+
 def test_a_missing_kind_is_told_once_however_long_it_is_missing() -> None:
     registry = Registry()
 
