@@ -49,7 +49,7 @@ from fnop.core.serving import (
 from fnop.core.turn import ACTIVITY, HELD, NEW, Phase, State, Ticket, Turn
 from fnop.core.watcher import Phase as StreamPhase
 from fnop.core.writing import answer_echo, answer_write
-from fnop.effects.outcomes import Outcome
+from fnop.effects.outcomes import Outcome, Refused
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
@@ -204,7 +204,10 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         turn.put(key, event_posted(known, ticket.handler, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
-        turn.say("debug", text, key=ticket.key)
+        if isinstance(outcome, Refused) and outcome.status in (401, 403):
+            turn.warn_once("events refused", text, ticket.key)
+        else:
+            turn.say("debug", text, key=ticket.key)
 
 
 def _on_stop(turn: Turn, reason: str) -> None:

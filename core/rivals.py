@@ -143,7 +143,8 @@ def _meet(turn: Turn, fact: meeting.Fact) -> None:
     for ask in move.asks:
         name = move.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
-        turn.perform(ask.effect, address, Ticket("peer", serial=ask.number), None)
+        ticket = Ticket("peer", serial=ask.number)
+        turn.perform(ask.effect, address, ticket, None, ask.before)
     settle(turn)
 
 
@@ -168,7 +169,8 @@ def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
     for resource in turn.catalogue.resources:
         if resource.key == LEASES:
             address = Address(resource, candidate.namespace, candidate.name)
-            turn.perform(ask.effect, address, Ticket("lease", serial=ask.number), None)
+            ticket = Ticket("lease", serial=ask.number)
+            turn.perform(ask.effect, address, ticket, None, ask.before)
             return
     text = "the API server serves no leases; run without --leader-elect"
     _compete(turn, Answered(ask.number, Refused(404, text, "NotFound")))

@@ -18,7 +18,7 @@ from fnop.core.objects import Body, Key
 from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Handler, Role
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, Selector
 from fnop.core.rivals import (
     discovered,
     is_standing_by,
@@ -163,7 +163,9 @@ def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
     for handler in turn.program.handlers:
         if handler.selector is None:
             continue
-        found = turn.catalogue.find(handler.selector)
+        found = _found(turn, handler, handler.selector)
+        if found is None:
+            continue
         complete = complete and bool(found)
         if not found or (len(found) > 1 and not handler.selector.is_broad):
             if found or is_known:
@@ -175,6 +177,14 @@ def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
             if _may_be_served(turn, handler, resource):
                 resources[resource.key] = resource
                 by_resource.setdefault(resource.key, []).append(handler)
+    _follow_all(turn, by_resource, resources)
+    return complete
+
+
+def _follow_all(
+    turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
+) -> None:
+    """Follow these kinds for handlers, and no others any more."""
     wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
         turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
@@ -185,14 +195,35 @@ def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
     for present in tuple(turn.followed.values()):
         if present.purpose is Purpose.OBJECTS and present.key not in wanted:
             _leave(turn, present)
-    return complete
+
+
+def _found(
+    turn: Turn, handler: Handler, selector: Selector
+) -> tuple[Resource, ...] | None:
+    """The kinds that a handler means; None where its own function fails."""
+    try:
+        return turn.catalogue.find(selector)
+    except Exception as problem:
+        about = f"selector {handler.id}"
+        if about not in turn.warned:
+            turn.warned |= {about}
+            turn.failures += 1
+            text = f"{type(problem).__name__}: {problem}"
+            turn.say(
+                "error",
+                f"{handler.id} is called for no kind: its selector failed: {text}",
+                handler=handler.id,
+                error=text,
+                exception=problem,
+            )
+        return None
 
 
 def _with_owners(turn: Turn, handler: Handler) -> tuple[Handler, bool]:
     """The handler with the kinds that `owner=` means; False when they are missing."""
     if handler.owner is None:
         return handler, True
-    found = turn.catalogue.find(handler.owner)
+    found = _found(turn, handler, handler.owner) or ()
     if not found:
         text = (
             f"the API server serves no {str(handler.owner)!r} yet, so {handler.id} "

@@ -294,9 +294,17 @@ class Turn:
         return requests < self.settings.request_concurrency
 
     def perform(
-        self, effect: Effect, address: Address, ticket: Ticket, subject: Subject | None
+        self,
+        effect: Effect,
+        address: Address,
+        ticket: Ticket,
+        subject: Subject | None,
+        before: float | None = None,
     ) -> int:
-        """Ask for an effect; its answer will find the ticket."""
+        """Ask for an effect; its answer will find the ticket.
+
+        It has to begin `before` a monotonic time, or the end of the lease.
+        """
         number = self.next_serial()
         self.pending = self.pending.set(number, ticket)
         self.calls += ticket.outside
@@ -309,7 +317,7 @@ class Turn:
                 address.name,
                 subject,
                 ticket.handler or None,
-                self._deadline(ticket),
+                self._deadline(ticket) if before is None else before,
             )
         )
         return number

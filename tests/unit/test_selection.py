@@ -13,6 +13,7 @@ from fnop.core.errors import RegistrationError
 from fnop.core.registry import Registry
 from fnop.core.resources import EVERYTHING, Catalogue, Resource, Selector
 from tests.simulations import Scenario, example
+from tests.stories import Story
 
 KIND = "fnopexamples"
 
@@ -282,3 +283,21 @@ def test_k_2b_1_combinations_of_when(registry: Registry) -> None:
 
     Scenario(registry, [example("a1"), example("a2", size=1), example("b1")]).settle()
     assert found == ["a1"]
+
+
+def test_a_selector_that_fails_is_its_handler_s_error_alone() -> None:
+    registry = Registry()
+    seen: list[str] = []
+
+    @fnop.on.event(lambda resource: 1 / 0 > 0, registry=registry)
+    def never(**_: Any) -> None: ...
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def create(name: str, **_: Any) -> None:
+        seen.append(name)
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert seen == ["example-1"]
+    (line,) = story.said_at("error")
+    assert "never is called for no kind: its selector failed: ZeroDivisionError" in line
