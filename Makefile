@@ -35,6 +35,9 @@ transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_
 differential: .venv/ready ## random requests: simulated against real (SEQUENCES=2000)
 	FNOP_SEQUENCES=$${SEQUENCES:-2000} $(BIN)/python -m pytest -q -s tests/conformance/test_differential.py
 
+faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
+	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py
+
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
@@ -42,4 +45,4 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential bench bench-cluster
+.PHONY: help demo test lint types transcripts differential faults bench bench-cluster
