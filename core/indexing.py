@@ -12,7 +12,7 @@ from typing import Any
 
 from immutables import Map
 
-from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
@@ -105,13 +105,13 @@ def _found(
 ) -> Mapping[Any, Any] | None:
     """What the function makes of an object; None leaves the index as it is."""
     resource = turn.kinds[key.resource].resource
-    situation = Situation(handler, turn.settings, turn.now, resource, body)
+    known = turn.known(key)
+    memo = turn.memo if known is None else known.memo
+    situation = Situation(handler, turn.settings, turn.now, resource, body, memo=memo)
     try:
         if not sees(handler, situation):
             return {}
-        signature = handler.signature
-        arguments = filter_arguments(situation, signature.wants, signature.rest)
-        return _values(handler.fn(**arguments))
+        return _values(handler.fn(**arguments_for(situation, Writers())))
     except Exception as problem:
         text = f"{type(problem).__name__}: {problem}"
         line = f"index {handler.id} failed for this state: {text}"

@@ -10,9 +10,10 @@ import pytest
 import fnop
 from fnop.core import indexing
 from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
+from fnop.core.registry import Registry, Role, kwargs_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import Scenario, example
+from tests.stories import Story
 
 KIND = "fnopexamples"
 
@@ -215,3 +216,16 @@ def test_a_handler_asks_for_an_index_that_is_declared_above_it(
 
         @fnop.on.create(KIND, registry=registry)  # type: ignore[type-var]
         def look(maps_by_app: Any, **_: Any) -> None: ...
+
+
+def test_an_index_gets_all_that_it_may_ask_for_by_kwargs() -> None:
+    registry = Registry()
+    asked: list[set[str]] = []
+
+    @fnop.index("fnopexamples", registry=registry)
+    def everything(**kwargs: Any) -> None:
+        asked.append(set(kwargs))
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert asked[0] == set(kwargs_of(Role.INDEX))
