@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from linecache import getline
@@ -20,9 +21,20 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-__all__ = ["LoadProblem", "is_authors_file", "load", "resolve"]
+from fnop.core.registry import Handler, default_registry
 
-_PREFIX = "fnop_script_"
+__all__ = [
+    "SCRIPT",
+    "LoadProblem",
+    "handlers_of_file",
+    "handlers_of_function",
+    "is_authors_file",
+    "load",
+    "module_of_file",
+    "resolve",
+]
+
+SCRIPT = "fnop_script_"
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 # What was made importable because a file was loaded from there.
@@ -53,6 +65,44 @@ def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
     return loaded + [_load_module(name) for name in modules]
 
 
+# The handlers of the files that were loaded apart.
+_APART: dict[str, tuple[Handler, ...]] = {}
+
+
+def module_of_file(path: str | Path) -> ModuleType:
+    """The module of an operator's file; its handlers are kept apart from others'.
+
+    The file is run once in a process, whoever asks for it.  Raises `LoadProblem`.
+    """
+    return _apart(str(Path(path).resolve()))
+
+
+def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
+    """The handlers that an operator's file declares."""
+    module = module_of_file(path)
+    return _APART[module.__name__] or _declared_by(module)
+
+
+def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
+    """What a function of a file that was loaded apart was declared as."""
+    found = _APART.get(getattr(function, "__module__", ""), ())
+    return [each for each in found if each.fn is function]
+
+
+@cache
+def _apart(path: str) -> ModuleType:
+    with default_registry.set_aside():
+        (module,) = load([path])
+        _APART[module.__name__] = default_registry.handlers
+    return module
+
+
+def _declared_by(module: ModuleType) -> tuple[Handler, ...]:
+    """Of a file that was loaded before, in the usual way."""
+    name = module.__name__
+    return tuple(e for e in default_registry.handlers if e.fn.__module__ == name)
+
+
 def resolve(name: str) -> Callable[..., Any]:
     """The function that `module:qualified.name` names.  Raises `LoadProblem`."""
     module_name, _, qualified = name.partition(":")
@@ -63,7 +113,7 @@ def resolve(name: str) -> Callable[..., Any]:
         for part in qualified.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as problem:
-        advice = "load its file first" if module_name.startswith(_PREFIX) else problem
+        advice = "load its file first" if module_name.startswith(SCRIPT) else problem
         raise LoadProblem(f"{name} cannot be found: {advice}") from problem
     except AttributeError as problem:
         raise LoadProblem(f"{name} cannot be found: {problem}") from problem
@@ -107,7 +157,7 @@ def _loaded() -> dict[Path, str]:
     return {
         Path(str(module.__file__)): name
         for name, module in sys.modules.items()
-        if name.startswith(_PREFIX)
+        if name.startswith(SCRIPT)
     }
 
 
@@ -117,7 +167,7 @@ def _name(file: Path, depth: int) -> str:
     'fnop_script_me_my_operator'
     """
     parts = file.with_suffix("").parts[1:][-depth:]
-    return _PREFIX + re.sub(r"\W", "_", "_".join(parts))
+    return SCRIPT + re.sub(r"\W", "_", "_".join(parts))
 
 
 # ------------------------------------------------------------------ imports

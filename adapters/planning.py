@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from fnop.adapters.loading import handlers_of_function
 from fnop.core import invocation as driving
 from fnop.core.arguments import PROVIDERS, Situation
 from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
@@ -214,6 +215,7 @@ def _handler(
 ) -> Handler:
     """What the function was declared as; a plain function counts as on.create."""
     declared = [each for each in registry.handlers if each.fn is fn]
+    declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]
     if declared:
         return (wanted or declared)[0]

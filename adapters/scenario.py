@@ -92,7 +92,10 @@ def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
 
 
 def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
-    """Everything in the cluster but definitions and what it began with."""
+    """Everything in the cluster but definitions and what it began with.
+
+    Without `managedFields`, as kubectl shows objects.
+    """
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
     for resource in catalogue_of(sim).resources:
@@ -103,7 +106,8 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
             known = (resource.kind, meta["name"]) in _OWN
             if meta["uid"] not in seen and not known:
                 seen.add(meta["uid"])
-                found.append(each)
+                shown = {k: v for k, v in meta.items() if k != "managedFields"}
+                found.append({**each, "metadata": shown})
     return found
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fnop.adapters.loading import load
+from fnop.adapters.loading import SCRIPT, handlers_of_file
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.scenario import (
     ApplyProblem,
@@ -324,42 +323,50 @@ def _handlers(operator: Operator) -> tuple[Handler, ...]:
     if isinstance(operator, Registry):
         return operator.handlers
     if isinstance(operator, (str, Path)):
-        return _of_file(str(Path(operator).resolve()))
+        return _declared(handlers_of_file(operator), str(operator))
     if isinstance(operator, ModuleType):
         return _of_module(operator)
     return tuple(operator)
 
 
-@cache
-def _of_file(path: str) -> tuple[Handler, ...]:
-    """The handlers of a file: it is run once in a process, however many simulations."""
-    with default_registry.set_aside():
-        (module,) = load([path])
-        found = default_registry.handlers
-    return found or _of_module(module)
-
-
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:
-    """The handlers that a module has declared, and no other one."""
-    found = [
+    """The handlers that a module or package has declared, and no other one."""
+    if module.__name__.startswith(SCRIPT) and module.__file__:
+        return _declared(handlers_of_file(module.__file__), module.__file__)
+    inside = f"{module.__name__}."
+    found = tuple(
         each
         for each in default_registry.handlers
-        if each.fn.__module__ == module.__name__
-    ]
-    if not found:
-        raise AssertionError(f"{module.__name__} declares no handlers")
-    return tuple(found)
+        if f"{each.fn.__module__}.".startswith(inside)
+    )
+    return _declared(found, module.__name__)
+
+
+def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
+    if not handlers:
+        raise AssertionError(f"{where} declares no handlers")
+    return handlers
 
 
 def _models(calls: Mapping[Any, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """The models by the name under which a call asks for its function."""
+    """The models by the name under which a call asks for its function.
+
+    A file that is both imported by a test and run by its path is two modules, which
+    have the same functions: a model is for either.
+    """
     found: dict[str, Callable[..., Any]] = {}
-    for name, model in calls.items():
-        key = (
-            name if isinstance(name, str) else f"{name.__module__}:{name.__qualname__}"
-        )
-        found[key] = model
+    for given, model in calls.items():
+        name = given if isinstance(given, str) else _name_of(given)
+        found[name] = model
+        module, colon, function = name.partition(":")
+        stem = module.rpartition(".")[2]
+        twin = stem.removeprefix(SCRIPT) if stem.startswith(SCRIPT) else SCRIPT + stem
+        found.setdefault(f"{twin}{colon}{function}", model)
     return found
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _manifests(given: Manifests) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Testing operators: one decision, a story, a law.
 
+- `load` makes a module of an operator's file, whatever the file is called;
 - `plan_of` calls one handler and shows what it decides;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
@@ -9,6 +10,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fnop.adapters.loading import module_of_file as load
 from fnop.adapters.planning import Plan as Plan, plan_of as plan_of
 from fnop.adapters.simulating import Simulation as Simulation
 from fnop.interpreters.cluster import (
@@ -31,6 +33,7 @@ __all__ = [
     "Simulation",
     "Slow",
     "Stuck",
+    "load",
     "manifests",
     "plan_of",
     "values_of_schema",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import sys
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ import fnop
 import fnop.testing
 from fnop import adapters
 from fnop.adapters import strategies
-from fnop.core.registry import Registry
+from fnop.core.registry import Registry, default_registry
 from fnop.effects import Patch
 from fnop.interpreters.cluster.schema import compile_schema
 from fnop.testing import (
@@ -22,6 +25,7 @@ from fnop.testing import (
     On,
     Simulation,
     Slow,
+    load,
     manifests,
     plan_of,
     values_of_schema,
@@ -485,6 +489,80 @@ def test_a_refused_object_is_the_tests_own_fault() -> None:
         sim.apply({**claim(), "kind": "Unicorn"})
     with pytest.raises(AssertionError, match="kind/name"):
         sim.get("claims")
+
+
+# ------------------------------------------------------------ files and modules
+
+FILE = """
+import fnop
+
+def ping(host):
+    raise OSError("there is no network")
+
+@fnop.on.create("claims", errors=fnop.ErrorsMode.PERMANENT, retries=3)
+async def create(name, **_):
+    return {"pong": await fnop.call(ping, host=name)}
+"""
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Path]]:
+    """Writes an operator's file under a name."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = {*sys.modules}
+
+    def write(name: str) -> Path:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(FILE)
+        return file
+
+    with default_registry.set_aside():
+        yield write
+    for name in {*sys.modules} - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def test_a_file_of_any_name_can_be_tested(folder: Callable[[str], Path]) -> None:
+    file = folder("operator.py")
+    operator = load(file)
+    plan = plan_of(operator.create, claim(), answers=[OSError("gone")])
+    assert plan.failed("gone"), "errors= is what the decorator says"
+    for named in (file, operator):
+        sim = Simulation(named, crds=CRD, calls={operator.ping: lambda host: host})
+        sim.apply(claim(size="1Gi")).settle()
+        assert sim["claims/c"].status["create"] == {"pong": "c"}
+    assert load(file) is operator
+    assert default_registry.handlers == ()
+
+
+def test_a_model_is_for_a_file_and_for_its_module(
+    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder("pinging.py")
+    monkeypatch.syspath_prepend(str(file.parent))
+    pinging = importlib.import_module("pinging")
+    for named, asked in ((file, pinging), (pinging, load(file))):
+        sim = Simulation(named, crds=CRD, calls={asked.ping: lambda host: host})
+        sim.apply(claim(size="1Gi")).settle()
+        assert sim["claims/c"].status["create"] == {"pong": "c"}
+
+
+def test_a_package_has_the_handlers_of_its_modules(
+    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder("pinger/handlers.py")
+    (file.parent / "__init__.py").write_text("from pinger import handlers")
+    monkeypatch.syspath_prepend(str(file.parent.parent))
+    package = importlib.import_module("pinger")
+    sim = Simulation(package, crds=CRD, calls={package.handlers.ping: str})
+    with pytest.raises(AssertionError, match="json declares no handlers"):
+        Simulation(importlib.import_module("json"))
+    sim.apply(claim(size="1Gi")).settle()
+    assert len(sim.errors) == 1, "str takes no host="
 
 
 # ---------------------------------------------------------------------- a law
