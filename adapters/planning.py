@@ -66,6 +66,9 @@ __all__ = ["Plan", "plan_of"]
 # A conversation that asks for more than this is not going to end.
 ASKED_MAX = 1_000
 
+Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
+Indices = Mapping[str, Mapping[Any, Iterable[Any]]]
+
 _RESOURCE = Resource("example.com", "v1", "objects", "Object", verbs=("list", "watch"))
 
 
@@ -89,6 +92,9 @@ class Plan(Sequence[Any]):
     """The ids of the sub-handlers that it has declared."""
     memo: Mapping[str, Any] = field(default_factory=dict)
     """The object's memo after the attempt."""
+    _parts: Mapping[str, Situation] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __getitem__(self, place: Any) -> Any:
         return self.effects[place]
@@ -109,6 +115,16 @@ class Plan(Sequence[Any]):
         is_final = self.failure is not None and self.retries_after is None
         return is_final and text in str(self.failure)
 
+    def part(self, id: str, answers: Answers = ()) -> Plan:
+        """What one of the sub-handlers decides that it has declared.
+
+        Raises `KeyError` that names the others.
+        """
+        if id not in self._parts:
+            there = ", ".join(self.children) or "none"
+            raise KeyError(f"there is no sub-handler {id!r}; declared are: {there}")
+        return _Drive(self._parts[id], answers).plan()
+
     def of(self, kind: type[Effect]) -> list[Any]:
         """The effects of one class, such as `fnop.effects.Patch`."""
         return [each for each in self.effects if isinstance(each, kind)]
@@ -121,10 +137,6 @@ class Plan(Sequence[Any]):
             if isinstance(each, Patch) and each.target is None and each.merge:
                 merged = _united(merged, each.merge)
         return merged
-
-
-Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
-Indices = Mapping[str, Mapping[Any, Iterable[Any]]]
 
 
 def plan_of(
@@ -149,8 +161,9 @@ def plan_of(
     """Call a handler as the framework would, and see what it decides.
 
     `handler` is the function; what it was decorated with is taken from the registry,
-    and where it has several decorators, `reason` tells which (such as "update").
-    `body` is the object, `old` what it was when it was last handled.
+    and where it has several decorators, `reason` tells which (such as "resume");
+    without it, `create`, or with `old` the one of changes.  `body` is the object,
+    `old` what it was when it was last handled.
 
     `answers` are for effects that it awaits: a mapping from effects to answers, a
     function of the effect, or a sequence, in the order of asking.  An answer is what
@@ -165,25 +178,27 @@ def plan_of(
     """
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
-    moment = _moment(now)
+    moment, resource = _moment(now), resource or _RESOURCE
     known = {name: _index(name, values) for name, values in (indices or {}).items()}
-    found = _handler(handler, reason, registry or default_registry, param, known)
+    found = _handler(
+        handler, reason, old is not None, registry or default_registry, param, known
+    )
     _check_indices(found, known)
     drive = _Drive(
         _situation(
             found,
-            Body(_completed(body)) if body is not None else None,
+            Body(_completed(body, resource)) if body is not None else None,
             Now(moment, 0.0),
             reason or type or _reason_of(found),
-            None if old is None else Body(_completed(old)),
+            None if old is None else Body(_completed(old, resource)),
             retry,
             moment if started is None else _moment(started),
             memo or {},
             known,
-            resource or _RESOURCE,
+            resource,
             settings or Settings(),
         ),
-        _answering(answers),
+        answers,
     )
     return drive.plan()
 
@@ -192,12 +207,14 @@ def _moment(value: datetime | float) -> float:
     return value.timestamp() if isinstance(value, datetime) else float(value)
 
 
-def _completed(body: Mapping[str, Any]) -> dict[str, Any]:
+def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
     """The object with what every object of a cluster has."""
     found: dict[str, Any] = thaw_json(dict(body))
-    meta = {"name": "object", "uid": "uid-of-object", **(found.get("metadata") or {})}
-    head = {"apiVersion": "example.com/v1", "kind": "Object"}
-    return {**head, **found, "metadata": meta}
+    meta = {"name": "object", "uid": "uid-of-object"}
+    if resource.namespaced:
+        meta["namespace"] = "default"
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**head, **found, "metadata": {**meta, **(found.get("metadata") or {})}}
 
 
 def _reason_of(handler: Handler) -> str | None:
@@ -206,9 +223,15 @@ def _reason_of(handler: Handler) -> str | None:
     return None if handler.role is Role.EVENT else handler.role.value
 
 
+# What a handler of several decorators is called for, where the test does not say.
+_NEW = frozenset((Role.CREATE,))
+_CHANGED = frozenset((Role.UPDATE, Role.FIELD))
+
+
 def _handler(
     fn: Callable[..., Any],
     reason: str | None,
+    changed: bool,
     registry: Registry,
     param: Any,
     indices: Mapping[str, Index],
@@ -217,8 +240,9 @@ def _handler(
     declared = [each for each in registry.handlers if each.fn is fn]
     declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]
+    usual = [each for each in declared if each.role in (_CHANGED if changed else _NEW)]
     if declared:
-        return (wanted or declared)[0]
+        return (wanted or usual or declared)[0]
     role = Role(reason) if reason in {role.value for role in Role} else Role.CREATE
     name = getattr(fn, "__qualname__", repr(fn))
     signature = Signature.of(fn, role, name, {*registry.indices, *indices})
@@ -338,9 +362,10 @@ def _raised(error: BaseException) -> Outcome:
 class _Drive:
     """One attempt, from effect to effect."""
 
-    def __init__(self, situation: Situation, answering: Answering) -> None:
+    def __init__(self, situation: Situation, answers: Answers) -> None:
         self.situation = situation
-        self.answering = answering
+        self.answering = _answering(answers)
+        self.answers = answers
         self.journal: tuple[Entry, ...] = ()
         self.asked: list[Effect] = []
         self.lines: list[Log] = []
@@ -407,10 +432,13 @@ class _Drive:
                 self.asked.pop()
                 return called(self.situation.handler.fn, effect, self.lines.append)
             case _:
-                raise AssertionError(
-                    f"{self.situation.handler.id} awaits {effect!r}, and no answer is "
-                    "given for it; give answers={effect: answer, ...}"
-                )
+                raise AssertionError(self._unanswered(effect))
+
+    def _unanswered(self, effect: Effect) -> str:
+        text = f"{self.situation.handler.id} awaits {effect!r}, and no answer is given"
+        if isinstance(self.answers, Mapping) and self.answers:
+            return f"{text} for it, but for {', '.join(map(repr, self.answers))}"
+        return f"{text} for it; give answers={{effect: answer, ...}}"
 
     def _remember(self, changes: Mapping[str, Any]) -> None:
         kept = {**self.memo, **changes}
@@ -441,9 +469,13 @@ class _Drive:
             tuple(self.lines),
             end.failure,
             self._retries_after(end.failure, again),
-            tuple(each.id.rpartition("/")[2] for each in end.children),
+            tuple(_own_id(each) for each in end.children),
             self.memo,
+            {_own_id(each): self._situation_of(each) for each in end.children},
         )
+
+    def _situation_of(self, part: Handler) -> Situation:
+        return self.situation._replace(handler=part, retry=0)
 
     def _retries_after(
         self, failure: Failure | None, again: Again | None
@@ -473,6 +505,10 @@ class _Drive:
             return None
         due = judged.progress.due
         return None if due is None else due - situation.now.mono
+
+
+def _own_id(part: Handler) -> str:
+    return part.id.removeprefix(f"{part.parent}/")
 
 
 def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

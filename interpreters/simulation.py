@@ -65,6 +65,8 @@ __all__ = ["HORIZON_SECONDS", "STEPS_MAX", "SimulatedRun"]
 # A run that has not settled by then is not going to: it is bounded all the same.
 HORIZON_SECONDS = 7 * 24 * 3600.0
 STEPS_MAX = 1_000_000
+# Timers and daemons that have changed something so often will go on with it.
+ROUNDS_MAX = 200
 # So often the same error in a row is not going to be another one.
 REPEATS_MAX = 20
 
@@ -74,12 +76,15 @@ Model = Callable[..., Any]
 class Calm:
     """Whether daemons and timers, which never end, have come to change nothing (R36).
 
-    The cluster is as it was when the last of them was yet to have its turn.
+    The cluster is as it was when the last of them was yet to have its turn.  Some, such
+    as a timer that counts, always change something: `rounds` is how often all have had
+    a turn.
     """
 
     def __init__(self) -> None:
         self.version = -1
         self.until: float | None = None
+        self.rounds = 0
 
     def lasts(self, run: SimulatedRun) -> bool:
         """Whether all have had a turn since the last look, and nothing was written."""
@@ -91,6 +96,7 @@ class Calm:
         if horizon is None:
             return False
         calm = self.until is not None and self.version == run.cluster.version
+        self.rounds += 1
         self.version, self.until = run.cluster.version, horizon
         return calm
 
@@ -226,8 +232,9 @@ class SimulatedRun:
     def settle(self, *, seconds: float | None = None) -> bool:
         """Run until nothing is left to do; False if that did not happen.
 
-        `seconds` of virtual time at most; without it a week, or until what is left
-        has failed so often with the same error that it will not succeed.
+        `seconds` of virtual time at most; without it a week, or until it is plain that
+        what is left will not end: it fails again and again with the same error, or
+        writes something at each of its turns.
         """
         begin = self.clock.elapsed
         end = begin + (HORIZON_SECONDS if seconds is None else seconds)
@@ -235,7 +242,10 @@ class SimulatedRun:
         for _ in range(STEPS_MAX):
             if seconds is None and not self._inbox and calm.lasts(self):
                 return True
-            if seconds is None and self._despair.is_justified(self.machine.state):
+            if seconds is None and (
+                calm.rounds > ROUNDS_MAX
+                or self._despair.is_justified(self.machine.state)
+            ):
                 return False
             if not self.advance(end):
                 return is_settled(self.machine.state) and not self.looks_again

@@ -182,6 +182,9 @@ def test_an_effect_without_an_answer_is_named() -> None:
 
     with pytest.raises(AssertionError, match=r"look awaits Get.* no answer"):
         plan_of(look, claim())
+    other = fnop.get("secrets", name="other")
+    with pytest.raises(AssertionError, match=r"look awaits .*, but for Get.*'other'"):
+        plan_of(look, claim(), answers={other: None})
 
 
 def test_answers_can_be_computed() -> None:
@@ -202,6 +205,57 @@ def test_again_and_memo_and_parts() -> None:
     assert plan.retries_after == 10
     assert plan.memo == {"tries": 2}
     assert plan.children == ("part",)
+
+
+def test_a_part_can_be_looked_at_as_well() -> None:
+    def whole(spec: Any, **_: Any) -> None:
+        for size in spec["sizes"]:
+
+            async def place(name: str, size: int = size, **_: Any) -> dict[str, Any]:
+                fnop.register(release, id="deeper")
+                return {"name": name, "found": await fnop.get("pods", name=f"p{size}")}
+
+            fnop.register(place, id=f"x/{size}", backoff=7)
+
+    plan = plan_of(whole, claim(sizes=[1, 2]))
+    assert plan.children == ("x/1", "x/2")
+    part = plan.part("x/2", answers={fnop.get("pods", name="p2"): None})
+    assert part.result == {"name": "c", "found": None}
+    assert part.children == ("deeper",)
+    assert part.part("deeper").succeeded
+    assert plan.part("x/1", [ValueError("no")]).retries_after == 7
+    with pytest.raises(KeyError, match="'x'; declared are: x/1, x/2"):
+        plan.part("x")
+
+
+def test_of_several_decorators_the_usual_one_is_meant() -> None:
+    registry = Registry()
+
+    @fnop.on.resume("claims", registry=registry)
+    @fnop.on.update("claims", registry=registry)
+    @fnop.on.create("claims", registry=registry)
+    @fnop.on.delete("claims", registry=registry)
+    def handle(reason: str, **_: Any) -> str:
+        return reason
+
+    def reason_of(**given: Any) -> Any:
+        return plan_of(handle, claim(size="1Gi"), registry=registry, **given).result
+
+    assert reason_of() == "create"
+    assert reason_of(old=claim(size="2Gi")) == "update"
+    assert reason_of(reason="resume") == "resume"
+    assert reason_of(reason="delete") == "delete"
+
+
+@pytest.mark.parametrize("namespaced", [True, False])
+def test_an_object_has_what_objects_of_its_kind_have(namespaced: bool) -> None:
+    def look(namespace: Any, body: Any) -> Any:
+        return {"namespace": namespace, "kind": body["kind"]}
+
+    resource = fnop.Resource("a.dev", "v1", "as", "A", namespaced=namespaced)
+    plan = plan_of(look, {"spec": {}}, resource=resource)
+    where = "default" if namespaced else None
+    assert plan.result == {"namespace": where, "kind": "A"}
 
 
 def test_a_lost_effect_is_a_failure() -> None:
@@ -399,6 +453,19 @@ def test_who_fails_for_ever_is_not_waited_for_a_week(role: str) -> None:
     assert not sim.settled
     assert sim.elapsed < timedelta(hours=1)
     assert 20 <= len(sim.errors) < 25
+
+
+def test_a_timer_that_always_writes_is_not_waited_for_a_week() -> None:
+    registry = Registry()
+
+    @fnop.timer("claims", interval=30, registry=registry)
+    def count(status: Any, **_: Any) -> fnop.Effect:
+        return fnop.patch(status={"count": status.get("count", 0) + 1})
+
+    sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi")).settle()
+    assert not sim.settled
+    assert timedelta(hours=1) < sim.elapsed < timedelta(hours=3)
+    assert sim["claims/c"].status["count"] > 100
 
 
 def test_others_are_waited_for_beside_who_fails_for_ever() -> None:
