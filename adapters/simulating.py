@@ -189,7 +189,7 @@ class Simulation:
         """
         found = self.get(where)
         if found is None:
-            raise _Absent(self._absence(where))
+            raise NoSuchObject(self._absence(where))
         return found
 
     def __contains__(self, where: str) -> bool:
@@ -310,7 +310,7 @@ class Simulation:
         return response.body if response.status == 200 else None
 
 
-class _Absent(KeyError):
+class NoSuchObject(KeyError):
     """A KeyError whose sentence is shown as it is, without quotes around it."""
 
     def __str__(self) -> str:
