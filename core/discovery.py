@@ -57,7 +57,7 @@ class Discovery:
             for each in before.resources
             if (each.group, each.version) in self.unread or not self.saw(each.group)
         ]
-        return _sorted((*self.resources, *kept))
+        return replace(_sorted((*self.resources, *kept)), complete=self.problem is None)
 
     def saw(self, group: str) -> bool:
         """Whether the document that names a group could be read."""

@@ -36,10 +36,13 @@ from fnop.effects import (
     Sleep,
     Target,
 )
-from fnop.effects.outcomes import Refused
+from fnop.effects.outcomes import Raised, Refused
 from fnop.effects.values import read_only
 
 __all__ = ["is_own", "perform", "send", "tell"]
+
+# What could not be read of the API server's kinds is asked for again by then.
+_UNKNOWN_SECONDS = 2.0
 
 
 def perform(
@@ -93,7 +96,7 @@ def _request(
         if problem is not None:
             return known, invocation, Refused(400, problem, "CannotOwn")
     address = _address(turn, key, known, effect, manifest)
-    if isinstance(address, Refused):
+    if isinstance(address, (Refused, Raised)):
         return known, invocation, address
     errand = errand_for(effect, address, manifest=manifest, owner_uid=known.body.uid)
     return known, send(turn, key, invocation, errand), None
@@ -135,7 +138,7 @@ create the object without adopting it"
 
 def _address(
     turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
-) -> Address | Refused:
+) -> Address | Refused | Raised:
     """Where an effect goes; a kind that is not served is refused."""
     own_namespace = key.namespace or None
     match effect:
@@ -161,22 +164,29 @@ def _address(
 
 def _named(
     turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
-) -> Address | Refused:
+) -> Address | Refused | Raised:
     resource = turn.catalogue.lookup(kind)
     if resource is None:
-        turn.rediscover()
-        return Refused(404, f"the API server serves no kind {kind!r}", "NotFound")
+        return _unknown(turn, repr(kind))
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused:
+def _unknown(turn: Turn, kind: str) -> Refused | Raised:
+    """A kind that is not served; or of which that is not known for sure, yet."""
+    turn.rediscover()
+    if turn.catalogue.complete:
+        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+    text = f"it is not known yet whether the API server serves {kind}"
+    return Raised("TemporaryError", text, delay_seconds=_UNKNOWN_SECONDS)
+
+
+def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused | Raised:
     resource = turn.catalogue.of_manifest(manifest)
     kind = f"{manifest['kind']} of {manifest['apiVersion']}"
     if resource is None:
-        turn.rediscover()
-        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+        return _unknown(turn, kind)
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))

@@ -236,9 +236,13 @@ def _api_version(text: str) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The kinds that the API server serves."""
+    """The kinds that the API server serves.
+
+    It is not `complete` where some of what it says of them could not be read.
+    """
 
     resources: tuple[Resource, ...] = ()
+    complete: bool = True
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
         """The resources meant: the preferred version, the core group first.

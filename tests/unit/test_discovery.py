@@ -135,6 +135,34 @@ def test_a_group_that_cannot_be_read_keeps_its_kinds(
     assert handled == ["a"]
 
 
+def test_a_kind_that_could_not_be_read_is_waited_for(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler does not fail for long because discovery had a bad moment."""
+
+    done: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(name: str, **_: Any) -> None:
+        await fnop.adopt({"apiVersion": "v1", "kind": "ConfigMap"})
+        done.append(name)
+
+    sim = Simulation(registry, crds=DEFINITION)
+    request = sim._run.request
+    down = ApiResponse(503, {"kind": "Status", "message": "down", "code": 503})
+    monkeypatch.setattr(
+        sim._run,
+        "request",
+        lambda asked: down if asked.path == "/api/v1" else request(asked),
+    )
+    sim.apply(example())
+    sim.wait(5)
+    assert done == []
+    monkeypatch.undo()
+    sim.wait(15)
+    assert done == ["example-1"]
+
+
 # ------------------------------------------------------------------ namespaces
 
 
