@@ -346,6 +346,8 @@ REQUESTS = st.builds(
 )
 
 
+# A failure is shown as it is, however long its example.
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=250, deadline=None)
 @given(
     requests=st.lists(MUTATED | st.lists(REQUESTS, max_size=2), max_size=4).map(
