@@ -445,8 +445,9 @@ def test_k_3_3_what_is_absent_is_none_or_empty() -> None:
 
     registry = Registry()
     fnop.on.create(KIND, registry=registry, id="h")(handler)
+    wide = fnop.Resource("fnop.dev", "v1", KIND, "FnopExample", namespaced=False)
     for body in ({}, {"spec": None, "status": None, "metadata": {"labels": None}}):
-        plan = plan_of(handler, body, registry=registry)
+        plan = plan_of(handler, body, registry=registry, resource=wide)
         assert plan.result is not None
         assert plan.result["none"][1] is None
         assert plan.result["empty"] == [0, 0, 0]
