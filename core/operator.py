@@ -53,6 +53,8 @@ from fnop.effects.outcomes import Outcome, Refused
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
+# A terminal and its wrapper often both pass a signal on: one stop within this time.
+ECHO_SECONDS = 1.0
 # How long a stopping operator waits for what is under way.
 STOP_SECONDS = 10.0
 # How long cleanup handlers may take.
@@ -211,15 +213,15 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 
 
 def _on_stop(turn: Turn, reason: str) -> None:
-    if turn.phase is Phase.STOPPING and _has_just_begun(turn):
-        return  # a terminal and its wrapper often both pass a signal on
     if turn.phase in (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING):
-        turn.end(1, f"stopped at once: {reason} came again")
+        if not _has_just_begun(turn):
+            turn.end(1, f"stopped at once: {reason} came again")
         return
     if turn.phase is Phase.ENDED:
         return
     turn.say("info", f"stopping: {reason}")
     turn.phase = Phase.STOPPING
+    turn.stopping_since = turn.now.mono
     turn.stop_by = turn.now.mono + STOP_SECONDS
     for number in turn.streams:
         turn.emit(CloseStream(number))
@@ -298,7 +300,8 @@ def _advance_phase(turn: Turn) -> None:
 
 
 def _has_just_begun(turn: Turn) -> bool:
-    return turn.stop_by is not None and turn.stop_by - STOP_SECONDS + 1 > turn.now.mono
+    since = turn.stopping_since
+    return since is not None and turn.now.mono < since + ECHO_SECONDS
 
 
 def _is_late(turn: Turn) -> bool:

@@ -93,9 +93,10 @@ class State(NamedTuple):
     have changed them, `memo` is what activities remember: each object's begins with it.
     `namespaces` are those of the cluster, None where that is not known or not needed.
     Until `restless_until` (monotonic) a definition has just come or gone, and what the
-    API server says of its kinds may still be what it said before.  `peering` and
-    `election` are what is known of other operators, with the monotonic times at which
-    they are due; `frozen` is a handler's reason to keep still.
+    API server says of its kinds may still be what it said before.  The stop
+    was asked for at `stopping_since`, its present phase ends at `stop_by` (monotonic).
+    `peering` and `election` are what is known of other operators, with the monotonic
+    times at which they are due; `frozen` is a handler's reason to keep still.
     """
 
     phase: Phase
@@ -120,6 +121,7 @@ class State(NamedTuple):
     calls: int
     ready: bool
     indices: Map[str, Any]
+    stopping_since: float | None
     stop_by: float | None
     exit_status: int
     configured: Settings | None
@@ -156,6 +158,7 @@ NEW = State(
     0,
     False,
     Map(),
+    None,
     None,
     0,
     None,
@@ -211,6 +214,7 @@ class Turn:
     calls: int
     ready: bool
     indices: Map[str, Any]
+    stopping_since: float | None
     stop_by: float | None
     exit_status: int
     configured: Settings | None

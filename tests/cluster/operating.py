@@ -136,7 +136,6 @@ class Operator:
     def stop(self) -> int:
         """Ask it to end; its exit status."""
         assert self._child is not None
-        self._child.send_signal(signal.SIGTERM)
         end(self._child)
         return self._child.returncode
 

@@ -6,7 +6,7 @@ import pytest
 
 import fnop
 from fnop.core import attempts
-from fnop.core.commands import Perform
+from fnop.core.commands import Exit, Perform
 from fnop.core.inputs import ListItem, StreamEnded
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
@@ -438,3 +438,24 @@ def test_what_a_status_means_for_an_effect(status: int, expected: type) -> None:
     assert type(outcome) is expected
     if isinstance(outcome, Unreachable):
         assert outcome.retry_after_seconds == 7.0
+
+
+def test_a_stop_that_is_passed_on_twice_is_one(registry: Registry) -> None:
+    """However far it has come by then; a person who asks again is in earnest."""
+
+    @fnop.on.cleanup(registry=registry)
+    async def slow(**_: Any) -> None:
+        await fnop.sleep(30)
+
+    def stopping(*pauses: float) -> Story:
+        story = Story(registry, [example()])
+        story.settle(seconds=10)
+        story.stop("SIGTERM")
+        for pause in pauses:
+            story.settle(seconds=pause)
+            story.stop("SIGTERM")
+        story.settle(seconds=100)
+        return story
+
+    assert stopping(0.5).exit == Exit(0, "stopped")
+    assert stopping(0.5, 2).exit == Exit(1, "stopped at once: SIGTERM came again")

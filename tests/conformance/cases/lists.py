@@ -68,7 +68,9 @@ def get(path: str, code: int = 200, **more: Any) -> Step:
 def listed(path: str = THINGS, code: int = 200, /, **more: Any) -> Step:
     """A list with what is no option of a step as its query."""
     options = {
-        name: more.pop(name) for name in ("has", "compare", "old") if name in more
+        name: more.pop(name)
+        for name in ("has", "compare", "old", "eventually")
+        if name in more
     }
     query = {name: str(value) for name, value in more.items()}
     return Step("GET", path, query=query, code=code, **options)
@@ -181,6 +183,7 @@ def versions() -> Iterator[Case]:
                 resourceVersion=0,
                 limit=1,
                 has={"items.1.metadata.name": "b", "metadata.continue": ""},
+                eventually=True,  # that cache may be behind
             ),
             listed(resourceVersion=0, limit=1, resourceVersionMatch="NotOlderThan"),
             listed(resourceVersion=0, has=items("a", "b")),
