@@ -8,9 +8,9 @@ from typing import Any
 
 from fnop.core import discovery
 from fnop.core.discovery import Page
-from fnop.core.resources import Catalogue, Resource
+from fnop.core.resources import Catalogue, Resource, path_of
 from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.requests import message_of, outcome_of, path_of
+from fnop.interpreters.requests import message_of, outcome_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]

@@ -20,12 +20,12 @@ from fnop.core.commands import Say
 from fnop.core.objects import View
 from fnop.core.program import Program
 from fnop.core.registry import Handler, Registry, default_registry
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, path_of
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Pace, empty_cluster, paced
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.requests import message_of, path_of
+from fnop.interpreters.requests import message_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]

@@ -7,14 +7,22 @@ A selector is what the author writes (`"pods"`, `"deployments.v1.apps"`); a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from urllib.parse import urlencode
 
 from fnop.core.patterns import is_pattern, matches
 
-__all__ = ["EVERYTHING", "Catalogue", "Resource", "Selector", "parse_resource_list"]
+__all__ = [
+    "EVERYTHING",
+    "Catalogue",
+    "Resource",
+    "Selector",
+    "parse_resource_list",
+    "path_of",
+]
 
 
 class _Everything(Enum):
@@ -24,9 +32,14 @@ class _Everything(Enum):
 EVERYTHING = _Everything.EVERYTHING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Resource:
-    """One served kind, as API discovery describes it (`APIResource`)."""
+    """One served kind, as API discovery describes it (`APIResource`).
+
+    >>> pods = Resource("", "v1", "pods", "Pod")
+    >>> pods, tuple(pods)
+    (pods.v1, ('', 'v1', 'pods'))
+    """
 
     group: str
     version: str
@@ -34,7 +47,7 @@ class Resource:
     kind: str
     singular: str = ""
     namespaced: bool = True
-    short_names: tuple[str, ...] = ()
+    shortcuts: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
@@ -72,6 +85,44 @@ class Resource:
         """Whether status is written through its own endpoint."""
         return "status" in self.subresources
 
+    def get_url(
+        self,
+        *,
+        server: str | None = None,
+        namespace: str | None = None,
+        name: str | None = None,
+        subresource: str | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> str:
+        """The address of a collection, an object, or a subresource of an object.
+
+        For code that talks to the API server itself; effects need no addresses.
+        Without a server it is the path.  Raises `ValueError` for a subresource or, of a
+        namespaced kind, a name that stand alone, for the namespace of a cluster-scoped
+        one, and for what cannot stand in a path.
+
+        >>> pods = Resource("", "v1", "pods", "Pod")
+        >>> pods.get_url(namespace="prod", name="web", subresource="log")
+        '/api/v1/namespaces/prod/pods/web/log'
+        >>> pods.get_url(server="https://k8s/", params={"labelSelector": "app=x"})
+        'https://k8s/api/v1/pods?labelSelector=app%3Dx'
+        """
+        if subresource and not name:
+            raise ValueError("the address of a subresource needs a name")
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self.label} are in no namespace; leave it out")
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"the address of one of {self.label} needs a namespace")
+        path = path_of(self, namespace, name, subresource or "")
+        query = f"?{urlencode(params)}" if params else ""
+        return f"{(server or '').rstrip('/')}{path}{query}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.group, self.version, self.plural))
+
+    def __repr__(self) -> str:
+        return self.key.rstrip(".")
+
     def to_json(self) -> dict[str, Any]:
         """The resource as a JSON value."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
@@ -92,7 +143,30 @@ class Resource:
 
     def names(self) -> frozenset[str]:
         """Everything that an unqualified selector may call it."""
-        return frozenset((self.plural, self.kind, self.singular, *self.short_names))
+        return frozenset((self.plural, self.kind, self.singular, *self.shortcuts))
+
+
+def path_of(
+    resource: Resource, namespace: str | None, name: str | None = None, sub: str = ""
+) -> str:
+    """The path of a collection or of an object.
+
+    >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
+    '/apis/apps/v1/namespaces/ns/deployments/x'
+    """
+    if not _is_plain(namespace) or not _is_plain(name):
+        raise ValueError(f"{namespace!r}/{name!r} cannot stand in a path")
+    root = f"/apis/{resource.group}" if resource.group else "/api"
+    inside = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
+    tail = "".join(f"/{part}" for part in (name, sub) if part)
+    return f"{root}/{resource.version}{inside}/{resource.plural}{tail}"
+
+
+def _is_plain(segment: str | None) -> bool:
+    """Whether a name leads where it says; effects refuse the others when built."""
+    return segment is None or (
+        segment not in (".", "..") and not set(segment) & set("/%?#")
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -190,7 +264,7 @@ class Selector:
             and _fits(self.kind, (resource.kind,))
             and _fits(self.plural, (resource.plural,))
             and _fits(self.singular, (resource.singular,))
-            and _fits(self.shortcut, resource.short_names)
+            and _fits(self.shortcut, resource.shortcuts)
             and _fits(self.category, resource.categories)
         )
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.commands import Fetch, ListPage, Perform, Watch
 from fnop.core.pushdown import Selectors
-from fnop.core.resources import Resource
+from fnop.core.resources import path_of
 from fnop.effects import (
     Answer,
     Applied,
@@ -42,7 +42,6 @@ __all__ = [
     "list_request",
     "listed_page",
     "outcome_of",
-    "path_of",
     "request_for",
     "version_of",
     "watch_request",
@@ -50,29 +49,6 @@ __all__ = [
 
 # The server did not act on the request, and says to try again.
 _TRY_AGAIN = frozenset((408, 429, 503))
-
-
-def _is_plain(segment: str | None) -> bool:
-    """Whether a name leads where it says; effects refuse the others when built."""
-    return segment is None or (
-        segment not in (".", "..") and not set(segment) & set("/%?#")
-    )
-
-
-def path_of(
-    resource: Resource, namespace: str | None, name: str | None = None, sub: str = ""
-) -> str:
-    """The path of a collection or of an object.
-
-    >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
-    '/apis/apps/v1/namespaces/ns/deployments/x'
-    """
-    if not _is_plain(namespace) or not _is_plain(name):
-        raise ValueError(f"{namespace!r}/{name!r} cannot stand in a path")
-    root = f"/apis/{resource.group}" if resource.group else "/api"
-    inside = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
-    tail = "".join(f"/{part}" for part in (name, sub) if part)
-    return f"{root}/{resource.version}{inside}/{resource.plural}{tail}"
 
 
 def request_for(command: Perform, manager: str) -> ApiRequest:

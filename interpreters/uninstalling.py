@@ -18,7 +18,7 @@ from fnop.core.evolve import replace
 from fnop.core.namespaces import has_patterns, served_namespaces
 from fnop.core.objects import Body
 from fnop.core.peering import kinds_for
-from fnop.core.resources import Catalogue, Resource
+from fnop.core.resources import Catalogue, Resource, path_of
 from fnop.core.uninstalling import (
     Tally,
     alive_peers,
@@ -39,7 +39,6 @@ from fnop.interpreters.requests import (
     listed_page,
     message_of,
     outcome_of,
-    path_of,
 )
 
 __all__ = ["UninstallProblem", "Uninstaller"]

@@ -21,7 +21,7 @@ from fnop.core.inputs import AlarmRang, Answered
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.peers import Member
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, path_of
 from fnop.effects import (
     Applied,
     Create,
@@ -39,7 +39,7 @@ from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Cluster, answer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.requests import outcome_of, path_of, request_for
+from fnop.interpreters.requests import outcome_of, request_for
 
 Interval = tuple[float, float]
 

@@ -13,12 +13,12 @@ from fnop.adapters.scenario import apply_manifests, catalogue_of
 from fnop.core.commands import Say
 from fnop.core.program import Program
 from fnop.core.registry import Handler, Registry, default_registry
+from fnop.core.resources import path_of
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.requests import path_of
 from fnop.interpreters.simulation import SimulatedRun
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,9 +11,9 @@ import yaml
 
 from fnop.core.election import Resign, has_resigned
 from fnop.core.peering import Leave, has_left
+from fnop.core.resources import path_of
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.requests import path_of
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import eventually
 from tests.rivals import (

@@ -53,6 +53,7 @@ PURE_STDLIB = {
     "__future__",
     "base64",
     "binascii",
+    "builtins",
     "collections",
     "contextlib",
     "contextvars",  # who watches a drive: set and reset within one step
@@ -71,6 +72,7 @@ PURE_STDLIB = {
     "sys",
     "types",
     "typing",
+    "urllib.parse",
     "zlib",
 }
 
@@ -93,7 +95,8 @@ def permitted(room: str, module: str) -> bool:
         target = ".".join(module.split(".")[:2])
         return target in ALLOWED[room] | {f"fnop.{room}"}
     if top in sys.stdlib_module_names:
-        return room not in ("core", "effects") or top in PURE_STDLIB
+        is_pure = not PURE_STDLIB.isdisjoint((top, module))
+        return is_pure or room not in ("core", "effects")
     return top in ALLOWED[room]
 
 

@@ -226,3 +226,54 @@ def test_addresses_of_kinds() -> None:
         "deployments.v1.apps",
         "apps/v1",
     )
+
+
+# ---------------------------------------------------------- a resource as a value
+
+PODS = Resource("", "v1", "pods", "Pod", "pod", shortcuts=("po",))
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+BOATS = Resource("harbour.dev", "v2", "boats", "Boat")
+
+
+def test_k_2_10_it_is_shown_and_taken_apart() -> None:
+    assert [repr(each) for each in (PODS, BOATS)] == ["pods.v1", "boats.v2.harbour.dev"]
+    group, version, plural = BOATS
+    assert (group, version, plural) == ("harbour.dev", "v2", "boats")
+    assert "po" in PODS.shortcuts
+
+
+@pytest.mark.parametrize(
+    ("resource", "given", "url"),
+    [
+        (PODS, {}, "/api/v1/pods"),
+        (PODS, {"namespace": "ns"}, "/api/v1/namespaces/ns/pods"),
+        (PODS, {"namespace": "ns", "name": "p"}, "/api/v1/namespaces/ns/pods/p"),
+        (NODES, {"name": "n", "subresource": "status"}, "/api/v1/nodes/n/status"),
+        (BOATS, {"server": "https://k8s"}, "https://k8s/apis/harbour.dev/v2/boats"),
+        (
+            BOATS,
+            {"server": "https://k8s/at/", "params": {"watch": "true", "x": "a b"}},
+            "https://k8s/at/apis/harbour.dev/v2/boats?watch=true&x=a+b",
+        ),
+    ],
+)
+def test_k_2_10_its_addresses(
+    resource: Resource, given: dict[str, Any], url: str
+) -> None:
+    assert resource.get_url(**given) == url
+
+
+@pytest.mark.parametrize(
+    ("resource", "given", "problem"),
+    [
+        (PODS, {"namespace": "ns", "subresource": "status"}, "subresource needs a na"),
+        (NODES, {"namespace": "ns"}, "in no namespace"),
+        (PODS, {"name": "p"}, "needs a namespace"),
+        (PODS, {"namespace": "ns", "name": "../p"}, "cannot stand in a path"),
+    ],
+)
+def test_k_2_10_addresses_that_cannot_be(
+    resource: Resource, given: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        resource.get_url(**given)
