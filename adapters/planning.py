@@ -18,7 +18,7 @@ from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
 from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
 from fnop.core.last_seen import Observation, see
-from fnop.core.merge import applied
+from fnop.core.merge import applied, difference, transformed
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.progress import Failure, Progress, judge_again, judge_failure
@@ -32,6 +32,7 @@ from fnop.core.registry import (
 )
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
+from fnop.core.writers import DaemonStoppingReason, Transform
 from fnop.effects import (
     Adopt,
     Again,
@@ -54,6 +55,7 @@ from fnop.effects import (
     Remember,
     Return,
     Sleep,
+    Wait,
     outcomes,
 )
 from fnop.effects.values import read_only, thaw_json
@@ -370,6 +372,7 @@ class _Drive:
         self.asked: list[Effect] = []
         self.lines: list[Log] = []
         self.memo: dict[str, Any] = dict(situation.memo)
+        self.stopped = ""
         self.body: Any = situation.body.data if situation.body else None
 
     def plan(self) -> Plan:
@@ -387,7 +390,10 @@ class _Drive:
             except BaseException:
                 live.clear()
                 raise
-            entry = Entry(digest_of(found.asks), outcome, self.situation.now.wall)
+            if isinstance(found.asks, Wait) and outcome == Answer(True):
+                self.stopped = DaemonStoppingReason.RESOURCE_DELETED.value
+            wall = self.situation.now.wall
+            entry = Entry(digest_of(found.asks), outcome, wall, self.stopped)
             self.journal = (*self.journal, entry)
         live.clear()
         name = self.situation.handler.id
@@ -417,6 +423,8 @@ class _Drive:
         match effect:
             case Sleep():
                 return Applied(self.body)
+            case Wait():
+                return Answer(bool(self.stopped))
             case Patch(target=None):
                 self.body = applied(thaw_json(effect.merge or {}), self.body)
                 return Applied(self.body)
@@ -460,8 +468,8 @@ class _Drive:
                     effects.append(each)
                 case _:
                     effects.append(each)
-        if end.patch is not None and end.failure is None:
-            effects.append(end.patch)
+        if end.failure is None:
+            effects += self._patches(end.patches)
         return Plan(
             tuple(effects),
             result,
@@ -473,6 +481,16 @@ class _Drive:
             self.memo,
             {_own_id(each): self._situation_of(each) for each in end.children},
         )
+
+    def _patches(self, written: Iterable[Patch | Transform]) -> Iterator[Patch]:
+        """What the `patch` argument has collected; of a function, what it changes."""
+        for each in written:
+            merge = each.merge
+            if isinstance(each, Transform):
+                merge = difference(self.body, transformed(each.change, self.body))
+            if merge:
+                self.body = applied(thaw_json(merge), self.body)
+                yield Patch(merge=merge)
 
     def _situation_of(self, part: Handler) -> Situation:
         return self.situation._replace(handler=part, retry=0)

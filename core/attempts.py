@@ -41,6 +41,7 @@ from fnop.effects import (
     Patch,
     Raised,
     Return,
+    Wait,
 )
 from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 from fnop.effects.values import canonical
@@ -153,6 +154,8 @@ def _woken(turn: Turn, known: Known, invocation: Invocation) -> Invocation:
     invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
+    if isinstance(invocation.asked, Wait):
+        return _journaled(turn, invocation, Answer(bool(invocation.stopped)))
     data = None if invocation.situation.body is None else known.body.data
     return _journaled(turn, invocation, Applied(data))
 
@@ -197,11 +200,10 @@ def _drive(
     assert end is not None
     if end.settings is not None:
         turn.configured = turn.settings = end.settings
-    patches = (end.patch,) if end.patch else ()
     return known, invocation._replace(
         ready=False,
         plan=end.plan,
-        patches=patches,
+        patches=end.patches,
         failure=end.failure,
         parts=_not_awaited(invocation, end.children),
     )

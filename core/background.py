@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 from fnop.core.known import Invocation, Known, Standing, Work
 from fnop.core.now import Now
@@ -26,12 +25,12 @@ from fnop.core.progress import FRESH, Progress
 from fnop.core.registry import Handler, Role
 from fnop.core.schedule import Schedule, due_at, next_run
 from fnop.core.selection import Moment, prematches
+from fnop.core.writers import DaemonStoppingReason
 
 __all__ = [
     "Dismiss",
     "Engage",
     "Halt",
-    "StopReason",
     "Tend",
     "background_due",
     "background_move",
@@ -39,15 +38,6 @@ __all__ = [
     "rested",
     "with_standing",
 ]
-
-
-class StopReason(Enum):
-    """Why a daemon is to stop; what its argument `stopped` shows as `reason`."""
-
-    FILTERS_MISMATCH = "filters_mismatch"
-    RESOURCE_DELETED = "resource_deleted"
-    OPERATOR_EXITING = "operator_exiting"
-    OPERATOR_PAUSING = "operator_pausing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +60,7 @@ class Halt:
     """Tell a run to stop; or cancel it, when it was told and is out of patience."""
 
     invocation: Invocation
-    reason: StopReason
+    reason: DaemonStoppingReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +97,16 @@ def _running(work: Work, handler: Handler) -> Invocation | None:
     return next((e for e in work.tending if e.handler.id == handler.id), None)
 
 
-def _stop_reason(at: Moment, known: Known, handler: Handler) -> StopReason | None:
+def _stop_reason(
+    at: Moment, known: Known, handler: Handler
+) -> DaemonStoppingReason | None:
     if at.stopping:
-        return StopReason.OPERATOR_EXITING
+        return DaemonStoppingReason.OPERATOR_EXITING
     if known.gone or known.vanished or known.body.is_deleting:
-        return StopReason.RESOURCE_DELETED
-    return None if prematches(at, known, handler) else StopReason.FILTERS_MISMATCH
+        return DaemonStoppingReason.RESOURCE_DELETED
+    if prematches(at, known, handler):
+        return None
+    return DaemonStoppingReason.FILTERS_MISMATCH
 
 
 def _may_halt(running: Invocation, now: Now) -> bool:

@@ -17,11 +17,18 @@ from typing import Any, NamedTuple
 from fnop.core.conditions import Condition, conditions_with
 from fnop.core.finalizers import with_finalizer, without_finalizer
 from fnop.core.last_seen import Stored, write_stored
-from fnop.core.merge import OperationFailed, applied, difference, operated
+from fnop.core.merge import (
+    OperationFailed,
+    applied,
+    difference,
+    operated,
+    transformed,
+)
 from fnop.core.now import wall_seconds
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
 from fnop.core.table import NOTHING
+from fnop.core.writers import Transform
 from fnop.effects import Patch
 
 __all__ = [
@@ -66,7 +73,7 @@ class Writing(NamedTuple):
     condition was, and `then` are writes that follow this one.
     """
 
-    patches: tuple[tuple[str, Patch], ...] = ()
+    patches: tuple[tuple[str, Patch | Transform], ...] = ()
     results: Mapping[str, Any] = NOTHING
     after: Stored | None = None
     memory: Stored | None = None
@@ -109,8 +116,8 @@ def next_write(
 
     `conditions` tells that the kind's status takes them, `taken` are finalizers that
     `marker` takes the place of.  Raises `ValueError` when the
-    state is too long to be stored, and `OperationFailed` when a JSON patch does not fit
-    the object.
+    state is too long to be stored, and `OperationFailed` when a JSON patch or a
+    function does not fit the object.
     """
     target: Any = _target(writing, body, marker, home, taken)
     if conditions and writing.condition is not None:
@@ -140,7 +147,10 @@ def _target(
     """The object as it shall be, all changes applied to its freshest body."""
     target: dict[str, Any] = body.data
     for _, patch in writing.patches:
-        target = operated(patch.json, applied(patch.merge or {}, target))
+        if isinstance(patch, Transform):
+            target = transformed(patch.change, target)
+        else:
+            target = operated(patch.json, applied(patch.merge or {}, target))
     for handler, value in writing.results.items():
         target = applied({"status": {handler: value}}, target)
     if writing.after is not None:
@@ -195,7 +205,9 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
     return tuple(dict.fromkeys(found))
 
 
-def _endpoints_of(patch: Patch) -> set[str]:
+def _endpoints_of(patch: Patch | Transform) -> set[str]:
+    if isinstance(patch, Transform):
+        return {"", "status"}  # one or the other: the function alone knows
     roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}
     roots |= {key == "status" for key in patch.merge or {}}
     return {"status" if is_status else "" for is_status in roots}

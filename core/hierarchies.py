@@ -1,8 +1,9 @@
 """Manifests of children: owner references, labels, names, namespaces.
 
-Each function takes one manifest, or a list of them, and answers new ones; nothing is
-changed in place.  `fnop.adopt` does all of it for the handled object; these are for
-what is created or applied in another way.
+Each function takes one manifest, or an iterable of them, however nested, and answers
+new ones; nothing is changed in place.  Models of client libraries are manifests, too
+(`fnop.effects.manifests`).  `fnop.adopt` does all of it for the handled object; these
+are for what is created or applied in another way.
 """
 
 from __future__ import annotations
@@ -11,25 +12,26 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
 from fnop.core.diff import parse_field
-from fnop.core.objects import owner_reference_of
+from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 from fnop.effects.values import thaw_json
 
 __all__ = [
     "adjust_namespace",
     "append_owner_reference",
+    "build_object_reference",
+    "build_owner_reference",
     "harmonize_naming",
     "label",
     "remove_owner_reference",
 ]
 
-Manifest = Mapping[str, Any]
 Made = dict[str, Any]
 
 
 @overload
 def label(
     manifests: Manifest,
-    labels: Manifest,
+    labels: Mapping[str, Any],
     *,
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
@@ -37,14 +39,14 @@ def label(
 @overload
 def label(
     manifests: Iterable[Manifest],
-    labels: Manifest,
+    labels: Mapping[str, Any],
     *,
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
 ) -> list[Made]: ...
 def label(
     manifests: Any,
-    labels: Manifest,
+    labels: Mapping[str, Any],
     *,
     forced: bool = False,
     nested: Iterable[Any] | str = (),
@@ -122,19 +124,52 @@ def append_owner_reference(
     >>> append_owner_reference({}, owner)["metadata"]["ownerReferences"][0]["name"]
     'o'
     """
-    reference = {
-        **owner_reference_of(thaw_json(dict(owner))),
-        "controller": controller,
-        "blockOwnerDeletion": block_owner_deletion,
-    }
+    reference = build_owner_reference(
+        owner, controller=controller, block_owner_deletion=block_owner_deletion
+    )
 
     def referring(made: Made) -> None:
         meta = made.setdefault("metadata", {})
         references = meta.get("ownerReferences") or []
-        if all(each.get("uid") != reference["uid"] for each in references):
+        if all(each.get("uid") != reference.get("uid") for each in references):
             meta["ownerReferences"] = [*references, dict(reference)]
 
     return _each(manifests, referring)
+
+
+def build_owner_reference(
+    body: Manifest, *, controller: bool = True, block_owner_deletion: bool = True
+) -> Made:
+    """The entry of a child's `ownerReferences` that names this object.
+
+    What the object does not say is left out.
+
+    >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
+    >>> build_owner_reference(owner, controller=False)["controller"]
+    False
+    """
+    found = build_object_reference(body)
+    found.pop("namespace", None)  # an owner is in its child's
+    return {
+        **found,
+        "controller": controller,
+        "blockOwnerDeletion": block_owner_deletion,
+    }
+
+
+def build_object_reference(body: Manifest) -> Made:
+    """What names this object, as Kubernetes writes it (core/v1 ObjectReference).
+
+    What the object does not say is left out.
+
+    >>> build_object_reference({"kind": "K", "metadata": {"name": "o"}})
+    {'kind': 'K', 'name': 'o'}
+    """
+    given = manifest_of(body)
+    meta = given.get("metadata") or {}
+    found = {key: given.get(key) for key in ("apiVersion", "kind")}
+    found |= {key: meta.get(key) for key in ("name", "uid", "namespace")}
+    return {key: value for key, value in found.items() if value}
 
 
 @overload
@@ -145,7 +180,7 @@ def remove_owner_reference(
 ) -> list[Made]: ...
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """Without the references to this owner, by its uid."""
-    uid = (owner.get("metadata") or {}).get("uid")
+    uid = (manifest_of(owner).get("metadata") or {}).get("uid")
 
     def released(made: Made) -> None:
         meta = made.get("metadata") or {}
@@ -223,14 +258,12 @@ def adjust_namespace(
 
 def _each(manifests: Any, change: Callable[[Made], None]) -> Any:
     """A changed copy of each manifest; `TypeError` for what is none."""
-    if isinstance(manifests, Mapping):
-        made = thaw_json(dict(manifests))
+
+    def changed(manifest: Mapping[str, Any]) -> Made:
+        made: Made = thaw_json(dict(manifest))
         if made.get("metadata") is None:
             made.pop("metadata", None)
         change(made)
         return made
-    if isinstance(manifests, (list, tuple)):
-        return [_each(each, change) for each in manifests]
-    raise TypeError(
-        f"{type(manifests).__name__} is no manifest; give a mapping, or a list of them"
-    )
+
+    return each_manifest(manifests, changed)

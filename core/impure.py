@@ -101,6 +101,11 @@ class Outside:
 
     def returned(self, value: Any) -> dict[str, Any]:
         """What the handler returned, in JSON; raises `TypeError` if it cannot be."""
+        if "fns" in self._patch.__dict__:
+            raise TypeError(
+                "patch.fns are functions, which an impure handler cannot hand over; "
+                "let it write fields, or return what a pure handler then patches"
+            )
         found: dict[str, Any] = {}
         if isinstance(value, _EFFECTS):
             value = [value]

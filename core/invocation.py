@@ -31,6 +31,7 @@ from fnop.core.objects import View
 from fnop.core.progress import Failure
 from fnop.core.registry import Declaring, Form, Handler, Role
 from fnop.core.settings import Settings
+from fnop.core.writers import Transform
 from fnop.effects import (
     Again,
     Answer,
@@ -79,12 +80,12 @@ Journal = tuple[Entry, ...]
 class Ending(NamedTuple):
     """How an attempt ended.
 
-    `patch` is what the `patch` argument collected; `children` are the sub-handlers
+    `patches` are what the `patch` argument collected; `children` are the sub-handlers
     that it has declared, `settings` those that a startup handler wants from now on.
     """
 
     plan: tuple[Effect, ...] = ()
-    patch: Patch | None = None
+    patches: tuple[Patch | Transform, ...] = ()
     failure: Failure | None = None
     children: tuple[Handler, ...] = ()
     settings: Settings | None = None
@@ -287,7 +288,7 @@ def _outside(situation: Situation, journal: Journal) -> Advance:
         plan = () if failure is not None else _plan_of(value)
     except Exception as problem:
         plan, failure = (), failure_of(problem)
-    return Advance((), end=Ending(plan, patch, failure))
+    return Advance((), end=Ending(plan, () if patch is None else (patch,), failure))
 
 
 def _redrive(drive: _Drive, journal: Journal) -> Any:
@@ -313,7 +314,7 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
 def _failed(drive: _Drive, problem: BaseException) -> Advance:
     _close(drive)
     lines = drive.fresh_lines()
-    ending = Ending((), _patch_of(drive), failure_of(problem))
+    ending = Ending((), _patches_of(drive), failure_of(problem))
     return Advance(lines, end=ending)
 
 
@@ -333,11 +334,11 @@ def failure_of(problem: BaseException) -> Failure:
             return Failure(name, message, exception=problem)
 
 
-def _patch_of(drive: _Drive) -> Patch | None:
+def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:
     try:
-        return drive.writers.patch.effect()
+        return drive.writers.patch.changes()
     except (TypeError, ValueError):
-        return None
+        return ()
 
 
 def _returned(drive: _Drive, value: Any) -> Advance:
@@ -347,10 +348,10 @@ def _returned(drive: _Drive, value: Any) -> Advance:
             settings, value = _settings_for(drive, value), None
         plan = _plan_of(value)
         _refuse_lost(drive, plan)
-        patch = drive.writers.patch.effect()
+        patches = drive.writers.patch.changes()
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patch, None, drive.children, settings)
+    ending = Ending(plan, patches, None, drive.children, settings)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 

@@ -17,6 +17,7 @@ from fnop.core.objects import Body
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.table import NOTHING
+from fnop.core.writers import Transform
 from fnop.effects import Again, Effect, Event, Patch
 from fnop.effects.values import ReadOnlyDict
 
@@ -52,7 +53,7 @@ class Invocation(NamedTuple):
     errand: Errand | None = None
     wake: float | None = None
     plan: tuple[Effect, ...] | None = None
-    patches: tuple[Patch, ...] = ()
+    patches: tuple[Patch | Transform, ...] = ()
     result: Any = None
     again: Again | None = None
     failure: Failure | None = None
@@ -152,7 +153,7 @@ class Work(NamedTuple):
     tending: tuple[Invocation, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
-    patches: tuple[tuple[str, Patch], ...] = ()
+    patches: tuple[tuple[str, Patch | Transform], ...] = ()
     results: Mapping[str, Any] = NOTHING
     writing: Writing | None = None
     declared: Mapping[str, Declared] = NOTHING

@@ -24,7 +24,6 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
-    StopReason,
     Tend,
     with_standing,
 )
@@ -56,7 +55,9 @@ from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
 from fnop.core.store import aside
 from fnop.core.turn import ACTIVITY, HELD, Phase, Turn
+from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import begin_write, look_at
+from fnop.effects import Wait
 
 __all__ = ["guarded", "serve"]
 
@@ -100,7 +101,8 @@ def _put_aside(turn: Turn, key: Key) -> None:
         return
     work = known.work or Work()
     for each in work.invocations:
-        stop(turn, key, known, each, reason=StopReason.OPERATOR_PAUSING.value)
+        pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
+        stop(turn, key, known, each, reason=pausing)
         rest = work._replace(
             running=left(work.running, each),
             spying=left(work.spying, each),
@@ -404,7 +406,11 @@ def _tend(
 
 
 def _halt(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, reason: StopReason
+    turn: Turn,
+    key: Key,
+    known: Known,
+    invocation: Invocation,
+    reason: DaemonStoppingReason,
 ) -> None:
     """Tell a daemon to stop, where it listens; else, or when its time is up, end it."""
     handler = invocation.handler
@@ -413,8 +419,7 @@ def _halt(
         told = invocation._replace(
             stopped=reason.value,
             patience=turn.now.mono + (GRACE_SECONDS if patience is None else patience),
-            # Its sleep is cut short.
-            wake=None if invocation.wake is None else turn.now.mono,
+            wake=turn.now.mono if _sleeps(invocation) else None,  # it is cut short
         )
         interrupt(turn, invocation, reason.value)
         store(turn, key, known, told)
@@ -425,6 +430,11 @@ def _halt(
     known = with_standing(known._replace(work=work), handler, None)
     report(turn, key, invocation, "info", f"is cancelled: {reason.value}")
     keep(turn, key, known, ends=False)
+
+
+def _sleeps(invocation: Invocation) -> bool:
+    """Whether it waits for a time, or for being told."""
+    return invocation.wake is not None or isinstance(invocation.asked, Wait)
 
 
 def _listens(invocation: Invocation) -> bool:

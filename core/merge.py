@@ -6,10 +6,10 @@ them, then take the difference.  So no-ops vanish by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fnop.effects.values import same_json
+from fnop.effects.values import freeze_json, same_json, thaw_json
 
 __all__ = [
     "OperationFailed",
@@ -19,11 +19,12 @@ __all__ = [
     "effective",
     "operated",
     "pointer",
+    "transformed",
 ]
 
 
 class OperationFailed(Exception):
-    """A JSON patch operation that does not fit the object, in one sentence."""
+    """A JSON patch operation, or a function, that does not fit the object."""
 
 
 def applied(patch: Any, base: Any) -> Any:
@@ -90,6 +91,24 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
             text = f"{dict(step)} is no JSON patch operation ({problem})"
             raise OperationFailed(text) from problem
     return base
+
+
+def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
+    """The value that a function makes of a copy of `base`, by changing it in place.
+
+    Raises `OperationFailed` where the function does, and where no JSON is left.
+
+    >>> transformed(lambda found: found["a"].append(2), {"a": [1]})
+    {'a': [1, 2]}
+    """
+    found = thaw_json(base)
+    try:
+        change(found)
+        return freeze_json(found, "the object")
+    except (Exception, SystemExit) as problem:
+        name = getattr(change, "__qualname__", repr(change))
+        text = f"{name} fails: {type(problem).__name__}: {problem}"
+        raise OperationFailed(text) from problem
 
 
 def _operated(step: Mapping[str, Any], base: Any) -> Any:

@@ -14,7 +14,7 @@ import orjson
 
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["Body", "Key", "Memo", "Meta", "View", "owner_reference_of"]
+__all__ = ["Body", "Key", "Memo", "Meta", "View"]
 
 
 class Key(NamedTuple):
@@ -223,20 +223,3 @@ class View(ReadOnlyDict):
     @property
     def uid(self) -> str | None:
         return self.metadata.uid
-
-
-def owner_reference_of(owner: dict[str, Any]) -> dict[str, Any]:
-    """The owner reference that makes `owner` the controller of a child.
-
-    `blockOwnerDeletion` lets a foreground deletion wait for the child
-    (Kubernetes: garbage collection).
-    """
-    meta = owner.get("metadata") or {}
-    return {
-        "apiVersion": owner.get("apiVersion"),
-        "kind": owner.get("kind"),
-        "name": meta.get("name"),
-        "uid": meta.get("uid"),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, overload
 
 from fnop.core.hierarchies import (
     adjust_namespace,
@@ -20,6 +20,7 @@ from fnop.core.hierarchies import (
 )
 from fnop.core.objects import Body
 from fnop.effects import Target
+from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.values import thaw_json
 
 __all__ = ["Claim", "claim_of", "owned", "owner_of", "stable_name"]
@@ -28,25 +29,41 @@ __all__ = ["Claim", "claim_of", "owned", "owner_of", "stable_name"]
 _NAME_LENGTH_MAX = 63
 
 
+@overload
 def owned(
-    child: Mapping[str, Any],
-    owner: Mapping[str, Any],
+    child: Manifest,
+    owner: Manifest,
+    *,
+    namespaced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+) -> dict[str, Any]: ...
+@overload
+def owned(
+    child: Iterable[Manifest],
+    owner: Manifest,
+    *,
+    namespaced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+) -> list[dict[str, Any]]: ...
+def owned(
+    child: Any,
+    owner: Manifest,
     *,
     namespaced: bool = True,
     nested: Iterable[Any] | str = (),
-) -> dict[str, Any]:
+) -> Any:
     """The child's manifest as `owner`'s own: a new value, nothing is changed.
 
     Adds the owner reference, the owner's namespace, and those of the owner's
     labels that the child does not set itself; those also at the `nested` paths, such
-    as `"spec.template"`.
+    as `"spec.template"`.  Of several children it answers several.
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]
     'u'
     """
-    meta = owner.get("metadata") or {}
-    found = append_owner_reference(remove_owner_reference(child, owner), owner)
+    meta = manifest_of(owner).get("metadata") or {}
+    found: Any = append_owner_reference(remove_owner_reference(child, owner), owner)
     # An owner in another namespace cannot own (Kubernetes: owners and dependents).
     if namespaced:
         found = adjust_namespace(found, meta.get("namespace"))

@@ -35,6 +35,7 @@ from fnop.effects import (
     Resume,
     Sleep,
     Target,
+    Wait,
 )
 from fnop.effects.outcomes import Raised, Refused
 from fnop.effects.values import read_only
@@ -64,6 +65,11 @@ def perform(
         case Sleep(seconds=seconds):
             waiting = invocation._replace(wake=turn.now.mono + seconds, ready=False)
             return known, waiting, None
+        case Wait() if invocation.stopped:
+            return known, invocation, Answer(True)
+        case Wait(seconds=seconds):
+            wake = None if seconds is None else turn.now.mono + seconds
+            return known, invocation._replace(wake=wake, ready=False), None
         case Execute():
             return known, invocation._replace(ready=False), None
         case Freeze(reason=reason):

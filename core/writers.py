@@ -6,22 +6,46 @@ other effects when the attempt ends.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, ClassVar
 
 from fnop.effects import Log, Patch, Witness
+from fnop.effects.builders import wait
 
-__all__ = ["LogWriter", "PatchWriter", "Stopped"]
+__all__ = ["DaemonStoppingReason", "LogWriter", "PatchWriter", "Stopped", "Transform"]
+
+
+class DaemonStoppingReason(StrEnum):
+    """Why a daemon is to stop: the words that `stopped.reason` says.
+
+    >>> DaemonStoppingReason.RESOURCE_DELETED == "resource_deleted"
+    True
+    """
+
+    FILTERS_MISMATCH = "filters_mismatch"
+    RESOURCE_DELETED = "resource_deleted"
+    OPERATOR_EXITING = "operator_exiting"
+    OPERATOR_PAUSING = "operator_pausing"
 
 
 class Stopped:
     """Whether a daemon is to stop: false until it is told so, and then with a reason.
+
+    `await stopped.wait(10)` is a pause that is cut short then; it answers whether the
+    daemon is to stop.
 
     >>> bool(Stopped())
     False
     """
 
     __slots__ = ("reason",)
+
+    # An effect like any other, which is to be awaited.
+    wait = staticmethod(wait)
 
     def __init__(self) -> None:
         self.reason: str = ""
@@ -32,10 +56,6 @@ class Stopped:
     def is_set(self) -> bool:
         """The same, by the name that events of threads and tasks have for it."""
         return bool(self.reason)
-
-    def __getattr__(self, name: str) -> Any:
-        hint = "; await fnop.sleep(...), which is cut short" if name == "wait" else ""
-        raise AttributeError(f"stopped has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
         return f"<stopped: {self.reason or 'no'}>"
@@ -49,14 +69,33 @@ class _Nest(dict[str, Any]):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A change of the handled object by a function; what it changes it alone knows."""
+
+    change: Callable[[dict[str, Any]], object]
+    # What a `Patch` has in their place.
+    merge: ClassVar[None] = None
+    json: ClassVar[tuple[Any, ...]] = ()
+
+
 class PatchWriter(_Nest):
-    """Collects a merge patch of the handled object.
+    """Collects a merge patch of the handled object, and functions that change it.
+
+    A function in `fns` gets the object as it is when it is written, as a mutable copy,
+    and changes it in place; what it returns does not matter.  After a conflict it is
+    called again, with the object as it is then.
 
     >>> patch = PatchWriter()
     >>> patch.status["phase"] = "Ready"
     >>> patch.effect().merge
     {'status': {'phase': 'Ready'}}
+    >>> patch.fns.append(lambda body: body["spec"]["hosts"].remove("gone"))
     """
+
+    @cached_property
+    def fns(self) -> list[Callable[[dict[str, Any]], object]]:
+        return []
 
     @property
     def metadata(self) -> Any:
@@ -84,6 +123,24 @@ class PatchWriter(_Nest):
         """The patch that was written, or None."""
         found = _written(self)
         return Patch(merge=found) if found else None
+
+    def changes(self) -> tuple[Patch | Transform, ...]:
+        """All that was written, in the order in which it is applied.
+
+        Raises `TypeError` for what cannot be: neither a JSON value nor a function.
+        """
+        patch = self.effect()
+        transforms = tuple(map(_transform, self.__dict__.get("fns", ())))
+        return transforms if patch is None else (patch, *transforms)
+
+
+def _transform(change: Any) -> Transform:
+    if not callable(change) or inspect.iscoroutinefunction(change):
+        raise TypeError(
+            "patch.fns takes plain functions that change the object they are given, "
+            f"not {change!r}"
+        )
+    return Transform(change)
 
 
 def _written(nest: dict[str, Any]) -> dict[str, Any]:

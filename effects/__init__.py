@@ -21,6 +21,7 @@ from fnop.effects.effects import (
     Return,
     Sleep,
     Target,
+    Wait,
     Witness,
 )
 from fnop.effects.outcomes import (
@@ -65,5 +66,6 @@ __all__ = [
     "Target",
     "Unknown",
     "Unreachable",
+    "Wait",
     "Witness",
 ]

@@ -6,8 +6,10 @@ yield it, or await it for its answer.
 
 from __future__ import annotations
 
+import builtins
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, overload
 
 from fnop.effects.effects import (
     Adopt,
@@ -16,6 +18,7 @@ from fnop.effects.effects import (
     Call,
     Create,
     Delete,
+    Effect,
     Event,
     Freeze,
     Get,
@@ -28,7 +31,9 @@ from fnop.effects.effects import (
     Return,
     Sleep,
     Target,
+    Wait,
 )
+from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 
 __all__ = [
     "adopt",
@@ -38,8 +43,10 @@ __all__ = [
     "create",
     "delete",
     "event",
+    "exception",
     "freeze",
     "get",
+    "info",
     "list",
     "log",
     "patch",
@@ -53,7 +60,7 @@ __all__ = [
 ]
 
 _Any = Any
-_Targeted = Target | Mapping[str, Any]
+_Targeted = Target | Manifest
 
 
 def target(
@@ -68,10 +75,11 @@ def _target_of(where: _Targeted) -> Target:
     if isinstance(where, Target):
         return where
     try:
-        group, _, version = where["apiVersion"].rpartition("/")
-        metadata = where["metadata"]
+        found = manifest_of(where)
+        group, _, version = found["apiVersion"].rpartition("/")
+        metadata = found["metadata"]
         return Target(
-            f"{where['kind']}.{version}.{group}",
+            f"{found['kind']}.{version}.{group}",
             metadata["name"],
             metadata.get("namespace"),
             metadata.get("uid"),
@@ -112,14 +120,30 @@ def patch(
     )
 
 
-def apply(manifest: Mapping[str, Any], *, force: bool = False) -> Apply:
-    """Server-side apply under this operator's field manager."""
-    return Apply(dict(manifest), force)
+@overload
+def apply(manifest: Manifest, *, force: bool = ...) -> Apply: ...
+@overload
+def apply(
+    manifest: Iterable[Manifest], *, force: bool = ...
+) -> builtins.list[Effect]: ...
+def apply(manifest: Any, *, force: bool = False) -> Any:
+    """Server-side apply under this operator's field manager.
+
+    Of several manifests it is a plan, to be returned.
+    """
+    return each_manifest(manifest, lambda one: Apply(dict(one), force), flat=True)
 
 
-def create(manifest: Mapping[str, Any]) -> Create:
-    """Create an object; give it a name that is the same at every run."""
-    return Create(dict(manifest))
+@overload
+def create(manifest: Manifest) -> Create: ...
+@overload
+def create(manifest: Iterable[Manifest]) -> builtins.list[Effect]: ...
+def create(manifest: Any) -> Any:
+    """Create an object; give it a name that is the same at every run.
+
+    Of several manifests it is a plan, to be returned.
+    """
+    return each_manifest(manifest, lambda one: Create(dict(one)), flat=True)
 
 
 def delete(
@@ -160,18 +184,30 @@ def _selector(terms: Mapping[str, str] | str | None) -> str | None:
     return ",".join(f"{key}={value}" for key, value in sorted(terms.items()))
 
 
+@overload
 def adopt(
-    child: Mapping[str, Any],
-    *,
-    role: str | None = None,
-    nested: str | Iterable[str] = (),
-) -> Adopt:
+    child: Manifest, *, role: str | None = ..., nested: str | Iterable[str] = ...
+) -> Adopt: ...
+@overload
+def adopt(
+    child: Iterable[Manifest], *, nested: str | Iterable[str] = ...
+) -> builtins.list[Effect]: ...
+def adopt(
+    child: Any, *, role: str | None = None, nested: str | Iterable[str] = ()
+) -> Any:
     """A child that shall exist and be owned by the handled object.
 
-    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.
+    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.  Of
+    several children it is a plan, to be returned; a `role` is for one.
+
+    >>> [each.kind for each in adopt([{"apiVersion": "v1", "kind": "Pod"}])]
+    ['Adopt']
     """
     paths = (nested,) if isinstance(nested, str) else tuple(nested)
-    return Adopt(dict(child), role, paths)
+    made = each_manifest(child, lambda one: Adopt(dict(one), role, paths), flat=True)
+    if role is not None and not isinstance(made, Adopt):
+        raise ValueError("a role is for one child; adopt each with one of its own")
+    return made
 
 
 def event(
@@ -185,14 +221,56 @@ def event(
     return Event(reason, message, type, None if about is None else _target_of(about))
 
 
+def info(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
+    """A Kubernetes Event of the type Normal."""
+    return event(reason, message, about=about)
+
+
 def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
     """A Kubernetes Event of the type Warning."""
     return event(reason, message, type="Warning", about=about)
 
 
+def exception(
+    reason: str = "",
+    message: str = "",
+    *,
+    exc: BaseException | None = None,
+    about: _Targeted | None = None,
+) -> Event:
+    """A Kubernetes Event of the type Warning about an exception.
+
+    The exception is the one that is being handled, unless one is given.  Its class is
+    the reason, unless there is one; its text ends the message.  Raises `ValueError`
+    where there is no exception.
+
+    >>> report = exception(message="no disk", exc=OSError("full"))
+    >>> report.reason, report.message
+    ('OSError', 'no disk: full')
+    """
+    if exc is None:
+        exc = sys.exception()
+    if exc is None:
+        raise ValueError(
+            "there is no exception; call fnop.exception where one is handled, or give "
+            "exc="
+        )
+    name = type(exc).__name__
+    text = ": ".join(part for part in (message, str(exc)) if part)
+    return warn(reason or name, text or name, about=about)
+
+
 def sleep(seconds: float) -> Sleep:
     """Wait; awaiting it answers a fresh view of the object."""
     return Sleep(seconds)
+
+
+def wait(timeout: float | None = None) -> Wait:
+    """Wait until the daemon is to stop; awaiting it answers whether it is.
+
+    `stopped.wait` is this: at most so many seconds, or for as long as it takes.
+    """
+    return Wait(timeout)
 
 
 def again(after: float, because: str = "") -> Again:

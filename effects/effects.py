@@ -37,6 +37,7 @@ __all__ = [
     "Return",
     "Sleep",
     "Target",
+    "Wait",
     "Witness",
 ]
 
@@ -369,6 +370,20 @@ class Sleep(_Effect):
         _seconds(self, "seconds")
 
 
+@dataclass(frozen=True, slots=True)
+class Wait(_Effect):
+    """Wait until a daemon is to stop, at most so long; answers whether it is.
+
+    Without seconds it waits for as long as it takes.
+    """
+
+    seconds: float | None = None
+
+    def _check(self) -> None:
+        if self.seconds is not None:
+            _seconds(self, "seconds")
+
+
 def _seconds(effect: object, name: str) -> None:
     value = getattr(effect, name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -511,6 +526,7 @@ Effect = (
     | Adopt
     | Event
     | Sleep
+    | Wait
     | Again
     | Execute
     | Return

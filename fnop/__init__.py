@@ -51,6 +51,8 @@ from fnop.core.filters import (
 from fnop.core.hierarchies import (
     adjust_namespace as adjust_namespace,
     append_owner_reference as append_owner_reference,
+    build_object_reference as build_object_reference,
+    build_owner_reference as build_owner_reference,
     harmonize_naming as harmonize_naming,
     label as label,
     remove_owner_reference as remove_owner_reference,
@@ -88,7 +90,10 @@ from fnop.core.signatures import (
     Status as Status,
     TimerHandler as TimerHandler,
 )
-from fnop.core.writers import Stopped as Stopped
+from fnop.core.writers import (
+    DaemonStoppingReason as DaemonStoppingReason,
+    Stopped as Stopped,
+)
 from fnop.effects.builders import (
     adopt as adopt,
     again as again,
@@ -97,8 +102,10 @@ from fnop.effects.builders import (
     create as create,
     delete as delete,
     event as event,
+    exception as exception,
     freeze as freeze,
     get as get,
+    info as info,
     list as list,
     log as log,
     patch as patch,

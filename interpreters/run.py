@@ -46,6 +46,7 @@ from fnop.core.inputs import (
 from fnop.core.objects import Body
 from fnop.core.operator import State
 from fnop.core.program import Program
+from fnop.core.writers import DaemonStoppingReason
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
 from fnop.interpreters.calls import LiveStopped, called, called_on_loop, raised
 from fnop.interpreters.clock import Clock, SystemClock
@@ -358,7 +359,7 @@ class Runner:
         if self._alarm is not None:
             self._alarm.cancel()
         for stopped, _ in self._outside.values():
-            stopped.set("the operator ends")
+            stopped.set(DaemonStoppingReason.OPERATOR_EXITING.value)
         for task in tuple(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):

@@ -85,6 +85,7 @@ all_effects: st.SearchStrategy[Any] = st.one_of(
         st.none() | targets,
     ),
     st.builds(effects.Sleep, seconds),
+    st.builds(effects.Wait, st.none() | seconds),
     st.builds(effects.Again, seconds, st.text(max_size=10)),
     st.builds(effects.Return, json_values),
     st.builds(effects.Freeze, names),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import fnop
 from fnop.core import schedule, writers
 from fnop.core.errors import RegistrationError
 from fnop.core.registry import Registry
+from fnop.testing import plan_of
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -476,11 +478,102 @@ def test_a_timer_that_cannot_work_is_refused(
         fnop.timer(KIND, registry=registry, **options)(fn)
 
 
-def test_waiting_on_stopped_names_the_remedy(registry: Registry) -> None:
+# ------------------------------------------------------------ waiting on stopped
+
+
+def test_k_17_12_waiting_on_stopped_is_a_pause_that_ends_early(
+    registry: Registry,
+) -> None:
+    told: list[Any] = []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def follow(stopped: fnop.Stopped, logger: fnop.Logger, **_: Any) -> None:
+        while not stopped:
+            logger.info("again")
+            told.append(await stopped.wait(10))
+        told.append(stopped.reason)
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=25)
+    assert run.lines.count("again") == 3
+    run.delete(KIND).settle(seconds=1)
+    assert told == [False, False, True, "resource_deleted"]
+    assert told[-1] == fnop.DaemonStoppingReason.RESOURCE_DELETED
+    assert run.clock.elapsed < 30
+    assert run.get(KIND) is None
+
+
+def test_k_17_12_without_seconds_it_waits_until_it_stops(registry: Registry) -> None:
+    told: list[Any] = []
+
     @fnop.daemon(KIND, registry=registry)
     async def follow(stopped: Any, **_: Any) -> None:
-        await stopped.wait(10)
+        told.append(await stopped.wait())
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=24 * 3600)
+    assert told == []
+    requests = len(run.requests)
+    run.settle(seconds=24 * 3600)
+    assert len(run.requests) == requests, "and that costs nothing"
+    run.stop()
+    run.settle(seconds=1)
+    assert told == [True]
+    assert run.exit is not None
+
+
+def test_k_17_12_who_is_told_already_waits_no_more(registry: Registry) -> None:
+    told: list[Any] = []
+
+    @fnop.daemon(KIND, registry=registry, cancellation_backoff=100)
+    async def follow(stopped: Any, **_: Any) -> None:
+        await stopped.wait(timeout=10)
+        told.append(await stopped.wait(10))
+        told.append(await stopped.wait())
 
     run = Scenario(registry, [example()])
     run.settle(seconds=1)
-    assert any("await fnop.sleep" in line for line in run.lines)
+    run.delete(KIND).settle(seconds=1)
+    assert told == [True, True]
+    assert run.get(KIND) is None
+
+
+def test_k_17_12_a_generator_waits_in_the_same_way(registry: Registry) -> None:
+    told: list[Any] = []
+
+    @fnop.daemon(KIND, registry=registry, labels={"app": "a"})
+    def follow(stopped: fnop.Stopped, **_: Any) -> Iterator[fnop.Effect]:
+        while not (yield stopped.wait(10)):
+            told.append("again")
+        told.append(stopped.reason)
+
+    owner = example()
+    owner["metadata"]["labels"] = {"app": "a"}
+    run = Scenario(registry, [owner])
+    run.settle(seconds=15)
+    run.edit(KIND, metadata={"labels": {"app": "b"}}).settle(seconds=1)
+    assert told == ["again", "filters_mismatch"]
+
+
+def test_k_17_12_a_pause_that_nobody_awaits_is_named(registry: Registry) -> None:
+    @fnop.daemon(KIND, registry=registry)
+    async def follow(stopped: Any, **_: Any) -> None:
+        stopped.wait(10)
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=1)
+    (line,) = (each for each in run.lines if "await it" in each)
+    assert "the Wait built at" in line
+    assert "test_background.py" in line
+
+
+def test_k_17_12_the_plan_of_a_daemon_says_when_it_was_told(registry: Registry) -> None:
+    @fnop.daemon(KIND, registry=registry)
+    async def follow(stopped: fnop.Stopped, **_: Any) -> str:
+        while not stopped:
+            await stopped.wait(10)
+        return stopped.reason
+
+    plan = plan_of(follow, example(), answers=[False, False, True], registry=registry)
+    assert [each.kind for each in plan] == ["Wait"] * 3
+    assert plan.result == "resource_deleted"

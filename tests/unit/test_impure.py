@@ -143,6 +143,17 @@ def test_r9_its_errors_mean_what_they_mean_everywhere(registry: Registry) -> Non
     assert any("failing failed for good" in line for line in run.lines)
 
 
+def transforming(patch: Any, **_: Any) -> None:
+    patch.fns.append(lambda body: body.clear())
+
+
+def test_k_5_3_functions_cannot_be_handed_over(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True, retries=1)(transforming)
+    run = running(registry, transforming=transforming)
+    assert run.settle()
+    assert any("an impure handler cannot hand over" in line for line in run.lines)
+
+
 def test_r9_what_is_not_simulated_says_so(registry: Registry) -> None:
     fnop.on.create(KIND, registry=registry, impure=True, retries=1)(planning)
     run = running(registry)

@@ -379,8 +379,7 @@ def test_the_patch_argument_collects() -> None:
 
     found = drive(handler)
     assert found.end is not None
-    assert found.end.patch is not None
-    assert found.end.patch.merge == {
+    assert found.end.patches[0].merge == {
         "status": {"a": {"b": 1}},
         "metadata": {"labels": {"x": "y"}},
     }

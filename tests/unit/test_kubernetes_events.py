@@ -95,3 +95,53 @@ def test_events_that_are_refused_hurt_nobody(registry: Registry) -> None:
     assert run.settle()
     assert handled == ["example-1"]
     assert "Kept" in [each["reason"] for each in events(run)]
+
+
+# -------------------------------------------------------------- info, exception
+
+
+def test_k_10_1_the_types_of_events(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> list[fnop.Effect]:
+        return [
+            fnop.event("Made", "one"),
+            fnop.info("Made", "two"),
+            fnop.warn("Made", "three"),
+        ]
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    found = sorted((each["type"], each["message"]) for each in events(run))
+    assert found == [("Normal", "one"), ("Normal", "two"), ("Warning", "three")]
+
+
+def test_k_10_1_an_exception_is_a_warning_with_its_class_and_text(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        try:
+            raise OSError("the disk is full")
+        except OSError:
+            await fnop.exception(message="no volume")
+            await fnop.exception("Broken")
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    found = [(each["type"], each["reason"], each["message"]) for each in events(run)]
+    assert sorted(found) == [
+        ("Warning", "Broken", "the disk is full"),
+        ("Warning", "OSError", "no volume: the disk is full"),
+    ]
+
+
+def test_k_10_1_an_exception_can_be_given_and_may_say_nothing() -> None:
+    other = fnop.target("pods", name="p")
+    report = fnop.exception(exc=KeyError(), about=other)
+    assert (report.type, report.reason) == ("Warning", "KeyError")
+    assert (report.message, report.target) == ("KeyError", other)
+
+
+def test_k_10_1_without_an_exception_there_is_nothing_to_report() -> None:
+    with pytest.raises(ValueError, match="give exc="):
+        fnop.exception("Odd", "nothing is handled")

@@ -1,7 +1,10 @@
 """Children and their owners."""
 
+import copy
 import doctest
 import re
+from datetime import UTC, date, datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import fnop
 from fnop.core import hierarchies, ownership
 from fnop.core.ownership import Claim, claim_of, owned, stable_name
 from fnop.core.registry import Registry
+from fnop.effects import manifests
+from fnop.effects.manifests import manifest_of
 from tests.simulations import Scenario, example
 
 OWNER: dict[str, Any] = {
@@ -123,6 +128,7 @@ def test_an_object_without_metadata_is_not_ours() -> None:
 def test_the_examples_in_the_docstrings_hold() -> None:
     assert doctest.testmod(hierarchies).failed == 0
     assert doctest.testmod(ownership).failed == 0
+    assert doctest.testmod(manifests).failed == 0
 
 
 DEPLOYMENT: dict[str, Any] = {
@@ -218,3 +224,208 @@ def test_an_adopted_child_is_labelled_within() -> None:
     assert template == {"app": "x", "team": "red"}
     with pytest.raises(ValueError, match="dotted paths"):
         fnop.adopt({"apiVersion": "v1", "kind": "Pod"}, nested=["", "a"])
+
+
+# -------------------------------------------------------------------- references
+
+
+def test_k_5_42_references_leave_out_what_is_not_said() -> None:
+    assert fnop.build_object_reference(OWNER) == {
+        "apiVersion": "fnop.dev/v1",
+        "kind": "FnopExample",
+        "name": "parent",
+        "namespace": "ns",
+        "uid": "u-1",
+    }
+    assert fnop.build_owner_reference(OWNER) == REFERENCE
+    assert fnop.build_owner_reference(
+        {"kind": "K", "metadata": {"name": "o", "uid": None}},
+        controller=False,
+        block_owner_deletion=False,
+    ) == {"kind": "K", "name": "o", "controller": False, "blockOwnerDeletion": False}
+
+
+# ----------------------------------------------------- models of client libraries
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "labels": {"app": "x"}},
+    "spec": {
+        "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": ""}]}]
+    },
+}
+
+
+def kubernetes_pod() -> Any:
+    client = pytest.importorskip("kubernetes_asyncio.client")
+    variable = client.V1EnvVar(name="E", value="")
+    container = client.V1Container(name="c", image="i", env=[variable])
+    return client.V1Pod(
+        api_version="v1",
+        kind="Pod",
+        metadata=client.V1ObjectMeta(name="p", labels={"app": "x"}),
+        spec=client.V1PodSpec(containers=[container]),
+    )
+
+
+def lightkube_pod() -> Any:
+    core = pytest.importorskip("lightkube.models.core_v1")
+    meta = pytest.importorskip("lightkube.models.meta_v1")
+    pods = pytest.importorskip("lightkube.resources.core_v1")
+    variable = core.EnvVar(name="E", value="")
+    container = core.Container(name="c", image="i", env=[variable])
+    return pods.Pod(
+        metadata=meta.ObjectMeta(name="p", labels={"app": "x"}),
+        spec=core.PodSpec(containers=[container]),
+    )
+
+
+def lightkube_generic() -> Any:
+    generic = pytest.importorskip("lightkube.generic_resource")
+    meta = pytest.importorskip("lightkube.models.meta_v1")
+    make = generic.create_namespaced_resource
+    kind = generic.get_generic_resource("v1", "Pod") or make("", "v1", "Pod", "pods")
+    metadata = meta.ObjectMeta(name="p", labels={"app": "x"})
+    return kind(apiVersion="v1", kind="Pod", metadata=metadata, spec=POD["spec"])
+
+
+def kr8s_pod() -> Any:
+    return pytest.importorskip("kr8s.asyncio.objects").Pod(copy.deepcopy(POD))
+
+
+def older_kr8s_pod() -> Any:
+    return SimpleNamespace(raw=POD)
+
+
+def pykube_pod() -> Any:
+    return SimpleNamespace(obj=POD)
+
+
+MODELS = [
+    kubernetes_pod,
+    lightkube_pod,
+    lightkube_generic,
+    kr8s_pod,
+    older_kr8s_pod,
+    pykube_pod,
+]
+
+
+@pytest.fixture(params=MODELS, ids=lambda each: each.__name__)
+def model(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+def test_k_9_1_models_are_manifests(model: Any) -> None:
+    for effect in (fnop.create(model), fnop.apply(model)):
+        assert effect.manifest == POD
+    assert fnop.adopt(model).child == POD
+    assert fnop.delete(model).target == fnop.target("Pod.v1.", name="p")
+    assert fnop.event("Seen", about=model).target == fnop.delete(model).target
+    assert fnop.label(model, {}) == POD
+    named = fnop.harmonize_naming(model, "q", strict=True, forced=True)
+    assert named["metadata"]["name"] == "q"
+    assert fnop.adjust_namespace(model, "ns")["metadata"]["namespace"] == "ns"
+    assert fnop.owned(model, OWNER) == fnop.owned(POD, OWNER)
+    assert fnop.owned(POD, model) == fnop.owned(POD, POD)
+    assert fnop.build_owner_reference(model)["kind"] == "Pod"
+    assert fnop.label(POD, {}) == POD, "and nothing is changed in place"
+
+
+def test_k_9_1_iterables_of_manifests_may_be_nested(model: Any) -> None:
+    nested: Any = [model, (POD,)]
+    labelled: Any = fnop.label(nested, {"a": "b"})
+    assert [labelled[0], labelled[1][0]] == [fnop.label(POD, {"a": "b"})] * 2
+    owners = fnop.append_owner_reference((each for each in [model, POD]), OWNER)
+    assert [e["metadata"]["ownerReferences"] for e in owners] == [[REFERENCE]] * 2
+    builders: list[Any] = [fnop.adopt, fnop.create, fnop.apply]
+    for build in builders:
+        assert build([model, iter([POD, [model]])]) == [build(POD)] * 3
+
+
+def test_k_9_1_a_plan_of_models_is_done() -> None:
+    registry = Registry()
+    client = pytest.importorskip("kubernetes_asyncio.client")
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def create(**_: Any) -> list[fnop.Effect]:
+        maps = [
+            client.V1ConfigMap(
+                api_version="v1",
+                kind="ConfigMap",
+                metadata=client.V1ObjectMeta(name=name),
+                data={"a": name},
+            )
+            for name in ("one", "two")
+        ]
+        lease = client.V1Lease(
+            api_version="coordination.k8s.io/v1",
+            kind="Lease",
+            metadata=client.V1ObjectMeta(name="l"),
+            spec=client.V1LeaseSpec(acquire_time=datetime(2026, 1, 2, tzinfo=UTC)),
+        )
+        return [*fnop.adopt(maps), fnop.create(lease)]
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert [each["data"] for each in run.objects("configmaps")] == [
+        {"a": "one"},
+        {"a": "two"},
+    ]
+    (lease,) = run.objects("leases")
+    assert lease["spec"]["acquireTime"] == "2026-01-02T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 1, 2, 3, 4, 5), "2026-01-02T03:04:05.000000Z"),  # noqa: DTZ001
+        (
+            datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2))),
+            "2026-01-02T01:04:05.000006Z",
+        ),
+        (date(2026, 1, 2), "2026-01-02"),
+    ],
+)
+def test_k_9_1_dates_are_written_as_kubernetes_does(moment: date, text: str) -> None:
+    client = pytest.importorskip("kubernetes_asyncio.client")
+    meta = client.V1ObjectMeta(creation_timestamp=moment)
+    assert manifest_of(client.V1Pod(metadata=meta)) == {
+        "metadata": {"creationTimestamp": text}
+    }
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        (None, "NoneType"),
+        (5, "int"),
+        ("pods", "str"),
+        (b"pods", "bytes"),
+        (SimpleNamespace(obj="pods"), "SimpleNamespace"),
+        (dict, "the class dict"),
+        (["pods"], "str"),
+        ({"a": 1}.items(), "str"),
+    ],
+)
+def test_k_9_1_anything_else_is_no_manifest(broken: Any, name: str) -> None:
+    for build in (fnop.adopt, fnop.create, fnop.apply):
+        with pytest.raises(TypeError, match=f"^{name} is no manifest"):
+            build(broken)
+    with pytest.raises(TypeError, match=f"^{name} is no manifest"):
+        fnop.label(broken, {})
+    with pytest.raises(TypeError, match="is no manifest"):
+        fnop.build_owner_reference(broken)
+
+
+def test_k_9_1_a_class_of_models_is_none() -> None:
+    client = pytest.importorskip("kubernetes_asyncio.client")
+    with pytest.raises(TypeError, match="the class V1Pod is no manifest"):
+        fnop.create(client.V1Pod)
+
+
+def test_k_9_1_a_role_is_for_one_child() -> None:
+    children: Any = [POD, POD]
+    with pytest.raises(ValueError, match="a role is for one child"):
+        fnop.adopt(children, role="main")

@@ -3,6 +3,7 @@
 Each test tells a story in virtual time; `test_r22_…` is about ruling R22.
 """
 
+from functools import partial
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from fnop.core.inputs import StreamEnded, WatchEvent
 from fnop.core.objects import Body
 from fnop.core.registry import Registry
 from fnop.effects import Create, Get, Outcome, Patch, Refused, Unknown, Unreachable
+from fnop.testing import plan_of
 from tests.simulations import example
 from tests.stories import MARKER, Fate, Story, definition, outside
 
@@ -556,6 +558,121 @@ def test_r22_json_operations_are_made_anew_on_the_fresh_object(
     assert found is not None
     assert found["spec"]["items"] == ["a", "rival", "b"]
     assert diary == [("create",)]
+
+
+# --------------------------------------------------------- functions as patches
+
+
+def test_r22_k_5_3_a_function_is_called_anew_with_the_fresh_object(
+    registry: Registry, diary: Diary
+) -> None:
+    def add(body: dict[str, Any]) -> None:
+        diary.append(("add", body["spec"]["items"][:]))
+        body["spec"]["items"].append("b")
+        body.setdefault("status", {})["count"] = len(body["spec"]["items"])
+
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create(patch: fnop.Patch, **_: Any) -> None:
+        diary.append(("create",))
+        patch.status["phase"] = "Adding"
+        patch.fns.append(add)
+
+    story = Story(registry, [example(items=["a"])])
+    story.fate = rivals({"spec": {"items": ["a", "rival"]}})
+    assert story.settle()
+    found = story.get(KIND)
+    assert found is not None
+    assert found["spec"]["items"] == ["a", "rival", "b"]
+    assert diary.of("create") == [[]]
+    assert diary.of("add")[:2] == [[["a"]], [["a", "rival"]]]
+    sent = [each.effect for _, each in story.trace.performed]
+    patches = [each for each in sent if isinstance(each, Patch)]
+    assert all("resourceVersion" in each.merge["metadata"] for each in patches)
+    assert patches[0].merge["spec"] == {"items": ["a", "b"]}
+
+
+def test_k_5_3_functions_come_after_fields_and_one_after_the_other(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create")
+    def create(patch: fnop.Patch, **_: Any) -> None:
+        patch.fns.append(lambda body: body["status"]["seen"].append("one"))
+        patch.fns.append(partial(see, word="two"))
+        patch.status["seen"] = ["field"]
+
+    def see(body: dict[str, Any], word: str) -> None:
+        body["status"]["seen"].append(word)
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert story.status()["seen"] == ["field", "one", "two"]
+    assert story.sent == [STATUS]
+
+
+def test_k_5_3_a_function_that_changes_nothing_costs_nothing(
+    registry: Registry,
+) -> None:
+    @fnop.on.event(KIND, registry=registry)
+    def look(patch: fnop.Patch, **_: Any) -> None:
+        patch.fns.append(lambda body: body["metadata"].setdefault("labels", None))
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert story.sent == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda body: body["spec"]["missing"].append(1), "KeyError: 'missing'"),
+        (lambda body: body.update(spec={1}), "set is not a JSON value"),
+        (lambda body: body.update(metadata=None), "a patch must leave metadata"),
+    ],
+)
+def test_k_5_3_a_function_that_fails_fails_the_attempt(
+    registry: Registry, change: Any, problem: str
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create", retries=1)
+    def create(patch: fnop.Patch, **_: Any) -> None:
+        patch.fns.append(change)
+
+    @fnop.on.create(KIND, registry=registry, id="other")
+    def other(**_: Any) -> dict[str, Any]:
+        return {"done": True}
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert story.machine.state.failures == 1
+    assert any(problem in line for line in story.said_at("error"))
+    assert story.status()["other"] == {"done": True}
+
+
+async def pausing(body: dict[str, Any]) -> None:
+    """No function that can be called here."""
+
+
+@pytest.mark.parametrize("change", [pausing, {"spec": {}}])
+def test_k_5_3_what_is_no_plain_function_is_refused(
+    registry: Registry, change: Any
+) -> None:
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    def create(patch: fnop.Patch, **_: Any) -> None:
+        patch.fns.append(change)
+
+    story = Story(registry, [example()])
+    assert story.settle()
+    assert any("patch.fns takes plain functions" in e for e in story.said_at("error"))
+
+
+def test_k_5_3_a_plan_shows_what_a_function_changes(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(patch: fnop.Patch, **_: Any) -> None:
+        patch.spec["size"] = 2
+        patch.fns.append(lambda body: body["spec"].pop("old"))
+        patch.fns.append(lambda body: body["spec"].setdefault("size", 5))
+
+    plan = plan_of(create, example(old=1), registry=registry)
+    assert plan.patched == {"spec": {"size": 2, "old": None}}
 
 
 def test_r22_a_rival_s_write_of_the_same_field_loses(registry: Registry) -> None:

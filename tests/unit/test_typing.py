@@ -136,7 +136,9 @@ ACCEPTED = {
         @fnop.daemon("pods", cancellation_timeout=5, finalizer=False)
         async def follow(stopped: fnop.Stopped, **_: Any) -> None:
             while not stopped:
-                await fnop.sleep(1)
+                await stopped.wait(1)
+            if stopped.reason == fnop.DaemonStoppingReason.OPERATOR_EXITING:
+                await fnop.exception(exc=OSError())
 
         @fnop.timer("pods", interval=60, sharp=True, idle=0.5)
         def tick(spec: fnop.Spec, **_: Any) -> fnop.Effect:
@@ -150,6 +152,23 @@ ACCEPTED = {
         @fnop.index("pods", errors=fnop.ErrorsMode.PERMANENT)
         def pods_by_app(labels: fnop.Labels, **_: Any) -> dict[tuple[str, int], Any]:
             return {(labels["app"], 1): object()}
+    """,
+    "manifests, one and several": """
+        class Model:
+            def to_dict(self) -> dict[str, Any]:
+                return {"kind": "Pod"}
+
+        @fnop.on.create("pods")
+        def f(body: fnop.Body, patch: fnop.Patch, **_: Any) -> list[fnop.Effect]:
+            patch.fns.append(lambda body: body["spec"].pop("hosts"))
+            one: fnop.Effect = fnop.adopt(Model(), role="main")
+            named: dict[str, Any] = fnop.label(Model(), {"a": "b"})
+            several: list[dict[str, Any]] = fnop.owned([Model(), named], body)
+            return [one, fnop.patch(Model(), spec={}), *fnop.apply(several)]
+
+        @fnop.on.update("pods")
+        def g(**_: Any) -> list[fnop.Effect]:
+            return fnop.adopt([{"kind": "Pod"}, Model()])
     """,
     "an index": """
         @fnop.on.create("pods")
@@ -310,6 +329,11 @@ REFUSED = {
 
         @fnop.on.create("pods")  # E: {HANDLER}
         def e(**_: Any) -> Iterator[int]: ...
+    """,
+    "no manifests": """
+        fnop.adopt("pods")  # E: Argument 1 to "adopt"
+        fnop.label(["pods"], {})  # E: List item 0
+        fnop.create(5)  # E: No overload variant
     """,
     "mistyped options": """
         @fnop.on.create("pods", retires=3)  # E: did you mean "retries"?

@@ -1,0 +1,150 @@
+"""Manifests as authors have them: mappings, and the models of client libraries.
+
+No client library is imported: a model is known by what it has.
+
+| library                              | a model has                        |
+|--------------------------------------|------------------------------------|
+| `kubernetes`, `kubernetes_asyncio`   | `openapi_types`, `attribute_map`   |
+| lightkube, kr8s                      | `to_dict()`                        |
+| kr8s                                 | `raw`                              |
+| pykube-ng                            | `obj`                              |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from itertools import chain
+from typing import Any, Protocol, TypeAlias
+
+__all__ = ["Manifest", "each_manifest", "manifest_of"]
+
+
+class _OpenApiModel(Protocol):
+    openapi_types: Any
+    attribute_map: Any
+
+
+class _DictModel(Protocol):
+    def to_dict(self) -> Any: ...
+
+
+class _RawModel(Protocol):
+    @property
+    def raw(self) -> Any: ...
+
+
+class _ObjModel(Protocol):
+    @property
+    def obj(self) -> Any: ...
+
+
+Manifest: TypeAlias = (
+    Mapping[str, Any] | _OpenApiModel | _DictModel | _RawModel | _ObjModel
+)
+
+
+def manifest_of(value: Any) -> Mapping[str, Any]:
+    """The manifest that a mapping is, or that a model of a client library holds.
+
+    Dates of a model become texts as Kubernetes writes them; what it leaves open is
+    left out.  Raises `TypeError` for anything else.
+
+    >>> manifest_of({"kind": "Pod"})
+    {'kind': 'Pod'}
+    >>> manifest_of("Pod")
+    Traceback (most recent call last):
+        ...
+    TypeError: str is no manifest; give a mapping, or a model of a client library
+    """
+    found = _read(value)
+    if found is None:
+        raise TypeError(
+            f"{_name(value)} is no manifest; give a mapping, or a model of a client "
+            "library"
+        )
+    return found
+
+
+def each_manifest(
+    values: Any, make: Callable[[Mapping[str, Any]], Any], *, flat: bool = False
+) -> Any:
+    """What `make` makes of a manifest; a list of it for an iterable of them.
+
+    Iterables may stand in each other, and so do the lists, unless they are to be
+    `flat`.  Raises `TypeError` for what is no manifest.
+
+    >>> pods = [{"kind": "Pod"}, ({"kind": "Job"},)]
+    >>> each_manifest(pods, lambda one: one["kind"])
+    ['Pod', ['Job']]
+    >>> each_manifest(pods, lambda one: one["kind"], flat=True)
+    ['Pod', 'Job']
+    """
+    found = _read(values)
+    if found is not None:
+        return make(found)
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, type)):
+        raise TypeError(
+            f"{_name(values)} is no manifest; give a mapping, a model of a client "
+            "library, or a list of them"
+        )
+    made = [each_manifest(value, make, flat=flat) for value in values]
+    if not flat:
+        return made
+    return [*chain.from_iterable(e if isinstance(e, list) else (e,) for e in made)]
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return type(value).__name__
+
+
+def _read(value: Any) -> Mapping[str, Any] | None:
+    """The manifest, or None where there is none."""
+    if type(value) is dict:
+        return value  # as nearly all are
+    if isinstance(value, type):
+        return None
+    if _is_openapi(value):
+        found = value
+    elif callable(getattr(value, "to_dict", None)):
+        found = value.to_dict()
+    elif isinstance(value, Mapping):
+        return value
+    else:
+        found = getattr(value, "raw", None) or getattr(value, "obj", None)
+    plain = _plain(found)
+    return plain if isinstance(plain, dict) else None
+
+
+def _is_openapi(value: Any) -> bool:
+    return isinstance(getattr(value, "attribute_map", None), Mapping) and isinstance(
+        getattr(value, "openapi_types", None), Mapping
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What a model holds, in JSON."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if not isinstance(value, type) and _is_openapi(value):
+        given = ((key, getattr(value, name)) for name, key in _attributes(value))
+        return {key: _plain(item) for key, item in given if item is not None}
+    return value
+
+
+def _attributes(model: Any) -> Iterable[tuple[str, str]]:
+    return model.attribute_map.items()  # type: ignore[no-any-return]
+
+
+def _moment(value: datetime) -> str:
+    """RFC 3339 with microseconds: what both metav1.Time and MicroTime read."""
+    known = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
