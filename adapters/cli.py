@@ -493,7 +493,7 @@ def _loop_runner() -> Any:
 async def _serve_cluster(
     program: Program, console: Console, recorder: Any, options: dict[str, Any]
 ) -> int:
-    from fnop.adapters.embedding import OperatorFailed, serving, stop_on_signals
+    from fnop.adapters.embedding import OperatorFailed, serving, stopped_by_signals
 
     try:
         async with serving(
@@ -505,8 +505,8 @@ async def _serve_cluster(
             observers=() if recorder is None else (recorder,),
             say=console.say,
         ) as running:
-            stop_on_signals(running)
-            await running.ended()
+            with stopped_by_signals(running):
+                await running.ended()
     except OperatorFailed as problem:
         click.echo(f"fnop: {problem}", err=True)
         return EXIT_ERROR

@@ -12,9 +12,21 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias, TypedDict, Unpack
@@ -46,7 +58,7 @@ __all__ = [
     "operator",
     "run",
     "serving",
-    "stop_on_signals",
+    "stopped_by_signals",
 ]
 
 # What can be set from outside, or be waited for.
@@ -209,14 +221,30 @@ async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
             task.exception()  # whoever asks is told; nobody has to
 
 
-def stop_on_signals(running: Running) -> None:
-    """Let SIGINT and SIGTERM stop it in order; in the main thread, that is."""
+@contextmanager
+def stopped_by_signals(running: Running) -> Iterator[None]:
+    """Let SIGINT and SIGTERM stop it in order; in the main thread, that is.
+
+    What is ignored stays so, as for a job in the background of a shell (POSIX: the
+    shell, asynchronous lists); afterwards all is as it was.
+    """
     if threading.current_thread() is not threading.main_thread():
+        yield
         return
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, running.stop, signal.Signals(number).name)
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    heard = []
+    for each, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            with suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(each, running.stop, each.name)
+                heard.append(each)
+    try:
+        yield
+    finally:
+        for each in heard:
+            if loop.remove_signal_handler(each) and before[each] is not None:
+                signal.signal(each, before[each])
 
 
 # ----------------------------------------------------------------- embedding
@@ -340,8 +368,8 @@ def run(**options: Unpack[Options]) -> None:
 
     async def main() -> None:
         async with operator(**options) as running:
-            stop_on_signals(running)
-            await running.ended()
+            with stopped_by_signals(running):
+                await running.ended()
 
     asyncio.run(main())
 

@@ -321,9 +321,17 @@ def test_run_blocks_until_it_is_stopped_from_another_thread(
     assert diary == ["startup", "cleanup"]
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Signals as a program in the foreground has them; tests may run elsewhere."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_in_the_main_thread_signals_end_it_in_order(
-    number: signal.Signals, registry: Registry, diary: list[str]
+    number: signal.Signals, registry: Registry, diary: list[str], heard: None
 ) -> None:
     before = signal.getsignal(number)
     ready = threading.Event()
@@ -338,6 +346,25 @@ def test_in_the_main_thread_signals_end_it_in_order(
     thread.join()
     assert diary == ["startup", "cleanup"]
     assert signal.getsignal(number) == before
+
+
+def test_a_signal_that_is_ignored_stays_so(registry: Registry, heard: None) -> None:
+    """As SIGINT is for what a shell runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ready, stop = threading.Event(), threading.Event()
+    found: list[Any] = []
+
+    def look() -> None:
+        assert ready.wait(DEADLINE_SECONDS)
+        found.append(signal.getsignal(signal.SIGINT))
+        stop.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    fnop.run(registry=registry, api=Cluster(), ready_flag=ready, stop_flag=stop)
+    thread.join()
+    assert found == [signal.SIG_IGN]
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_run_raises_what_is_wrong(registry: Registry) -> None:
