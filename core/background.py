@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from fnop.core.known import Invocation, Known, Standing, Work
 from fnop.core.now import Now
+from fnop.core.program import Kind
 from fnop.core.progress import FRESH, Progress
 from fnop.core.registry import Handler, Role
 from fnop.core.schedule import Schedule, due_at, next_run
@@ -36,6 +37,7 @@ __all__ = [
     "background_move",
     "holds_object",
     "rested",
+    "runs_due",
     "with_standing",
 ]
 
@@ -135,13 +137,12 @@ def _due(known: Known, handler: Handler, standing: Standing) -> float | None:
 
 def background_due(at: Moment, known: Known, work: Work) -> float | None:
     """When the next run of a daemon or timer at rest is due."""
-    return min(_moments(at, known, work), default=None)
+    return None if at.stopping else min(runs_due(at.kind, known, work), default=None)
 
 
-def _moments(at: Moment, known: Known, work: Work) -> Iterator[float]:
-    if at.stopping:
-        return
-    for handler in at.kind.background:
+def runs_due(kind: Kind, known: Known, work: Work) -> Iterator[float]:
+    """When each daemon and timer at rest is due, where that is known."""
+    for handler in kind.background:
         standing = known.background.get(handler.id)
         if standing is not None and _running(work, handler) is None:
             due = _due(known, handler, standing)

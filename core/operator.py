@@ -12,6 +12,7 @@ makes the moves that `reconcile` (fnop.core.reconcile) decides on.
 from __future__ import annotations
 
 from fnop.core.attempts import answer_errand
+from fnop.core.background import runs_due
 from fnop.core.cause import Reason
 from fnop.core.commands import CloseStream, Command
 from fnop.core.indexing import are_filled, empty_indices
@@ -61,10 +62,12 @@ STOP_SECONDS = 10.0
 CLEANUP_SECONDS = 60.0
 # How long the peers and the lease may take to be left.
 LEAVE_SECONDS = 5.0
-# Timers with longer periods are not waited for.
+# Timers that are due later are not waited for.
 PATIENCE_SECONDS = 3600.0
 # So many objects are served in one step, where the author's code is not called.
 UNITS_MAX = 4
+
+_IDLE = Work()
 
 
 def step(
@@ -106,23 +109,25 @@ def is_settled(state: State) -> bool:
 def background_horizon(state: State, now: Now) -> float | None:
     """When all daemons and timers have had a turn, where nothing else is under way.
 
-    The latest of their next moments (R36), within the hour from `now`: nobody waits for
-    the new year.  None where a change is being handled, a request is pending, or
-    nothing at all is to come.
+    The latest of their next moments (R36).  Those later than an hour from `now` are not
+    waited for, such as the new year.  None where a change is being handled, a request
+    is pending, or nothing at all is to come.
     """
     if state.pending or state.phase is not Phase.SERVING:
         return None
     moments: list[float] = []
     for key, (due, _) in state.queue.due.items():
         known = state.objects.get(key)
-        work = known.work if known is not None else None
-        if known is None or not known.background or not _only_tends(work):
+        if known is None or not known.background or not _only_tends(known.work):
             return None
+        work = known.work or _IDLE
         moments.append(due)
-        moments += (each.wake for each in work.tending if each.wake) if work else ()
-        moments += (each.start for each in known.background.values() if each.start)
-    latest = max(moments, default=None)
-    return None if latest is None else min(latest, now.mono + PATIENCE_SECONDS)
+        moments += (each.wake for each in work.tending if each.wake)
+        moments += runs_due(state.kinds[key.resource], known, work)
+    if not moments:
+        return None
+    near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
+    return max(near, default=now.mono)
 
 
 def _only_tends(work: Work | None) -> bool:
