@@ -270,7 +270,7 @@ def test_after_a_long_outage_all_is_handled_within_seconds(
     assert begun == [], "the finalizer comes first"
     # Then they get as far as to their children.
     story.fate = lambda story, command: (
-        outcome if "ConfigMap" in repr(command.resource) else None
+        outcome if "configmaps" in repr(command.resource) else None
     )
     story.apply(*map(example, names[2:]))
     story.wait(LONG)
