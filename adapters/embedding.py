@@ -20,7 +20,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import (
     AsyncExitStack,
     asynccontextmanager,
@@ -131,6 +131,7 @@ async def serving(
     context: str | None = None,
     liveness: str | None = None,
     metrics: str | None = None,
+    executor: Executor | None = None,
     observers: Iterable[Observer] = (),
     say: Callable[[Say], None] = write,
 ) -> AsyncIterator[Running]:
@@ -156,6 +157,7 @@ async def serving(
             random=os.urandom,
             observers=(*observers, meter),
             on_say=say,
+            executor=executor,
         )
         around.state = lambda: runner.state
 
@@ -263,7 +265,9 @@ class operator:
     are a shorter way to say what is served.  The cluster is found as kubectl finds it,
     with `kubeconfig` and `context`, unless there is an `api`.  With a `peering` or a
     `priority` it meets other operators; else, or `standalone`, it does not look for
-    them.  `liveness` and `metrics` are addresses to answer at.  `ready_flag` is set
+    them.  `liveness` and `metrics` are addresses to answer at.  `executor`, of threads,
+    runs called functions and impure handlers that are not coroutines; without one there
+    are as many threads as the settings say.  `ready_flag` is set
     once everything has been listed, `stop_flag` ends the operator; both are events or
     futures, of asyncio or of threads.
 
@@ -286,9 +290,15 @@ class operator:
         standalone: bool = False,
         liveness: str | None = None,
         metrics: str | None = None,
+        executor: Executor | None = None,
         ready_flag: Flag | None = None,
         stop_flag: Flag | None = None,
     ) -> None:
+        if executor is not None and not isinstance(executor, Executor):
+            raise TypeError(
+                "executor= takes one of threads, such as a ThreadPoolExecutor, "
+                f"not {executor!r}"
+            )
         for flag in (ready_flag, stop_flag):
             if flag is not None and not isinstance(flag, _FLAGS):
                 raise TypeError(f"a flag is an event or a future, not {flag!r}")
@@ -306,6 +316,7 @@ class operator:
             "context": context,
             "liveness": liveness,
             "metrics": metrics,
+            "executor": executor,
         }
         self._ready_flag = ready_flag
         self._stop_flag = stop_flag
@@ -356,6 +367,7 @@ class Options(TypedDict, total=False):
     standalone: bool
     liveness: str | None
     metrics: str | None
+    executor: Executor | None
     ready_flag: Flag | None
     stop_flag: Flag | None
 

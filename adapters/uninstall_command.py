@@ -14,7 +14,8 @@ from fnop.adapters.loading import LoadProblem, load
 from fnop.core.registry import Handler, default_registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
-from fnop.core.uninstalling import Tally, kinds_named
+from fnop.core.storage import AnnotationStorage, AnyStorage, StatusStorage
+from fnop.core.uninstalling import Tally, kinds_named, settings_told
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem
@@ -64,6 +65,14 @@ _TOLD_EACH = 100
     metavar="NAME",
     help="The peering object in which operators that still run are looked for.",
 )
+@click.option(
+    "--state",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help="Where else the state is: the prefix of an annotation, such as example.com, "
+    "or a field, such as status.example.state; repeat it for several.",
+)
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
@@ -74,6 +83,7 @@ def uninstall(
     namespace: Sequence[str],
     all_namespaces: bool,
     name: str,
+    places: Sequence[str],
     **options: Any,
 ) -> None:
     """Take an operator's finalizers, state and conditions off all objects.
@@ -85,8 +95,9 @@ def uninstall(
       fnop uninstall operator.py --dry-run
       fnop uninstall operator.py -n default
 
-    The kinds are those that the handlers name.  Objects that are waiting to be deleted
-    go at once, and their deletion handlers are not called.
+    The kinds are those that the handlers name, the settings those that the startup
+    handlers return: where the state is kept, and the operator's name.  Objects that
+    are waiting to be deleted go at once, and their deletion handlers are not called.
 
     Exit status: 0 when no mark is left, or with --dry-run; 1 when something could not
     be looked at or changed, or you have said no; 2 for a wrong call.
@@ -95,9 +106,11 @@ def uninstall(
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     try:
         settings = Settings(name, tuple(namespace) or None)
+        storages = tuple(map(_storage, places))
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
+    settings = _told(handlers, settings, storages)
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
@@ -107,8 +120,32 @@ def uninstall(
     sys.exit(status)
 
 
+def _storage(place: str) -> AnyStorage:
+    is_field = place.startswith("status.")
+    return StatusStorage(place) if is_field else AnnotationStorage(place)
+
+
+def _told(
+    handlers: tuple[Handler, ...],
+    given: Settings,
+    storages: tuple[AnyStorage, ...],
+) -> Settings:
+    """The settings that the operator has had, looked for in these storages, too."""
+    told, silent = settings_told(handlers, given, SystemClock().now())
+    for name in silent:
+        _warn(
+            f"the startup handler {name} does not tell its settings without being "
+            "answered; if it gives the operator another name or storage, say so with "
+            "--name and --state"
+        )
+    return told.replace(
+        namespaces=given.namespaces,
+        former_storages=(*told.former_storages, *storages),
+    )
+
+
 def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ...]:
-    """The handlers that importing the files has declared; none of them is called."""
+    """The handlers that importing the files has declared."""
     if not paths and not modules:
         raise click.UsageError(
             "name the operator's file, such as: fnop uninstall operator.py"
@@ -153,7 +190,7 @@ async def uninstalled(
     yes: bool = False,
 ) -> int:
     """Count, ask, take off, look again; the exit status."""
-    uninstaller = Uninstaller(api, settings.marker, jitter=random.random)
+    uninstaller = Uninstaller(api, settings, jitter=random.random)
     catalogue, problem = await uninstaller.catalogue()
     if problem is not None:
         _warn(f"not all kinds of the API server are known: {problem}")

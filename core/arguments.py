@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from fnop.core.diff import diff
-from fnop.core.last_seen import Seen, essence_of, value_at
+from fnop.core.last_seen import Seen, essence_of, observed_at, value_at
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Memo, Meta, View
 from fnop.core.ownership import owner_of
@@ -66,8 +66,10 @@ def _old(situation: Situation) -> Any:
 
 
 def _new(situation: Situation) -> Any:
-    path, body = situation.handler.field, _body(situation)
-    return read_only(body.at(path) if path else essence_of(body))
+    path, body, settings = situation.handler.field, _body(situation), situation.settings
+    if path:
+        return read_only(observed_at(body, path, settings.places.paths))
+    return read_only(essence_of(body, settings.hidden))
 
 
 def _event(situation: Situation) -> Any:

@@ -11,7 +11,6 @@ costs another request, never another run of a handler.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from typing import Any, NamedTuple
 
 from fnop.core.conditions import Condition, conditions_with
@@ -27,38 +26,19 @@ from fnop.core.merge import (
 from fnop.core.now import wall_seconds
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.core.storage import Place
 from fnop.core.table import NOTHING
 from fnop.core.writers import Transform
 from fnop.effects import Patch
 
 __all__ = [
-    "Home",
     "Writing",
     "authors_at",
     "dropped_fields",
-    "home_of",
     "next_write",
-    "stored_text",
     "was_pruned",
 ]
-
-
-class Home(Enum):
-    """Where an operator's state lives on objects of a kind."""
-
-    STATUS = "status"
-    ANNOTATION = "annotation"
-
-
-def home_of(resource: Resource, *, prunes_status: bool) -> Home:
-    """Status where there is one of the author's own; else an annotation (R25).
-
-    The kinds of Kubernetes itself have closed schemas, and a custom one may be
-    closed too: then the server answers 200 and drops what it does not know.
-    """
-    if resource.has_status and not resource.is_built_in and not prunes_status:
-        return Home.STATUS
-    return Home.ANNOTATION
 
 
 class Writing(NamedTuple):
@@ -92,36 +72,33 @@ class Writing(NamedTuple):
     then: tuple[Writing, ...] = ()
 
 
-def stored_text(body: Body, marker: str) -> tuple[Any, Home | None]:
-    """The stored state that an object carries, and where: either place is read."""
-    found = body.stanza("status").get(marker)
-    if found is not None:
-        return found, Home.STATUS
-    found = body.mapping("annotations").get(marker)
-    return found, None if found is None else Home.ANNOTATION
-
-
 def next_write(
     writing: Writing,
     body: Body,
     resource: Resource,
-    marker: str,
-    home: Home,
+    settings: Settings,
+    place: Place,
     *,
     conditions: bool = False,
-    taken: tuple[str, ...] = (),
 ) -> tuple[str, Patch, bool] | None:
     """The endpoint ("" or "status"), the patch that is due next, and whether
     another endpoint follows; None when all is written.
 
-    `conditions` tells that the kind's status takes them, `taken` are finalizers that
-    `marker` takes the place of.  Raises `ValueError` when the
-    state is too long to be stored, and `OperationFailed` when a JSON patch or a
-    function does not fit the object.
+    `place` is where the kind keeps the state, `conditions` tells that its status takes
+    them.
+
+    Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
+    storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
+    a function does not fit the object.
     """
-    target: Any = _target(writing, body, marker, home, taken)
+    target: Any = _target(writing, body, settings)
+    if writing.after is not None:
+        text = write_stored(writing.after, body.uid, settings.ignored)
+        split = resource.has_status
+        for patch in settings.places.written(text, body, place, split=split):
+            target = applied(patch, target)
     if conditions and writing.condition is not None:
-        target = _with_condition(target, marker, writing.condition)
+        target = _with_condition(target, settings.marker, writing.condition)
     for name in ("metadata", "status"):
         stanza = target.get(name, {}) if isinstance(target, dict) else None
         if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
@@ -131,7 +108,7 @@ def next_write(
     if resource.has_status and "status" in change:
         parts["status"] = {"status": change.pop("status")}
     # The request that says "done" is the last (R20).
-    done_last = ("status", "") if home is Home.ANNOTATION else ("", "status")
+    done_last = ("", "status") if place.in_status else ("status", "")
     for endpoint in done_last if writing.after is not None else ("", "status"):
         part = parts.get(endpoint)
         if part and endpoint not in writing.sent:
@@ -141,10 +118,8 @@ def next_write(
     return None
 
 
-def _target(
-    writing: Writing, body: Body, marker: str, home: Home, taken: tuple[str, ...]
-) -> dict[str, Any]:
-    """The object as it shall be, all changes applied to its freshest body."""
+def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
+    """The freshest body with all changes but the state."""
     target: dict[str, Any] = body.data
     for _, patch in writing.patches:
         if isinstance(patch, Transform):
@@ -153,15 +128,9 @@ def _target(
             target = operated(patch.json, applied(patch.merge or {}, target))
     for handler, value in writing.results.items():
         target = applied({"status": {handler: value}}, target)
-    if writing.after is not None:
-        text = write_stored(writing.after, body.uid)
-        if home is Home.STATUS:
-            target = applied({"status": {marker: text}}, target)
-        else:
-            target = applied({"metadata": {"annotations": {marker: text}}}, target)
     if writing.finalizer is not None:
         change = with_finalizer if writing.finalizer == "add" else without_finalizer
-        names = change(body.finalizers, marker, *taken)
+        names = change(body.finalizers, *settings.finalizers)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
 
@@ -213,13 +182,13 @@ def _endpoints_of(patch: Patch | Transform) -> set[str]:
     return {"status" if is_status else "" for is_status in roots}
 
 
-def was_pruned(writing: Writing, response: Body, marker: str) -> tuple[bool, set[str]]:
-    """What the status endpoint has dropped: the state, and which results.
+def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
+    """What the server has dropped: the state from its place, and which results.
 
     A schema that does not know a field prunes it and answers 200 without it.
     """
     status = response.stanza("status")
-    lost_state = writing.after is not None and marker not in status
+    lost_state = writing.after is not None and place.read(response) is None
     lost = {name for name in writing.results if name not in status}
     return lost_state, lost
 

@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from fnop.core.diff import Path, resolve
+from fnop.core.merge import applied
 from fnop.core.objects import Body
 from fnop.core.progress import Progress, progress_from_json, progress_to_json
+from fnop.core.storage import Unreadable
 from fnop.core.table import NOTHING
 from fnop.effects.values import canonical, digest
 
@@ -36,7 +39,10 @@ __all__ = [
     "Unreadable",
     "essence_of",
     "had_value",
+    "hidden_of",
+    "observed_at",
     "read_stored",
+    "restated",
     "scope_name",
     "see",
     "write_stored",
@@ -66,11 +72,16 @@ class Observation:
     """What the handlers of a kind can observe across time.
 
     `scopes` are field paths, the empty one being the essence; `keeps_old` tells
-    that some handler looks at what was before.
+    that some handler looks at what was before.  `ignored` are fields that are no part
+    of the essence, and `own` those in which the operator itself keeps its state;
+    `hidden` are all that have to be taken out of an essence.
     """
 
     scopes: tuple[Path, ...] = ()
     keeps_old: bool = False
+    ignored: tuple[Path, ...] = ()
+    own: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +96,15 @@ class Stored(NamedTuple):
     """The state of one object as this operator stores it.
 
     `creating` marks that `seen` belongs to a creation which is not finished.
-    `results` are those that have no place in the object's status.
+    `results` are those that have no place in the object's status.  Of one that was
+    just read, `ignoring` are the fields that were no part of the essence then.
     """
 
     seen: Seen | None = None
     creating: bool = False
     progress: Mapping[str, Progress] = NOTHING
     results: Mapping[str, Any] = NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """There is a stored state, but it cannot be understood."""
-
-    problem: str
+    ignoring: tuple[Scope, ...] = ()
 
 
 def scope_name(path: Path) -> Scope:
@@ -110,11 +116,12 @@ def scope_name(path: Path) -> Scope:
     return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
 
 
-def essence_of(body: Body) -> dict[str, Any]:
-    """The part of an object that its author writes.
+def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The part of an object that its author writes, without the hidden fields.
 
-    >>> essence_of(Body({"kind": "K", "metadata": {"name": "x"}, "spec": {"a": 1}}))
-    {'spec': {'a': 1}}
+    >>> body = Body({"kind": "K", "metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}})
+    >>> essence_of(body), essence_of(body, (("spec", "b"),))
+    ({'spec': {'a': 1, 'b': 2}}, {'spec': {'a': 1}})
     """
     essence = {key: value for key, value in body.data.items() if key not in _IDENTITY}
     labels = body.mapping("labels")
@@ -125,7 +132,9 @@ def essence_of(body: Body) -> dict[str, Any]:
         if foreign:  # the mark of a Kopf operator's own prefix
             kept = (*kept, *foreign)
         annotations = {
-            key: value for key, value in annotations.items() if not key.startswith(kept)
+            key: value
+            for key, value in annotations.items()
+            if not key.startswith(kept) and not _is_state(value)
         }
     if labels or annotations:
         essence["metadata"] = {
@@ -133,7 +142,56 @@ def essence_of(body: Body) -> dict[str, Any]:
             for name, value in (("labels", labels), ("annotations", annotations))
             if value
         }
-    return essence
+    return without(essence, hidden) if hidden else essence
+
+
+# A state as `write_stored` makes it: whose it is may be told by a name of its own.
+_STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
+
+
+def _is_state(annotation: Any) -> bool:
+    """Whether it is the state of an operator of fnop, under whatever name."""
+    return (
+        isinstance(annotation, str)
+        and annotation[:1] == "{"
+        and _STATE.match(annotation) is not None
+    )
+
+
+def without(value: Any, paths: Iterable[Path]) -> Any:
+    """A JSON value without some fields, and without mappings that had nothing else.
+
+    >>> without({"a": {"b": 1}, "c": {"d": 2, "e": 3}}, [("a", "b"), ("c", "d")])
+    {'c': {'e': 3}}
+    """
+    for path in paths:
+        value = _without(value, path)
+    return value
+
+
+def _without(value: Any, path: Path) -> Any:
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    rest = {key: each for key, each in value.items() if key != path[0]}
+    if len(path) > 1:
+        below = _without(value[path[0]], path[1:])
+        if below != {}:
+            rest = {**value, path[0]: below}
+    return rest
+
+
+def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
+    """A field as handlers observe it: without the operator's own state.
+
+    >>> body = Body({"status": {"mine": "{...}"}})
+    >>> observed_at(body, ("status",), (("status", "mine"),)) is None
+    True
+    """
+    value, depth = body.at(path), len(path)
+    for each in own:
+        if each[:depth] == path and len(each) > depth:
+            value = _without(value, each[depth:]) or None
+    return value
 
 
 def see(body: Body, observation: Observation) -> Seen:
@@ -150,15 +208,27 @@ def see(body: Body, observation: Observation) -> Seen:
 def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
     values: dict[Scope, Any] | None = {} if observation.keeps_old else None
-    essence = essence_of(body) if () in observation.scopes else None
+    whole = () in observation.scopes
+    essence = essence_of(body, observation.hidden) if whole else None
     for path in observation.scopes:
-        value = body.at(path) if path else essence
+        value = observed_at(body, path, observation.own) if path else essence
         scope = scope_name(path)
         digests[scope] = _digest(value)
         # A field of the essence is kept once, with the essence.
         if values is not None and (not path or resolve(essence, path) != value):
             values[scope] = value
     return Seen(digests, values)
+
+
+def hidden_of(ignored: tuple[Path, ...], own: tuple[Path, ...]) -> tuple[Path, ...]:
+    """What has to be taken out of an essence: of `own` only what would be in it."""
+    return (*ignored, *(path for path in own if _is_of_essence(path)))
+
+
+def _is_of_essence(path: Path) -> bool:
+    if path[:2] == ("metadata", "annotations"):
+        return len(path) < 3 or not path[2].startswith(_BOOKKEEPING)
+    return path[0] not in _IDENTITY
 
 
 def _digest(value: Any) -> str:
@@ -181,8 +251,11 @@ def had_value(seen: Seen | None, path: Path) -> bool:
     return found is not None and found != _digest(None)
 
 
-def write_stored(stored: Stored, uid: str) -> str:
-    """The JSON text of a state; `ValueError` if it is too long to be stored."""
+def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:
+    """The JSON text of a state; `ValueError` if it is too long to be stored.
+
+    `ignored` are the fields that are no part of the essence.
+    """
     found: dict[str, Any] = {"v": STATE_VERSION, "uid": uid}
     if stored.seen is not None:
         found["seen"] = dict(stored.seen.digests)
@@ -196,6 +269,8 @@ def write_stored(stored: Stored, uid: str) -> str:
         }
     if stored.results:
         found["results"] = dict(stored.results)
+    if ignored:
+        found["ignoring"] = list(map(scope_name, ignored))
     raw = canonical(found)
     if len(raw) > STATE_LENGTH_MAX:
         raise ValueError(
@@ -219,8 +294,8 @@ def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
     Stored state carries the uid, for a patch that was meant for an object can
     land on its re-created namesake.
     """
-    if text is None:
-        return None
+    if text is None or isinstance(text, Unreadable):
+        return text
     try:
         found = orjson.loads(text) if isinstance(text, str) else text
         if not isinstance(found, dict) or not isinstance(found.get("v"), int):
@@ -248,7 +323,69 @@ def _stored(found: dict[str, Any]) -> Stored:
         for name, each in _mapping(found, "progress").items()
     }
     creating, results = bool(found.get("creating")), _mapping(found, "results")
-    return Stored(seen, creating, progress, results)
+    ignoring = tuple(map(str, found.get("ignoring") or ()))
+    return Stored(seen, creating, progress, results, ignoring)
+
+
+def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
+    """A stored state as if the same fields had been ignored when it was stored.
+
+    So an object is not handled again because the settings have changed.  It has been
+    changed where it was by the former rule, or, with the values at hand, where it is
+    by both.
+    """
+    formerly = tuple(map(_path_of, stored.ignoring))
+    if formerly == observation.ignored:
+        return stored
+    own = observation.hidden[len(observation.ignored) :]
+    was = _digest(essence_of(body, (*formerly, *own)))
+    now = essence_of(body, observation.hidden)
+    new = _digest(now)
+    seen = stored.seen
+    if seen is not None and seen.digests.get("") == was:
+        seen = _with_essence(seen, now)
+    elif seen is not None and seen.values is not None and "" in seen.values:
+        whole = _with_fields(seen.values[""], essence_of(body, own), formerly)
+        seen = _with_essence(seen, without(whole, observation.ignored))
+    progress = {
+        name: _record_restated(each, was, new) for name, each in stored.progress.items()
+    }
+    return stored._replace(seen=seen, progress=progress, ignoring=())
+
+
+def _with_essence(seen: Seen, essence: Any) -> Seen:
+    values = seen.values
+    if values is not None and "" in values:
+        values = {**values, "": essence}
+    return Seen({**seen.digests, "": _digest(essence)}, values)
+
+
+def _record_restated(record: Progress, was: str, new: str) -> Progress:
+    """A record that is about this very state of the object stays so."""
+    reason, _, observed = record.aim.partition(":")
+    if observed == was:
+        record = record._replace(aim=f"{reason}:{new}")
+    return record._replace(acted=new) if record.acted == was else record
+
+
+def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
+    """With what is there now in fields of which nobody knows what they were."""
+    for path in paths:
+        found = resolve(body, path)
+        for key in reversed(path) if found is not None else ():
+            found = {key: found}
+        old = old if found is None else applied(found, old)
+    return old
+
+
+def _path_of(scope: Scope) -> Path:
+    """The path of a scope's name.
+
+    >>> _path_of(scope_name(("metadata", "labels", "a/b")))
+    ('metadata', 'labels', 'a/b')
+    """
+    keys = scope.split("/")[1:]
+    return tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
 
 
 def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:

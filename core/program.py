@@ -15,6 +15,9 @@ from fnop.core.settings import Settings
 __all__ = ["Kind", "Program", "kind_of"]
 
 
+_SETTINGS = Settings()
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What this operator does with one served resource.
@@ -41,7 +44,11 @@ class Kind:
         )
 
 
-def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
+def kind_of(
+    resource: Resource,
+    handlers: Iterable[Handler],
+    settings: Settings = _SETTINGS,
+) -> Kind:
     """The part of a program that is about one resource."""
     handlers = tuple(handlers)
     changes = tuple(each for each in handlers if each.role in CHANGES)
@@ -60,7 +67,11 @@ def kind_of(resource: Resource, handlers: Iterable[Handler]) -> Kind:
         changes,
         tuple(each for each in handlers if each.role is Role.EVENT),
         Observation(
-            tuple(sorted(scopes)), any(each.observes_old for each in observers)
+            tuple(sorted(scopes)),
+            any(each.observes_old for each in observers),
+            settings.ignored,
+            settings.places.paths,
+            settings.hidden,
         ),
         tuple(
             each for each in changes if each.role is Role.DELETE and not each.optional
@@ -80,7 +91,7 @@ class Program:
     """
 
     handlers: tuple[Handler, ...]
-    settings: Settings = Settings()  # noqa: RUF009 (an immutable value)
+    settings: Settings = _SETTINGS
     live: LiveCache = field(default_factory=LiveCache)
 
     def activity(self, role: Role) -> tuple[Handler, ...]:

@@ -27,9 +27,16 @@ from fnop.core.background import (
 from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.conditions import Condition, condition_of, told_by
 from fnop.core.finalizers import Duty, finalizer_duty, without_finalizer
-from fnop.core.fusion import Writing, stored_text
+from fnop.core.fusion import Writing
 from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
-from fnop.core.last_seen import Seen, Stored, essence_of, scope_name, see
+from fnop.core.last_seen import (
+    Seen,
+    Stored,
+    essence_of,
+    observed_at,
+    scope_name,
+    see,
+)
 from fnop.core.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.now import Now
 from fnop.core.objects import Body
@@ -570,7 +577,12 @@ def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -
         return f"resume:{at.seed}"  # once per process, whatever the object is
     observed = seen.digests.get(scope_name(handler.field))
     if observed is None:
-        observed = digest(body.at(handler.field) if handler.field else essence_of(body))
+        observation, field = at.kind.observation, handler.field
+        observed = digest(
+            observed_at(body, field, observation.own)
+            if field
+            else essence_of(body, observation.hidden)
+        )
     return f"{reason.value}:{observed}"
 
 
@@ -805,11 +817,11 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
         return Rest(known.unsaved_until)
     was = known.stored.seen
     assert was is not None, "a NOOP has been seen before"
-    vanished = (
-        at.kind.remembers and stored_text(known.body, at.settings.marker)[0] is None
-    )
+    places = at.settings.places
+    vanished = at.kind.remembers and places.text(known.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
-    if vanished or missing or known.stored.progress:
+    lingers = places.former and places.lingers(known.body)
+    if vanished or missing or lingers or known.stored.progress:
         digests = {**seen.digests, **was.digests}
         after = known.stored._replace(
             seen=Seen(digests, was.values or seen.values), progress={}

@@ -187,7 +187,9 @@ def _follow_all(
     """Follow these kinds for handlers, and no others any more."""
     wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
-        turn.kinds = turn.kinds.set(key, kind_of(resources[key], handlers))
+        turn.kinds = turn.kinds.set(
+            key, kind_of(resources[key], handlers, turn.settings)
+        )
         for stream in _streams_of(turn, resources[key], handlers):
             wanted[stream.key] = stream
     for stream in wanted.values():

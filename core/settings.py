@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.diff import Path, parse_field
+from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
+from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 
 if TYPE_CHECKING:
     from fnop.core.election import Candidate
@@ -22,10 +26,32 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
 def _no_setting(name: str) -> str:
-    known = Settings.__slots__
+    known = [each.name for each in fields(Settings) if each.init]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no setting {name!r}; {hint}"
+
+
+# Labels and annotations are mappings of texts: their keys may have dots.
+_FLAT = (("metadata", "labels"), ("metadata", "annotations"))
+
+
+def _ignored(field: str | Sequence[str]) -> Path:
+    """The path of a field to be ignored.
+
+    >>> _ignored("spec.replicas"), _ignored("metadata.labels.example.com/tier")
+    (('spec', 'replicas'), ('metadata', 'labels', 'example.com/tier'))
+    """
+    path = parse_field(field)
+    if isinstance(field, str) and path[:2] in _FLAT and len(path) > 2:
+        path = (*path[:2], ".".join(path[2:]))
+    is_metadata = path[:1] == ("metadata",) and path[:2] not in _FLAT
+    if not path or path[0] in ("apiVersion", "kind", "status") or is_metadata:
+        raise ValueError(
+            f"ignored_fields= names {field!r}, which makes no update "
+            "anyhow; name a field such as 'spec.replicas' or 'metadata.labels.tier'"
+        )
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +72,15 @@ class Settings:
     their handlers wait for, and which have failed for good.  `peering` is this operator
     among others that may serve the same (None: it does not look for them), `election`
     its candidacy among replicas of its own.
+
+    `storage` is where objects keep the operator's state (`fnop.core.storage`), and
+    `former_storages` where they have kept it before: it is read there, too, and moves
+    with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no part of
+    an object's essence: who changes them causes no update.  A path is dotted, or a list
+    of keys.  `call_threads` is how many called functions and impure handlers that are
+    not coroutines run at a time.
+
+    Raises `ValueError` or `TypeError` for what cannot be.
     """
 
     operator: str = "default"
@@ -65,6 +100,14 @@ class Settings:
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
     peering: Member | None = None
     election: Candidate | None = None
+    storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
+    former_storages: tuple[AnyStorage, ...] = ()
+    ignored_fields: tuple[str | Sequence[str], ...] = ()
+    call_threads: int = 32
+    # What follows from them.
+    places: Places = field(init=False, repr=False, compare=False)
+    ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
@@ -74,6 +117,27 @@ class Settings:
                 f"the operator's name {self.operator!r} must be a short lower-case "
                 "name of letters, digits, '-' and '.', such as 'billing'"
             )
+        if isinstance(self.ignored_fields, str):
+            raise TypeError(
+                "ignored_fields= takes several fields, such as "
+                f"({self.ignored_fields!r},)"
+            )
+        if not isinstance(self.former_storages, tuple):
+            raise TypeError(
+                "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
+            )
+        if self.call_threads < 1:
+            raise ValueError("call_threads= must be a whole number, one or more")
+        places = places_of(self.storage, self.operator, self.former_storages)
+        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
+        given = tuple(
+            each if isinstance(each, str) else tuple(each)
+            for each in self.ignored_fields
+        )
+        object.__setattr__(self, "ignored_fields", given)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "ignored", ignored)
+        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
 
     def replace(self, **changes: Any) -> Settings:
         """The same settings with these changed; a startup handler may return them.
@@ -83,13 +147,16 @@ class Settings:
 
         Raises `TypeError` for a setting that there is not.
         """
+        known = {each.name for each in fields(self) if each.init}
         for name in changes:
-            if name not in self.__slots__:
+            if name not in known:
                 raise TypeError(_no_setting(name))
         return replace(self, **changes)
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(_no_setting(name))
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name):
+            raise AttributeError(_no_setting(name))
 
     @property
     def finalizers(self) -> tuple[str, ...]:

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
-from fnop.core.fusion import stored_text
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import Known, Sighting, Work
-from fnop.core.last_seen import Stored, Unreadable, essence_of, read_stored, see
+from fnop.core.last_seen import (
+    Stored,
+    Unreadable,
+    essence_of,
+    read_stored,
+    restated,
+    see,
+)
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
@@ -58,7 +64,7 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
         unindexed(turn, key) if type == "DELETED" else indexed(turn, key, body)
     if kind.spies and turn.phase is Phase.SERVING:
         known = _sighted(turn, key, known, kind, type, body)
-    if kind.waits_for_idleness and _has_changed(was, body):
+    if kind.waits_for_idleness and _has_changed(was, body, kind):
         known = known._replace(changed=turn.now.mono)
     turn.put(key, known)
     turn.due(key)
@@ -99,7 +105,7 @@ def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:
 
 
 def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
-    text, _ = stored_text(body, turn.settings.marker)
+    text = turn.settings.places.text(body)
     stored = read_stored(text, body.uid)
     match stored:
         case Unreadable(problem):
@@ -115,7 +121,8 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
         case None:
             return Known(body, _predecessors(turn, key, body), initial=listed)
         case _:
-            return Known(body, stored, initial=listed)
+            observation = turn.kinds[key.resource].observation
+            return Known(body, restated(stored, body, observation), initial=listed)
 
 
 def _predecessors(turn: Turn, key: Key, body: Body) -> Stored:
@@ -148,9 +155,12 @@ def _refreshed(
     return known._replace(shown=versions)
 
 
-def _has_changed(was: Known | None, body: Body) -> bool:
+def _has_changed(was: Known | None, body: Body, kind: Kind) -> bool:
     """Whether it is new, or not what it was but for its status."""
-    return was is None or not same_json(essence_of(was.body), essence_of(body))
+    if was is None:
+        return True
+    hidden = kind.observation.hidden
+    return not same_json(essence_of(was.body, hidden), essence_of(body, hidden))
 
 
 def _sighted(

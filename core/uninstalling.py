@@ -3,7 +3,8 @@
 The marks of an operator on an object, all under its name `fnop.dev/<operator>`, are
 
 - its finalizer, which holds the object back when it is deleted,
-- its stored state, in the status or in an annotation,
+- its stored state, in the status or in an annotation, unless its settings have another
+  place for it (`fnop.core.storage`),
 - its condition in `status.conditions`.
 
 Everything else stays as it is: what handlers have written, what others have.  Results
@@ -19,14 +20,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from fnop.core.arguments import Situation
 from fnop.core.election import parse_lease
 from fnop.core.finalizers import without_finalizer
+from fnop.core.invocation import LiveCache, advance
 from fnop.core.merge import applied, difference
-from fnop.core.now import parse_time
+from fnop.core.now import Now, parse_time
 from fnop.core.objects import Body
 from fnop.core.peers import Peer, parse_peers
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, Role
 from fnop.core.resources import Catalogue, Resource
+from fnop.core.settings import Settings
 
 __all__ = [
     "Marks",
@@ -36,8 +40,38 @@ __all__ = [
     "lease_holder",
     "marks_of",
     "next_removal",
+    "settings_told",
     "tallied",
 ]
+
+
+# ------------------------------------------------------------------- settings
+
+
+def settings_told(
+    handlers: Iterable[Handler], settings: Settings, now: Now
+) -> tuple[Settings, tuple[str, ...]]:
+    """The settings that startup handlers return, and the ids of those that do not tell.
+
+    Only handlers that ask for the settings are called.  One that asks for an effect
+    first is not answered, and does not tell; nor does one that fails.
+    """
+    silent: list[str] = []
+    for each in handlers:
+        names_them = "settings" in each.signature.wants or each.signature.rest
+        if each.role is not Role.STARTUP or each.function or not names_them:
+            continue
+        live = LiveCache()
+        situation = Situation(
+            each, settings, now, reason=each.role.value, started=now.wall
+        )
+        end = advance(situation, (), live, ("settings",)).end
+        live.clear()
+        if end is None or end.failure is not None:
+            silent.append(each.id)
+        elif end.settings is not None:
+            settings = end.settings
+    return settings, tuple(silent)
 
 
 # --------------------------------------------------------------------- marks
@@ -56,16 +90,16 @@ class Marks(NamedTuple):
         return self.finalizer or self.state or self.condition
 
 
-def marks_of(body: Body, marker: str) -> Marks:
-    """The marks of the operator of this name on an object.
+def marks_of(body: Body, settings: Settings) -> Marks:
+    """The marks of the operator with these settings on an object.
 
-    >>> marks_of(Body({"metadata": {"finalizers": ["fnop.dev/a"]}}), "fnop.dev/a")
+    >>> marks_of(Body({"metadata": {"finalizers": ["fnop.dev/a"]}}), Settings("a"))
     Marks(finalizer=True, state=False, condition=False, deleting=False)
     """
-    status = body.stanza("status")
+    marker, status = settings.marker, body.stanza("status")
     return Marks(
         marker in body.finalizers,
-        marker in status or marker in body.mapping("annotations"),
+        settings.places.text(body) is not None,
         any(_is_of(each, marker) for each in _conditions(status)),
         body.is_deleting,
     )
@@ -81,7 +115,7 @@ def _is_of(condition: Any, type: str) -> bool:
 
 
 def next_removal(
-    body: Body, resource: Resource, marker: str, *, without: Iterable[str] = ()
+    body: Body, resource: Resource, settings: Settings, *, without: Iterable[str] = ()
 ) -> tuple[str, dict[str, Any]] | None:
     """The endpoint ("status" or "") and the merge patch that are due next.
 
@@ -90,10 +124,10 @@ def next_removal(
 
     >>> pods = Resource("", "v1", "pods", "Pod", subresources=("status",))
     >>> meta = {"resourceVersion": "7", "finalizers": ["x", "fnop.dev/a"]}
-    >>> next_removal(Body({"metadata": meta}), pods, "fnop.dev/a")
+    >>> next_removal(Body({"metadata": meta}), pods, Settings("a"))
     ('', {'metadata': {'finalizers': ['x'], 'resourceVersion': '7'}})
     """
-    change = difference(body.data, _without_marks(body, marker))
+    change = difference(body.data, _without_marks(body, settings))
     parts = {"": change}
     if resource.has_status and "status" in change:
         parts["status"] = {"status": change.pop("status")}
@@ -106,20 +140,18 @@ def next_removal(
     return None
 
 
-def _without_marks(body: Body, marker: str) -> dict[str, Any]:
+def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
     """The object as it shall be."""
-    marks = marks_of(body, marker)
+    marker, marks = settings.marker, marks_of(body, settings)
     target: dict[str, Any] = body.data
     if marks.finalizer:
         names = without_finalizer(body.finalizers, marker)
         target = applied({"metadata": {"finalizers": names}}, target)
-    if marker in body.mapping("annotations"):
-        target = applied({"metadata": {"annotations": {marker: None}}}, target)
-    status = body.stanza("status")
-    if marker in status:
-        target = applied({"status": {marker: None}}, target)
+    for patch in settings.places.removals(body):
+        target = applied(patch, target)
     if marks.condition:
         # An empty list stays: a schema may ask for one.
+        status = body.stanza("status")
         others = [each for each in _conditions(status) if not _is_of(each, marker)]
         target = applied({"status": {"conditions": others}}, target)
     return target

@@ -13,11 +13,9 @@ from fnop.core.conditions import told_by
 from fnop.core.errands import Address
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
-    Home,
     Writing,
     authors_at,
     dropped_fields,
-    home_of,
     next_write,
     was_pruned,
 )
@@ -28,6 +26,7 @@ from fnop.core.merge import OperationFailed, applied, collisions
 from fnop.core.objects import Body, Key
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler
+from fnop.core.storage import Place, StorageFailed
 from fnop.core.turn import Ticket, Turn
 from fnop.effects import (
     Applied,
@@ -56,6 +55,7 @@ _IDLE = Work()
 # Conflicts are answered by an immediate live read; a rival who writes without
 # end is met with backoff.
 _QUICK_TRIES = 3
+_NOT_KEPT = "the API server does not keep what the storage writes"
 # Refusals that are about the request itself: sending it again cannot help.
 _FINAL_REFUSALS = frozenset((400, 405, 413, 415, 422))
 
@@ -145,7 +145,7 @@ def _homeless(
         turn.warn_once(
             f"result {key.resource} {name}",
             f"the status of this kind has no place for the result of {name}; it is "
-            f"kept in the annotation {turn.settings.marker}",
+            f"kept with the state, in {_named(_home(turn, key))}",
             key,
         )
     left = {k: v for k, v in writing.results.items() if k not in names}
@@ -157,9 +157,33 @@ def _homeless(
     return writing._replace(results=left, after=after, memory=after)
 
 
-def _home(turn: Turn, key: Key) -> Home:
+def _home(turn: Turn, key: Key) -> Place:
+    """Where the state of this kind is kept."""
     resource = turn.kinds[key.resource].resource
-    return home_of(resource, prunes_status=key.resource in turn.annotated)
+    return turn.settings.places.on(resource, refused=key.resource in turn.annotated)
+
+
+def _falls_back(turn: Turn, key: Key, place: Place, why: str) -> bool:
+    """From now on the state of this kind goes elsewhere, where that is possible."""
+    places = turn.settings.places
+    if places.fallback is None or place is places.fallback:
+        return False
+    turn.annotated |= {key.resource}
+    if not places.quietly:
+        turn.warn_once(
+            f"storage {key.resource}",
+            f"{why}: the state of this kind is kept in {_named(places.fallback)} "
+            f"and not in {_named(place)}",
+            key,
+        )
+    return True
+
+
+def _named(place: Place) -> str:
+    return ", ".join(
+        f"the annotation {path[2]}" if path[0] == "metadata" else ".".join(path)
+        for path in place.paths
+    )
 
 
 def _takes_conditions(turn: Turn, key: Key) -> bool:
@@ -182,18 +206,22 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         # Too late: no finalizer can be added any more.
         _done(turn, key, known, writing)
         return
+    place = _home(turn, key)
     try:
         found = next_write(
             writing,
             known.body,
             resource,
-            turn.settings.marker,
-            _home(turn, key),
+            turn.settings,
+            place,
             conditions=_takes_conditions(turn, key),
-            taken=turn.settings.finalizers[1:],
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
+        return
+    except StorageFailed as problem:
+        _falls_back(turn, key, place, f"the storage has failed with {problem}")
+        _send(turn, key, known, writing)
         return
     except OperationFailed as problem:
         _judge_refusal(turn, key, known, writing, str(problem), split=False)
@@ -308,19 +336,23 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
     """One endpoint has taken its part; verify it, and go on with the rest."""
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
-    if writing.endpoint == "status" or not resource.has_status:
-        lost_state, lost = was_pruned(writing, body, turn.settings.marker)
-        if writing.condition is not None and not told_by(body, turn.settings.marker):
-            turn.unconditioned |= {key.resource}
-        if _home(turn, key) is Home.STATUS and lost_state:
-            turn.annotated |= {key.resource}
-        if lost:
-            writing = _homeless(turn, key, known, writing, lost)
-            writing = writing._replace(sent=writing.sent - {""})
-        if lost_state or lost:
-            _send(turn, key, known, writing)
-            return
-    if writing.more:
+    place = _home(turn, key)
+    lost_state, lost = was_pruned(writing, body, place)
+    of_status = writing.endpoint == "status" or not resource.has_status
+    if (
+        of_status
+        and writing.condition is not None
+        and not told_by(body, turn.settings.marker)
+    ):
+        turn.unconditioned |= {key.resource}
+    carried_state = place.in_status == of_status or not resource.has_status
+    moves = lost_state and carried_state and _falls_back(turn, key, place, _NOT_KEPT)
+    if of_status and lost:
+        writing = _homeless(turn, key, known, writing, lost)
+    if moves or (of_status and lost):
+        # What the main endpoint was sent before is not all that it gets.
+        _send(turn, key, known, writing._replace(sent=writing.sent - {""}))
+    elif writing.more:
         _send(turn, key, known, writing)
     else:
         _done(turn, key, known, writing)
@@ -419,14 +451,14 @@ def _drops_condition(turn: Turn, key: Key, writing: Writing) -> bool:
 
 
 def _moves_state(turn: Turn, key: Key, writing: Writing) -> bool:
-    """A status schema may refuse the state, not only prune it: try without (R25)."""
+    """A schema may refuse the state, not only prune it: try without (R25)."""
     if writing.moved:
         turn.annotated -= {key.resource}  # it was not the state
         return False
-    if writing.after is None or _home(turn, key) is not Home.STATUS:
+    place = _home(turn, key)
+    if writing.after is None or not place.in_status:
         return False
-    turn.annotated |= {key.resource}
-    return True
+    return _falls_back(turn, key, place, "the API server refuses it")
 
 
 def _unsaved(

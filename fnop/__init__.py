@@ -90,6 +90,12 @@ from fnop.core.signatures import (
     Status as Status,
     TimerHandler as TimerHandler,
 )
+from fnop.core.storage import (
+    AnnotationStorage as AnnotationStorage,
+    AutoStorage as AutoStorage,
+    StatusStorage as StatusStorage,
+    Storage as Storage,
+)
 from fnop.core.writers import (
     DaemonStoppingReason as DaemonStoppingReason,
     Stopped as Stopped,

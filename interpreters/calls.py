@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from fnop.core.errors import PermanentError, TemporaryError
@@ -16,7 +17,35 @@ from fnop.core.impure import Outside
 from fnop.effects import Answer, Call, Log, Outcome, Raised
 from fnop.effects.values import freeze_json
 
-__all__ = ["LiveStopped", "called", "called_on_loop", "raised"]
+__all__ = ["CallThreads", "LiveStopped", "called", "called_on_loop", "raised"]
+
+
+class CallThreads:
+    """The threads of functions that are not coroutines, made when one is needed.
+
+    Those of an `executor` that was given are its owner's: it is not shut down here.
+    """
+
+    def __init__(self, executor: Executor | None = None) -> None:
+        self._given = executor
+        self._pool: ThreadPoolExecutor | None = None
+        self._number = 0
+
+    def of(self, number: int) -> Executor:
+        """As many threads as the settings now say; what runs in others goes on."""
+        if self._given is not None:
+            return self._given
+        if self._pool is None or self._number != number:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False)
+            self._pool = ThreadPoolExecutor(number, "fnop-call")
+            self._number = number
+        return self._pool
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class LiveStopped:

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,13 @@ from fnop.core.operator import State
 from fnop.core.program import Program
 from fnop.core.writers import DaemonStoppingReason
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
-from fnop.interpreters.calls import LiveStopped, called, called_on_loop, raised
+from fnop.interpreters.calls import (
+    CallThreads,
+    LiveStopped,
+    called,
+    called_on_loop,
+    raised,
+)
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
@@ -79,8 +85,6 @@ __all__ = ["Runner"]
 # So many inputs are taken before the transport gets a turn.
 _BATCH = 32
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
-# So many called functions that are not coroutines run at a time.
-CALL_THREADS = 32
 # A handler that blocks the loop for longer is named.
 SLOW_STEP_SECONDS = 0.5
 
@@ -99,6 +103,7 @@ class Runner:
         clock: Clock | None = None,
         observers: Iterable[Observer] = (),
         on_say: Callable[[Say], None] | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self._machine = Machine(program, observers)
         self._api = api
@@ -115,7 +120,7 @@ class Runner:
         # Calls that are under way: what tells them to stop, and their end.
         self._outside: dict[int, tuple[LiveStopped, asyncio.Future[Outcome]]] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
-        self._threads = ThreadPoolExecutor(CALL_THREADS, "fnop-call")
+        self._threads = CallThreads(executor)
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
 
@@ -277,7 +282,8 @@ class Runner:
         else:
             stopped = LiveStopped()
             work = partial(called, function, call, say, stopped)
-            running = loop.run_in_executor(self._threads, work)
+            threads = self._threads.of(self._machine.settings.call_threads)
+            running = loop.run_in_executor(threads, work)
         self._outside[command.id] = stopped, running
         try:
             return await running
@@ -364,7 +370,7 @@ class Runner:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         self._machine.close()
 
 

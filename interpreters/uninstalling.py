@@ -19,6 +19,7 @@ from fnop.core.namespaces import has_patterns, served_namespaces
 from fnop.core.objects import Body
 from fnop.core.peering import kinds_for
 from fnop.core.resources import Catalogue, Resource, path_of
+from fnop.core.settings import Settings
 from fnop.core.uninstalling import (
     Tally,
     alive_peers,
@@ -67,21 +68,21 @@ class _Expired(Exception):
 class Uninstaller:
     """An operator's marks in a cluster: counted, and taken off.
 
-    `marker` is the name of the marks, `fnop.dev/<operator>`.  `pause` waits so many
-    seconds, `jitter` is a number from 0 to 1.  Methods raise `UninstallProblem`, and
-    `Unreachable` when the server stays away.
+    `settings` are the operator's.  `pause` waits so many seconds, `jitter` is a number
+    from 0 to 1.  Methods raise `UninstallProblem`, and `Unreachable` when the server
+    stays away.
     """
 
     def __init__(
         self,
         api: Api,
-        marker: str,
+        settings: Settings,
         *,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,
     ) -> None:
         self._api = api
-        self._marker = marker
+        self._settings = settings
         self._pause = pause
         self._jitter = jitter
         self._slots = asyncio.Semaphore(CONCURRENCY)
@@ -203,7 +204,7 @@ class Uninstaller:
         for place in _places(resource, namespaces):
             async for page in self._pages(resource, place):
                 for body in page:
-                    tally = tallied(tally, marks_of(body, self._marker))
+                    tally = tallied(tally, marks_of(body, self._settings))
         return tally
 
     async def strip(
@@ -248,7 +249,8 @@ class Uninstaller:
         try:
             async with asyncio.TaskGroup() as group:
                 for body in page:
-                    if marks_of(body, self._marker).any and _title(body) not in failed:
+                    marks = marks_of(body, self._settings)
+                    if marks.any and _title(body) not in failed:
                         group.create_task(strip(body))
         except BaseExceptionGroup as problems:
             # The others were cancelled: what one of them meets, all of them meet.
@@ -259,12 +261,12 @@ class Uninstaller:
         namespace, name = body.namespace, body.name
         refused: dict[str, str] = {}
         for _ in range(_ROUNDS_MAX):
-            due = next_removal(body, resource, self._marker, without=refused)
+            due = next_removal(body, resource, self._settings, without=refused)
             if due is None:
                 return "; ".join(refused.values()) or None
             endpoint, patch = due
             path = path_of(resource, namespace, name, endpoint)
-            manager = (("fieldManager", self._marker),)
+            manager = (("fieldManager", self._settings.marker),)
             request = ApiRequest("PATCH", path, manager, patch, MERGE_PATCH)
             response = await self._ask(request)
             if response.status == 409:

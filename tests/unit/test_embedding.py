@@ -8,7 +8,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -543,3 +543,76 @@ async def test_its_lines_go_to_the_log_of_the_program(
 def test_the_facade_has_no_other_names() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'oprator'"):
         _ = fnop.oprator  # type: ignore[attr-defined]
+
+
+# -------------------------------------------------------------------- threads
+
+
+class Gate:
+    """What called functions wait at, each in its thread."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.opened = threading.Event()
+
+
+gates: dict[str, Gate] = {}
+
+
+def held(gate: str) -> None:
+    gates[gate].waiting.append(threading.current_thread().name)
+    assert gates[gate].opened.wait(DEADLINE_SECONDS)
+
+
+def calling(gate: str, call_threads: int | None = None) -> Registry:
+    """Handlers that call a function which waits at the gate."""
+    registry, gates[gate] = Registry(), Gate()
+
+    @fnop.on.startup(registry=registry)
+    def startup(settings: fnop.Settings, **_: Any) -> fnop.Settings | None:
+        if call_threads is None:
+            return None
+        return settings.replace(call_threads=call_threads)
+
+    @fnop.on.create(KIND, registry=registry)
+    async def created(**_: Any) -> None:
+        await fnop.call(held, gate=gate)
+
+    return registry
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_call_threads_is_how_many_calls_run_at_a_time(
+    threads: int, cluster: Cluster
+) -> None:
+    registry = calling("some", threads)
+    gate = gates["some"]
+    async with fnop.operator(registry=registry, api=cluster) as running:
+        for each in ("a", "b", "c"):
+            cluster.create(each)
+        await until(lambda: running.state.calls == 3 and len(gate.waiting) == threads)
+        gate.opened.set()
+        await until(lambda: not running.state.calls)
+    assert len(gate.waiting) == 3
+    assert len(set(gate.waiting)) == threads
+
+
+async def test_calls_run_in_the_threads_of_its_program(cluster: Cluster) -> None:
+    threads = ThreadPoolExecutor(1, "mine")
+    registry = calling("mine")
+    gates["mine"].opened.set()
+    async with fnop.operator(registry=registry, api=cluster, executor=threads):
+        cluster.create()
+        await until(lambda: gates["mine"].waiting)
+    assert gates["mine"].waiting == ["mine_0"]
+    assert threads.submit(str).result() == "", "they are their owner's"
+    threads.shutdown()
+
+
+def test_what_is_no_executor_is_refused() -> None:
+    wrong: Any = 7
+    with pytest.raises(TypeError, match="executor= takes one of threads, such as a "):
+        fnop.operator(executor=wrong)
+    for number in (0, -1):
+        with pytest.raises(ValueError, match="call_threads= must be a whole number"):
+            fnop.Settings(call_threads=number)

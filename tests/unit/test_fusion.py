@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fnop.core.fusion import (
-    Home,
     Writing,
-    home_of,
     next_write,
-    stored_text,
     was_pruned,
 )
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
+from fnop.core.settings import Settings
+from fnop.core.storage import Place
 from fnop.effects import Patch
 from tests.property.strategies import json_values
 
@@ -29,6 +28,9 @@ STATUSED = Resource(
 PLAIN = Resource("fnop.dev", "v1", "plains", "Plain")
 PODS = Resource("", "v1", "pods", "Pod", subresources=("status",))
 SEEN = Stored(Seen({"": "1:abc"}))
+SETTINGS = Settings()
+PLACES = SETTINGS.places
+STATUS, ANNOTATION = PLACES.present
 
 
 def body(status: Any = None, **meta: Any) -> Body:
@@ -52,14 +54,14 @@ def requests(
     found: Writing,
     on: Body | None = None,
     resource: Resource = STATUSED,
-    home: Home = Home.STATUS,
+    home: Place = STATUS,
 ) -> list[tuple[str, Mapping[str, Any] | None]]:
     """All requests of a write, each answered as a server would, undisturbed."""
     at = on or body()
     sent: list[tuple[str, Mapping[str, Any] | None]] = []
     follows = True
     while True:
-        step = next_write(found, at, resource, MARKER, home)
+        step = next_write(found, at, resource, SETTINGS, home)
         if step is None:
             assert not (sent and follows), "another request was announced"
             return sent
@@ -88,23 +90,21 @@ def text_in(merge: Mapping[str, Any] | None) -> Any:
 @pytest.mark.parametrize(
     ("resource", "prunes", "home"),
     [
-        (STATUSED, False, Home.STATUS),
-        (STATUSED, True, Home.ANNOTATION),
-        (PLAIN, False, Home.ANNOTATION),
-        (PODS, False, Home.ANNOTATION),
+        (STATUSED, False, STATUS),
+        (STATUSED, True, ANNOTATION),
+        (PLAIN, False, ANNOTATION),
+        (PODS, False, ANNOTATION),
     ],
 )
-def test_r25_where_state_lives(resource: Resource, prunes: bool, home: Home) -> None:
-    assert home_of(resource, prunes_status=prunes) is home
+def test_r25_where_state_lives(resource: Resource, prunes: bool, home: Place) -> None:
+    assert PLACES.on(resource, refused=prunes) is home
 
 
 def test_r25_state_is_found_in_either_place_and_status_counts_first() -> None:
-    assert stored_text(body(), MARKER) == (None, None)
-    assert stored_text(body({MARKER: "s"}), MARKER) == ("s", Home.STATUS)
-    annotated = body(annotations={MARKER: "a"})
-    assert stored_text(annotated, MARKER) == ("a", Home.ANNOTATION)
-    both = body({MARKER: "s"}, annotations={MARKER: "a"})
-    assert stored_text(both, MARKER) == ("s", Home.STATUS)
+    assert PLACES.text(body()) is None
+    assert PLACES.text(body({MARKER: "s"})) == "s"
+    assert PLACES.text(body(annotations={MARKER: "a"})) == "a"
+    assert PLACES.text(body({MARKER: "s"}, annotations={MARKER: "a"})) == "s"
 
 
 # ----------------------------------------------------------------------- fusing
@@ -178,7 +178,7 @@ def test_a_kind_without_a_status_endpoint_takes_it_on_the_main_one() -> None:
     found = requests(
         writing(Patch(merge={"status": {"a": 1}}), after=SEEN),
         resource=PLAIN,
-        home=Home.ANNOTATION,
+        home=ANNOTATION,
     )
     assert [endpoint for endpoint, _ in found] == [""]
     ((_, merge),) = found
@@ -194,10 +194,10 @@ BOTH = Patch(merge={"status": {"a": 1}, "metadata": {"labels": {"l": "1"}}})
 
 @pytest.mark.parametrize(
     ("home", "order"),
-    [(Home.STATUS, ["", "status"]), (Home.ANNOTATION, ["status", ""])],
+    [(STATUS, ["", "status"]), (ANNOTATION, ["status", ""])],
 )
 def test_r20_the_request_that_says_done_is_the_last(
-    home: Home, order: list[str]
+    home: Place, order: list[str]
 ) -> None:
     found = requests(writing(BOTH, after=SEEN), home=home)
     assert [endpoint for endpoint, _ in found] == order
@@ -237,8 +237,8 @@ def test_r20_a_finalizer_that_is_as_it_shall_be_costs_nothing(
 # ---------------------------------------------------------------- R21: binding
 
 
-@pytest.mark.parametrize("home", list(Home))
-def test_r21_state_is_bound_to_the_version_and_names_the_uid(home: Home) -> None:
+@pytest.mark.parametrize("home", PLACES.present)
+def test_r21_state_is_bound_to_the_version_and_names_the_uid(home: Place) -> None:
     ((_, merge),) = requests(writing(after=SEEN), home=home)
     assert merge is not None
     assert merge["metadata"]["resourceVersion"] == "7"
@@ -267,11 +267,11 @@ def test_state_that_is_there_already_is_not_written_again() -> None:
 )
 def test_r25_what_a_schema_has_pruned(answer: Any, lost: tuple[bool, set[str]]) -> None:
     found = writing(results={"h": 1}, after=SEEN)
-    assert was_pruned(found, body(answer), MARKER) == lost
+    assert was_pruned(found, body(answer), STATUS) == lost
 
 
 def test_r25_what_was_not_written_is_not_missed() -> None:
-    assert was_pruned(writing(), body({}), MARKER) == (False, set())
+    assert was_pruned(writing(), body({}), STATUS) == (False, set())
 
 
 # ------------------------------------------------------------------ as a property

@@ -166,6 +166,7 @@ stored_states = st.builds(
     st.booleans(),
     st.dictionaries(texts, progresses, max_size=3),
     st.dictionaries(texts, json_values, max_size=3),
+    st.just(()),
 )
 
 
@@ -173,6 +174,9 @@ stored_states = st.builds(
 def test_what_is_read_is_what_was_written(stored: Stored) -> None:
     text = write_stored(stored, UID)
     assert read_stored(text, UID) == stored
+    ignoring = stored._replace(ignoring=("/spec/replicas", "/metadata/labels/a~1b"))
+    ignored = (("spec", "replicas"), ("metadata", "labels", "a/b"))
+    assert read_stored(write_stored(stored, UID, ignored), UID) == ignoring
     assert write_stored(stored, UID) == text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import copy
+import dataclasses
 import re
 import sys
 from functools import lru_cache
@@ -98,7 +99,9 @@ def test_a_row_says_what_is_so_and_where_it_is_shown(row: Row) -> None:
 def test_the_settings_that_it_names_exist() -> None:
     named = re.findall(r"`Settings\.(\w+)`", PAGE.read_text())
     assert named
-    assert set(named) <= set(fnop.Settings.__slots__)
+    assert set(named) <= {
+        each.name for each in dataclasses.fields(fnop.Settings) if each.init
+    }
 
 
 # ------------------------------------------------ 1: decorators and their options

@@ -9,6 +9,7 @@ import pytest
 
 import fnop
 from fnop.core import settings as module
+from fnop.core.program import Program
 from fnop.core.registry import Registry, Role, kwargs_of
 from tests.simulations import Scenario, example
 
@@ -64,6 +65,174 @@ def test_a_startup_handler_returns_the_settings_from_then_on(
     run.stop()
     run.settle()
     assert seen == [7, 7]
+
+
+# ----------------------------------------------------------------- ignored fields
+
+IGNORING = fnop.Settings(
+    ignored_fields=("spec.replicas", "metadata.labels.example.com/tier")
+)
+
+
+@pytest.fixture
+def diary() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def updating(registry: Registry, diary: list[Any]) -> Registry:
+    """Handlers that note what has changed."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None:
+        diary.append("create")
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(diff: fnop.Diff, **_: Any) -> None:
+        diary.append([(each.op, ".".join(each.field), each.new) for each in diff])
+
+    return registry
+
+
+def change(run: Scenario, **spec: Any) -> None:
+    run.edit(KIND, spec=spec)
+    assert run.settle()
+
+
+def test_k_8_14_ignored_fields_cause_no_update_and_are_in_no_diff(
+    updating: Registry, diary: list[Any]
+) -> None:
+    run = Scenario(updating, [example(size=1)], settings=IGNORING)
+    assert run.settle()
+    writes = len(run.writes)
+    change(run, replicas=1)
+    change(run, replicas=2)
+    run.edit(KIND, metadata={"labels": {"example.com/tier": "a"}})
+    assert run.settle()
+    assert diary == ["create"]
+    assert len(run.writes) == writes
+    change(run, replicas=3, size=2)
+    run.edit(KIND, metadata={"labels": {"example.com/tier": None, "other": "b"}})
+    assert run.settle()
+    assert diary[1:] == [
+        [("change", "spec.size", 2)],
+        [("add", "metadata", {"labels": {"other": "b"}})],
+    ]
+
+
+def test_k_8_14_a_handler_of_an_ignored_field_is_called_all_the_same(
+    registry: Registry, diary: list[Any]
+) -> None:
+    @fnop.on.field(KIND, field="spec.replicas", registry=registry)
+    def replicas(old: Any, new: Any, **_: Any) -> None:
+        diary.append((old, new))
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(**_: Any) -> None:
+        diary.append("update")
+
+    run = Scenario(registry, [example(size=1, replicas=1)], settings=IGNORING)
+    assert run.settle()
+    change(run, replicas=2)
+    assert diary == [(None, 1), (1, 2)]
+
+
+def test_k_8_14_an_ignored_field_is_no_end_of_idleness(registry: Registry) -> None:
+    calls: list[float] = []
+
+    @fnop.timer(KIND, idle=10, registry=registry)
+    def idle(**_: Any) -> None:
+        calls.append(run.clock.elapsed)
+
+    run = Scenario(registry, [example(size=1)], settings=IGNORING)
+    run.settle(seconds=5)
+    change(run, replicas=1)
+    assert len(calls) == 1
+    assert calls[0] == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("keeps_old", [True, False])
+@pytest.mark.parametrize("removed", [False, True])
+def test_k_8_14_another_setting_is_no_change_of_the_objects(
+    keeps_old: bool, removed: bool
+) -> None:
+    """Objects are neither handled nor written when an operator ignores other fields."""
+    registry, diary = Registry(), list[Any]()
+
+    def update(**_: Any) -> None:
+        diary.append("update")
+
+    def updated(diff: fnop.Diff, **_: Any) -> None:
+        diary.append([(".".join(each.field), each.old, each.new) for each in diff])
+
+    fnop.on.update(KIND, registry=registry, id="x")(updated if keeps_old else update)
+    settings = [fnop.Settings(), IGNORING]
+    before, after = reversed(settings) if removed else settings
+    run = Scenario(
+        registry, [example(size=1, replicas=1), example("b", size=1)], settings=before
+    )
+    assert run.settle()
+    run.edit(KIND, metadata={"labels": {"example.com/tier": "a"}})
+    assert run.settle()
+    diary.clear()
+    writes = len(run.writes)
+    run.crash(Program(registry.handlers, after))
+    assert run.settle()
+    assert diary == []
+    assert len(run.writes) == writes
+    change(run, size=2)
+    assert diary == [[("spec.size", 1, 2)] if keeps_old else "update"]
+    # From then on the new setting is what counts.
+    change(run, replicas=2)
+    assert len(diary) == 1 + removed
+    run.crash()
+    assert run.settle()
+    assert len(diary) == 1 + removed
+
+
+def test_k_8_14_what_has_changed_meanwhile_is_told_at_the_upgrade(
+    updating: Registry, diary: list[Any]
+) -> None:
+    run = Scenario(updating, [example(size=1, replicas=1)])
+    assert run.settle()
+    run.stop()
+    assert run.settle()
+    run.edit(KIND, spec={"size": 2, "replicas": 2})
+    run.crash(Program(updating.handlers, IGNORING))
+    assert run.settle()
+    assert diary == ["create", [("change", "spec.size", 2)]]
+
+
+def test_k_8_14_attempts_of_a_change_go_on_under_another_setting() -> None:
+    registry, diary = Registry(), list[int]()
+
+    @fnop.on.create(KIND, registry=registry, retries=3, id="create")
+    def create(retry: int, **_: Any) -> None:
+        diary.append(retry)
+        raise fnop.TemporaryError("again", delay=100)
+
+    @fnop.on.update(KIND, registry=registry, id="update")
+    def update(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example(size=1, replicas=1)])
+    run.settle(seconds=50)
+    run.crash(Program(registry.handlers, IGNORING))
+    assert run.settle()
+    assert diary == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["", "status.phase", "metadata", "metadata.name", "kind", ("metadata", "uid")],
+)
+def test_k_8_14_what_makes_no_update_anyhow_is_refused(field: Any) -> None:
+    with pytest.raises(ValueError, match="makes no update anyhow; name a field such"):
+        fnop.Settings(ignored_fields=(field,))
+
+
+def test_k_8_14_one_field_is_several_too() -> None:
+    with pytest.raises(TypeError, match=r"such as \('spec.replicas',\)"):
+        fnop.Settings(ignored_fields="spec.replicas")  # type: ignore[arg-type]
 
 
 def test_a_restart_begins_with_those_of_the_program(registry: Registry) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 import fnop
@@ -15,11 +16,18 @@ from fnop.adapters import uninstall_command
 from fnop.adapters.uninstall_command import uninstalled
 from fnop.core import uninstalling
 from fnop.core.merge import applied
+from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.registry import Handler, Registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
-from fnop.core.uninstalling import alive_peers, kinds_named, marks_of, next_removal
+from fnop.core.uninstalling import (
+    alive_peers,
+    kinds_named,
+    marks_of,
+    next_removal,
+    settings_told,
+)
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Unreachable
 from fnop.interpreters.uninstalling import PAGE_LIMIT, Uninstaller, UninstallProblem
 from tests.commands import fnop as command
@@ -28,6 +36,7 @@ from tests.simulations import DEFINITION, Scenario, example
 from tests.unit.test_peers_in_service import PEERING_OBJECT, peering_definition
 
 MARKER = "fnop.dev/default"
+SETTINGS = Settings()
 KIND = "fnopexamples"
 WITH_STATUS = Resource("e.com", "v1", "things", "Thing", subresources=("status",))
 WITHOUT = Resource("e.com", "v1", "things", "Thing")
@@ -72,7 +81,7 @@ OBJECTS = st.fixed_dictionaries(
 def taken_off(data: dict[str, Any], resource: Resource) -> list[tuple[str, Any]]:
     """The requests that free an object, done on a server of two endpoints."""
     requests = []
-    while due := next_removal(Body(data), resource, MARKER):
+    while due := next_removal(Body(data), resource, SETTINGS):
         endpoint, patch = due
         requests.append(due)
         assert (
@@ -88,7 +97,7 @@ def taken_off(data: dict[str, Any], resource: Resource) -> list[tuple[str, Any]]
         version = str(int(data["metadata"]["resourceVersion"]) + 1)
         data = applied({"metadata": {"resourceVersion": version}}, data)
         assert len(requests) <= 2
-    assert not marks_of(Body(data), MARKER).any
+    assert not marks_of(Body(data), SETTINGS).any
     return requests
 
 
@@ -98,7 +107,7 @@ def test_no_mark_is_left_and_all_else_is(
     resource: Resource, data: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(data)
-    marks = marks_of(Body(data), MARKER)
+    marks = marks_of(Body(data), SETTINGS)
     requests = taken_off(data, resource)
     assert data == before
     assert bool(requests) == marks.any
@@ -139,13 +148,15 @@ def test_an_endpoint_that_refuses_does_not_hold_the_other_up() -> None:
         "metadata": {"resourceVersion": "7", "finalizers": [MARKER]},
         "status": {MARKER: "{}"},
     }
-    first = next_removal(Body(data), WITH_STATUS, MARKER)
+    first = next_removal(Body(data), WITH_STATUS, SETTINGS)
     assert first is not None
     assert first[0] == "status"
-    second = next_removal(Body(data), WITH_STATUS, MARKER, without=("status",))
+    second = next_removal(Body(data), WITH_STATUS, SETTINGS, without=("status",))
     assert second is not None
     assert second[1]["metadata"]["finalizers"] == []
-    assert next_removal(Body(data), WITH_STATUS, MARKER, without=("status", "")) is None
+    assert (
+        next_removal(Body(data), WITH_STATUS, SETTINGS, without=("status", "")) is None
+    )
 
 
 def test_kinds_are_named_once_and_can_be_written() -> None:
@@ -205,9 +216,14 @@ def registry() -> Registry:
 class World(LiveCluster):
     """What an operator leaves behind when it is stopped; requests can be spoiled."""
 
-    def __init__(self, registry: Registry, *objects: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        *objects: dict[str, Any],
+        settings: Settings | None = None,
+    ) -> None:
         super().__init__()
-        run = Scenario(registry, objects)
+        run = Scenario(registry, objects, settings=settings)
         run.settle(seconds=60)
         run.stop()
         run.settle(seconds=60)
@@ -523,7 +539,7 @@ async def test_a_server_in_trouble_is_asked_again(registry: Registry) -> None:
         waits.append(seconds)
 
     world.spoils = spoil
-    uninstaller = Uninstaller(world, MARKER, pause=pause)
+    uninstaller = Uninstaller(world, SETTINGS, pause=pause)
     catalogue, _ = await uninstaller.catalogue()
     kind = catalogue.lookup(KIND)
     assert kind is not None
@@ -538,7 +554,7 @@ async def test_a_server_that_stays_away_ends_it(registry: Registry) -> None:
 
     async def pause(seconds: float) -> None: ...
 
-    uninstaller = Uninstaller(world, MARKER, pause=pause)
+    uninstaller = Uninstaller(world, SETTINGS, pause=pause)
     catalogue, _ = await uninstaller.catalogue()
     kind = catalogue.lookup(KIND)
     assert kind is not None
@@ -555,7 +571,7 @@ async def test_a_server_that_lets_nobody_in_is_told(registry: Registry) -> None:
     world = World(registry)
     world.spoils = lambda request: refusal(401, "Unauthorized")
     with pytest.raises(UninstallProblem, match=r"refuses us: /api.*Unauthorized"):
-        await Uninstaller(world, MARKER).catalogue()
+        await Uninstaller(world, SETTINGS).catalogue()
 
 
 # ------------------------------------------------------------------ the command
@@ -592,3 +608,102 @@ def test_wrong_calls_get_one_sentence(
 def test_the_definition_that_the_examples_use_has_a_status() -> None:
     """Otherwise no test here would see two endpoints."""
     assert "status" in DEFINITION["spec"]["versions"][0]["subresources"]
+
+
+# ------------------------------------------------------- a storage of its own
+
+BY_PREFIX = fnop.AnnotationStorage("example.com")
+BY_FIELD = fnop.StatusStorage("status.example.state")
+ITS_OWN = fnop.Storage(
+    lambda body: body["metadata"].get("annotations", {}).get("a.com/own"),
+    lambda text: {"metadata": {"annotations": {"a.com/own": text}}},
+)
+
+
+@pytest.mark.parametrize("storage", [BY_PREFIX, BY_FIELD, ITS_OWN])
+@pytest.mark.parametrize("former", [False, True])
+async def test_the_state_is_found_where_the_storage_has_it(
+    storage: Any, former: bool, registry: Registry
+) -> None:
+    settings = Settings(storage=storage)
+    world = World(registry, example(), settings=settings)
+    assert '"uid"' in str(world.object())
+    if former:
+        settings = Settings(former_storages=(storage,))
+    assert await uninstalled(world, registry.handlers, settings, yes=True) == 0
+    found = world.object()
+    assert found is not None
+    assert '"uid":' not in str([found["status"], found["metadata"].get("annotations")])
+    assert found["status"].pop("example", {}) == {}
+    assert found["status"] == {"create": {"size": 1}}
+
+
+def test_startup_handlers_tell_the_storage_and_the_name() -> None:
+    registry, called = Registry(), []
+
+    @fnop.on.startup(registry=registry)
+    def first(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        return settings.replace(storage=BY_PREFIX)
+
+    @fnop.on.startup(registry=registry)
+    def another(**_: Any) -> None:
+        called.append("one that does not ask for the settings")
+
+    @fnop.on.startup(registry=registry)
+    async def second(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        return settings.replace(operator="other")
+
+    @fnop.on.startup(registry=registry)
+    async def talking(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        await fnop.sleep(1)
+        raise AssertionError("it is not answered")
+
+    @fnop.on.startup(registry=registry)
+    def failing(settings: fnop.Settings, **_: Any) -> None:
+        raise OSError("no disk")
+
+    told, silent = settings_told(registry.handlers, Settings(), Now(0.0, 0.0))
+    assert (told.operator, told.storage) == ("other", BY_PREFIX)
+    assert [name.rpartition(".")[2] for name in silent] == ["talking", "failing"]
+    assert called == []
+
+
+def test_the_command_asks_the_startup_handlers(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "telling.py").write_text(
+        "import fnop\n\n"
+        "@fnop.on.startup()\n"
+        "def configure(settings, **_):\n"
+        "    storage = fnop.AnnotationStorage('example.com')\n"
+        "    return settings.replace(storage=storage, namespaces=('elsewhere',))\n\n"
+        "@fnop.on.startup()\n"
+        "async def ask(settings, **_):\n"
+        "    await fnop.sleep(1)\n\n"
+        "@fnop.on.create('fnopexamples')\n"
+        "def create(**_): ...\n"
+    )
+    given: list[Settings] = []
+
+    async def connected(handlers: Any, settings: Settings, options: Any) -> int:
+        given.append(settings)
+        return 0
+
+    monkeypatch.setattr(uninstall_command, "_connected", connected)
+    places = ("--state", "former.com", "--state", "status.example.state")
+    found = CliRunner().invoke(
+        uninstall_command.uninstall,
+        [str(tmp_path / "telling.py"), "-n", "here", *places],
+    )
+    assert found.exit_code == 0, found.output
+    assert "the startup handler ask does not tell its settings" in found.output
+    (settings,) = given
+    assert settings.storage == BY_PREFIX
+    assert settings.former_storages == (fnop.AnnotationStorage("former.com"), BY_FIELD)
+    assert settings.namespaces == ("here",)
+    wrong = CliRunner().invoke(
+        uninstall_command.uninstall,
+        [str(tmp_path / "telling.py"), "--state", "No Domain"],
+    )
+    assert wrong.exit_code == 2
+    assert "must be a domain in lower case" in wrong.output
