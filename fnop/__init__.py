@@ -126,6 +126,10 @@ from fnop.effects.builders import (
 from fnop.effects.effects import Effect as Effect, Target as Target
 
 if TYPE_CHECKING:
+    from fnop.adapters.credentials import (
+        login_with_kubeconfig as login_with_kubeconfig,
+        login_with_service_account as login_with_service_account,
+    )
     from fnop.adapters.embedding import (
         OperatorFailed as OperatorFailed,
         Running as Running,
@@ -139,6 +143,9 @@ __version__ = "0.1.0"
 _OUTER = {
     name: "fnop.adapters.embedding"
     for name in ("OperatorFailed", "Running", "operator", "run")
+} | {
+    name: "fnop.adapters.credentials"
+    for name in ("login_with_kubeconfig", "login_with_service_account")
 }
 
 if not TYPE_CHECKING:  # a type checker knows what there is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import fnop
+from fnop.adapters import credentials
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source, login_with
 from fnop.adapters.kubernetes import KubernetesApi, connect
@@ -315,3 +318,157 @@ async def test_expired_credentials_are_asked_for_anew(registry: Registry) -> Non
     lines = len(logins.said)
     assert await sent() == "Bearer t2"
     assert len(logins.said) == lines, "and is not asked at once again"
+
+
+# --------------------------------------------------- what is found on the machine
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without any credentials."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setattr(credentials, "_ACCOUNT", tmp_path / "account")
+    return tmp_path
+
+
+def kubeconfig(folder: Path, name: str = "config", **parts: Any) -> Path:
+    """A file with a context `a`, of a cluster `a` and a user `a`."""
+    given = {"server": HERE} | parts.get("cluster", {})
+    document = {
+        "current-context": "a",
+        "contexts": [
+            {
+                "name": "a",
+                "context": {"cluster": "a", "user": "a", "namespace": "mine"},
+            }
+        ],
+        "clusters": [{"name": "a", "cluster": given}],
+        "users": [{"name": "a", "user": parts.get("user", {"token": "t"})}],
+    }
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(document | parts.get("more", {})))
+    return file
+
+
+async def test_a_login_handler_of_kopf_needs_another_name_alone(
+    registry: Registry, home: Path
+) -> None:
+    kubeconfig(home, ".kube/config", user={"token": "secret"})
+
+    @fnop.on.login(registry=registry, retries=3)
+    def login(**kwargs: Any) -> fnop.ConnectionInfo | None:
+        inside = fnop.login_with_service_account(**kwargs)
+        return inside or fnop.login_with_kubeconfig(**kwargs)
+
+    assert await tokens(Logins(registry)) == ["Bearer secret"]
+
+
+def test_where_nothing_is_there_is_no_answer(home: Path) -> None:
+    assert fnop.login_with_kubeconfig() is None
+    assert fnop.login_with_service_account() is None
+
+
+def test_what_a_kubeconfig_says_is_taken_over(home: Path) -> None:
+    (home / "token").write_text("from a file\n")
+    file = kubeconfig(
+        home / "folder",
+        cluster={"certificate-authority": "ca.crt", "proxy-url": "http://proxy:1"},
+        user={"tokenFile": "../token"},
+    )
+    assert fnop.login_with_kubeconfig(kubeconfig=str(file)) == info(
+        default_namespace="mine",
+        ca_path=str(home / "folder" / "ca.crt"),
+        proxy_url="http://proxy:1",
+        token="from a file",
+    )
+    user = {"client-certificate-data": "Yw==", "client-key": "/keys/key"}
+    cluster = {"insecure-skip-tls-verify": True}
+    file = kubeconfig(home, cluster=cluster, user=user)
+    assert fnop.login_with_kubeconfig(kubeconfig=str(file)) == info(
+        default_namespace="mine",
+        insecure=True,
+        certificate_data="Yw==",
+        private_key_path="/keys/key",
+    )
+
+
+def test_of_several_files_the_first_that_names_it_counts(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {"contexts": [{"name": "b", "context": {"cluster": "a", "user": "b"}}]}
+    users = {"users": [{"name": "b", "user": {"username": "me", "password": "p"}}]}
+    first = kubeconfig(home, "first")
+    second = kubeconfig(
+        home, "second", cluster={"server": "https://there"}, more=there | users
+    )
+    monkeypatch.setenv("KUBECONFIG", f"{first}{os.pathsep}{home}/none:{second}")
+    found = fnop.login_with_kubeconfig()
+    assert found == info(token="t", default_namespace="mine")
+    found = fnop.login_with_kubeconfig(context="b")
+    assert found == info(username="me", password="p")
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ({"user": {"exec": {"command": "x"}}}, "'exec', which .* answer None"),
+        ({"user": {"as": "admin"}}, "'as', which"),
+        ({"cluster": {"server": "here"}}, "config: the server 'here' is no address"),
+        ({"more": {"current-context": "b"}}, "no context 'b' in .*; there is a"),
+        ({"more": {"clusters": []}}, "no cluster 'a' in .*; there is none"),
+        ({"more": {"users": "?"}}, "no user 'a' in"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_says_why(
+    home: Path, parts: dict[str, Any], text: str
+) -> None:
+    file = kubeconfig(home, **parts)
+    with pytest.raises(fnop.LoginError, match=text):
+        fnop.login_with_kubeconfig(kubeconfig=str(file))
+
+
+def test_a_file_that_is_no_kubeconfig_says_so(home: Path) -> None:
+    with pytest.raises(fnop.LoginError, match="nowhere does not exist"):
+        fnop.login_with_kubeconfig(kubeconfig="nowhere")
+    for text, why in (("[", "cannot be read: while parsing"), ("a", "no mapping")):
+        (home / "broken").write_text(text)
+        with pytest.raises(fnop.LoginError, match=why):
+            fnop.login_with_kubeconfig(kubeconfig=str(home / "broken"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "server"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "https://10.0.0.1:443"),
+        (
+            {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"},
+            "https://[fd00::1]:6443",
+        ),
+        ({}, "https://kubernetes.default.svc:443"),
+    ],
+)
+def test_the_account_of_a_pod(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    server: str,
+) -> None:
+    for name in ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    account = home / "account"
+    account.mkdir()
+    (account / "token").write_text("t\n")
+    assert fnop.login_with_service_account() == info(server, token="t")
+    (account / "ca.crt").write_text("")
+    (account / "namespace").write_text("mine")
+    (account / "token").write_text("another")
+    assert fnop.login_with_service_account() == info(
+        server,
+        token="another",
+        ca_path=str(account / "ca.crt"),
+        default_namespace="mine",
+    )
