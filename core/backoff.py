@@ -13,6 +13,7 @@ __all__ = [
     "Allowance",
     "backoff_seconds",
     "drawn",
+    "growing_seconds",
     "jitter_of",
     "put_back",
 ]
@@ -21,6 +22,8 @@ BACKOFF_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 30.0)
 # Nobody waits longer for a server that may be back any moment: with jitter, the try
 # itself, a listing and the handlers' work all is well within 15 seconds of its return.
 RETURN_SECONDS = 5.0
+# More than anybody waits.
+_DOUBLINGS_MAX = 24
 
 
 def backoff_seconds(
@@ -37,6 +40,19 @@ def backoff_seconds(
     """
     index = min(max(failures, 1), len(BACKOFF_SECONDS)) - 1
     return min(BACKOFF_SECONDS[index], most) * (1.0 + jitter / 5)
+
+
+def growing_seconds(looks: int, jitter: float, *, most: float) -> float:
+    """The wait after so many looks in vain for what somebody has yet to bring.
+
+    It doubles from 2 seconds to `most`: nobody waits longer than has been waited
+    already, give or take.
+
+    >>> [growing_seconds(looks, 0.0, most=600.0) for looks in (0, 1, 8, 9, 10_000)]
+    [2.0, 4.0, 512.0, 600.0, 600.0]
+    """
+    doubled = 2.0 ** (min(looks, _DOUBLINGS_MAX) + 1)
+    return min(doubled * (1.0 + jitter / 5), most)
 
 
 def jitter_of(seed: str, counter: int) -> float:

@@ -77,6 +77,7 @@ from fnop.core.peers import (
     renewal_patch,
     sight,
 )
+from fnop.core.watcher import is_behind
 from fnop.effects import (
     Applied,
     Conflict,
@@ -174,11 +175,16 @@ class Purpose(Enum):
 
 
 class Pending(NamedTuple):
-    """A request under way, since this monotonic moment."""
+    """A request under way, since this monotonic moment.
+
+    `version` is that of the object which was known then: the answer is not older,
+    unless the API server was restored from a backup meanwhile.
+    """
 
     number: int
     purpose: Purpose
     sent_at: float
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,14 +457,8 @@ def _look(
 
 
 def _is_older(body: Body, seat: Seat) -> bool:
-    """Whether a late watch shows an object as it was before the last look.
-
-    Versions of one object are decimal numbers that grow (KEP-5504, comparable resource
-    versions); of others nothing is concluded.
-    """
-    if body.uid != seat.uid or not body.version.isdecimal():
-        return False
-    return seat.version.isdecimal() and int(body.version) < int(seat.version)
+    """Whether a late watch shows an object as it was before the last look."""
+    return body.uid == seat.uid and is_behind(body.version, seat.version)
 
 
 def _about_malformed(seat: Seat, each: Malformed) -> Say:
@@ -523,10 +523,10 @@ def _answered(
         case Purpose.RENEW, Applied(object):
             says += _about_renewal(seat, member)
             seat = _renewed(seat, member, pending, jitter)
-            return _look_again(seat, member, object, now, says)
+            return _look_again(seat, pending.version, member, object, now, says)
         case Purpose.CLEAN, Applied(object):
             seat = replace(seat, pending=None)
-            return _look_again(seat, member, object, now, says)
+            return _look_again(seat, pending.version, member, object, now, says)
         case Purpose.LEAVE, Applied():
             return replace(seat, pending=None, has_left=True)
         case Purpose.CLEAN, Conflict():
@@ -538,11 +538,15 @@ def _answered(
 
 
 def _look_again(
-    seat: Seat, member: Member, object: Any, now: Now, says: list[Say]
+    seat: Seat, version: str, member: Member, object: Any, now: Now, says: list[Say]
 ) -> Seat:
+    """An answer shows the object, of which `version` was known when it was asked."""
     if not isinstance(object, Mapping):
         return seat
-    return _look(seat, member, Body(dict(object)), now, says)
+    body = Body(dict(object))
+    if is_behind(body.version, version):
+        seat = replace(seat, version="")  # there is nothing newer any more
+    return _look(seat, member, body, now, says)
 
 
 def _about_renewal(seat: Seat, member: Member) -> list[Say]:
@@ -603,7 +607,7 @@ def _asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
         if found is not None:
             serial += 1
             purpose, effect, lastseen = found
-            pending = Pending(serial, purpose, now.mono)
+            pending = Pending(serial, purpose, now.mono, seat.version)
             seat = replace(
                 seat,
                 pending=pending,

@@ -225,7 +225,8 @@ def _pause(turn: Turn) -> None:
         if stream.id in turn.streams:
             turn.emit(CloseStream(stream.id))
         turn.streams = turn.streams.discard(stream.id)
-        paused = replace(stream, phase=StreamPhase.PAUSED, version=None)
+        before = stream.version or stream.before
+        paused = replace(stream, phase=StreamPhase.PAUSED, version=None, before=before)
         turn.followed = turn.followed.set(stream.key, paused)
 
 

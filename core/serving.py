@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fnop.core import discovery as discovering
-from fnop.core.backoff import backoff_seconds
+from fnop.core.backoff import backoff_seconds, growing_seconds
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
@@ -34,9 +34,11 @@ from fnop.core.watcher import (
     Stream,
     StreamKey,
     ended,
+    is_behind,
     listed,
     opened,
     reopened,
+    told,
 )
 from fnop.effects.outcomes import Outcome, Unknown
 
@@ -106,7 +108,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     if found.problem is not None and not (found.resources or turn.catalogue.resources):
         _on_undiscovered(turn, found)
         return
-    turn.catalogue = found.after(turn.catalogue)
+    before, turn.catalogue = turn.catalogue, found.after(turn.catalogue)
     if turn.phase is Phase.DISCOVERING:
         turn.phase = Phase.SERVING
     if found.problem is not None:
@@ -117,8 +119,11 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     discovered(turn)
     complete = _serve_kinds(turn, is_known=found.problem is None)
     look_around(turn, complete=complete)
-    well = complete and found.problem is None
-    turn.discovery_tries = 0 if well else turn.discovery_tries + 1
+    # Somebody has to install what is missing, and that may take long.
+    waits = not complete or turn.kind_wanted
+    in_vain = found.problem is not None or (waits and turn.catalogue == before)
+    turn.discovery_tries = turn.discovery_tries + 1 if in_vain else 0
+    turn.kind_wanted = False
     turn.rediscover_at(turn.now.mono + _until_next_look(turn, found, complete))
     _announce_ready(turn)
 
@@ -129,8 +134,7 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
     if found.problem is not None:
         wait = backoff_seconds(turn.discovery_tries, turn.jitter())
     elif not complete:
-        # Somebody has to install what is missing: that may take long.
-        wait = backoff_seconds(turn.discovery_tries, turn.jitter(), most=30.0)
+        wait = growing_seconds(turn.discovery_tries, turn.jitter(), most=wait)
     if turn.restless_until > turn.now.mono:
         wait = min(wait, turn.restless_until - turn.now.mono)
     return wait
@@ -373,6 +377,7 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
         case Purpose.KINDS if type is not None:
             # The server takes a moment to serve a new kind, or to forget one.
             turn.restless_until = turn.now.mono + _RESTLESS_SECONDS
+            turn.discovery_tries = 0
             turn.rediscover_at(turn.now.mono + _SOON_SECONDS)
         case Purpose.PEERS:
             named = replace(stream, names=stream.names | {body.name})
@@ -407,7 +412,7 @@ def _stream(turn: Turn, number: int) -> Stream | None:
 
 def on_list_item(turn: Turn, number: int, body: Body) -> None:
     stream = _stream(turn, number)
-    if stream is not None:
+    if stream is not None and not stream.is_asking:
         _seen(turn, stream, None, body)
 
 
@@ -423,6 +428,12 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     stream = _stream(turn, number)
     if stream is None:
         return
+    if stream.is_asking:
+        after = told(stream, version)
+        if after.version is None:
+            _gone_back(turn, stream, stream.version, version)
+        open_stream(turn, after)
+        return
     if token is not None:
         limit = turn.settings.list_page_limit
         more = ListPage(
@@ -432,6 +443,10 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         return
     if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
         _miss_the_vanished(turn, stream)
+    if is_behind(version, stream.before):
+        _gone_back(turn, stream, stream.before, version)
+    if stream.listings > 1 and stream.purpose is Purpose.KINDS:
+        turn.rediscover_at(turn.now.mono + _SOON_SECONDS)  # some may have been missed
     open_stream(turn, listed(stream, version))
     if stream.purpose is Purpose.NAMESPACES:
         turn.namespaces = stream.names
@@ -439,6 +454,21 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if stream.purpose is Purpose.PEERS and not stream.names:
         looked_at(turn, stream, None)
     _announce_ready(turn)
+
+
+def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
+    """The server's storage was restored: what it lists is the truth, however old.
+
+    It will give out versions a second time, so those that were seen are forgotten.
+    """
+    turn.say(
+        "warning",
+        f"the API server has gone back from version {known} to {version}, as "
+        f"after a restore from a backup; {_place(stream)} is read anew",
+    )
+    for key, each in turn.all_known():
+        if key.resource == stream.resource.key and each.shown:
+            turn.put(key, each._replace(shown=()))
 
 
 def _miss_the_vanished(turn: Turn, stream: Stream) -> None:

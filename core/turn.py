@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.backoff import jitter_of
+from fnop.core.backoff import growing_seconds, jitter_of
 from fnop.core.commands import (
     Alarm,
     CloseStream,
@@ -86,6 +86,8 @@ class State(NamedTuple):
     """Everything the operator knows.
 
     `serial` numbers commands and invocations, `step` counts the steps.
+    `discovery_tries` are looks for kinds in vain, since the last that found something;
+    `kind_wanted` is that an effect has named one that is not there, since the last one.
     `annotated` are kinds whose schema prunes a state from status, `unconditioned` those
     that have no place for a condition; `warned` what has been warned about once;
     `failures` counts handlers that failed for good, `calls` the pending commands that
@@ -108,6 +110,7 @@ class State(NamedTuple):
     discovery: Discovery | None
     discovery_due: float | None
     discovery_tries: int
+    kind_wanted: bool
     streams: Table[int, StreamKey]
     followed: Table[StreamKey, Stream]
     objects: Map[Key, Known]
@@ -145,6 +148,7 @@ NEW = State(
     None,
     None,
     0,
+    False,
     Table(),
     Table(),
     Map(),
@@ -178,9 +182,6 @@ def settings_of(program: Program, state: State) -> Settings:
     return program.settings if state.configured is None else state.configured
 
 
-# Kinds that are missing are looked for again after so long.
-_REDISCOVER_SECONDS = 2.0
-
 _FIELDS = State._fields
 _values_of = attrgetter(*_FIELDS)
 _fields_of = itemgetter(*_FIELDS)
@@ -201,6 +202,7 @@ class Turn:
     discovery: Discovery | None
     discovery_due: float | None
     discovery_tries: int
+    kind_wanted: bool
     streams: Table[int, StreamKey]
     followed: Table[StreamKey, Stream]
     objects: Map[Key, Known]
@@ -436,7 +438,10 @@ class Turn:
 
     def rediscover(self) -> None:
         """A kind is missing that an effect names: look again, in a while."""
-        self.rediscover_at(self.now.mono + _REDISCOVER_SECONDS)
+        self.kind_wanted = True
+        most = self.settings.rediscovery_seconds
+        wait = growing_seconds(self.discovery_tries, 0.0, most=most)
+        self.rediscover_at(self.now.mono + wait)
 
     def rediscover_at(self, moment: float) -> None:
         """Look for kinds then, or before, if that is due already."""

@@ -4,6 +4,11 @@ A stream lists, page by page, then watches from the version of the list.  It is
 never final and never deaf: whatever ends it, it is resumed from the last
 version, or listed anew where that version is of no use any more.
 
+A server whose storage was restored from a backup counts its versions from there
+again.  Watches of a version that it has yet to reach are open and silent, so a
+stream that broke because the server was away is `doubted`: before it is resumed a
+listing of one object is to say how far the server is.
+
 Guarantees: an object that vanished while nobody watched is noticed at the end
 of the next listing.  Assumptions: within one stream the server sends changes in
 their order (Kubernetes API concepts: "Efficient detection of changes").
@@ -29,9 +34,11 @@ __all__ = [
     "Stream",
     "StreamKey",
     "ended",
+    "is_behind",
     "listed",
     "opened",
     "reopened",
+    "told",
 ]
 
 StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
@@ -95,6 +102,9 @@ class Stream:
     expired: bool = False
     due: float = 0.0
     refusal: str | None = None
+    # The version before the present listing; and that the server may be behind it.
+    before: str | None = None
+    doubted: bool = False
     purpose: Purpose = Purpose.OBJECTS
     # What the present listing has named so far, where names are all that matters.
     names: frozenset[str] = frozenset()
@@ -103,11 +113,23 @@ class Stream:
     def key(self) -> StreamKey:
         return self.resource.key, self.namespace or "", self.purpose.value
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the present listing only asks how far the server is."""
+        return self.phase is Phase.LISTING and self.version is not None
+
 
 def opened(
     stream: Stream, id: int, step: int, now: Now, settings: Settings
 ) -> tuple[Stream, ListPage | Watch]:
     """Go on: watch from the known version, or list where there is none."""
+    if stream.version is not None and stream.doubted:
+        asking = replace(
+            stream, id=id, phase=Phase.LISTING, opened_at=now.mono, heard=False
+        )
+        return asking, ListPage(
+            id, stream.resource, stream.namespace, 1, selectors=stream.selectors
+        )
     if stream.version is None:
         listing = replace(
             stream,
@@ -149,7 +171,37 @@ def listed(stream: Stream, version: str) -> Stream:
         lists=stream.lists + 1,
         due=0.0,
         refusal=None,
+        before=None,
     )
+
+
+def told(stream: Stream, version: str) -> Stream:
+    """The server has said how far it is: resume, or list anew where it has gone back.
+
+    >>> pods = Resource("", "v1", "pods", "Pod")
+    >>> told(Stream(pods, None, version="7", doubted=True), "9").version
+    '7'
+    >>> told(Stream(pods, None, version="7", doubted=True), "5").version is None
+    True
+    """
+    return replace(
+        stream,
+        phase=Phase.WAITING,
+        version=None if is_behind(version, stream.version) else stream.version,
+        doubted=False,
+        due=0.0,
+    )
+
+
+def is_behind(version: str, known: str | None) -> bool:
+    """Whether a server at this version has lost what was known of it.
+
+    Versions are decimal numbers that grow (KEP-5504, comparable resource versions); of
+    others nothing is concluded.
+    """
+    if known is None or not (version.isdecimal() and known.isdecimal()):
+        return False
+    return int(version) < int(known)
 
 
 def reopened(stream: Stream, version: str) -> Stream:
@@ -174,7 +226,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     expired = end.status == 410
     # An expired version is no fault of the server's: list at once, but not in a circle.
     at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
-    relist = (
+    relist = not stream.is_asking and (
         stream.phase is Phase.LISTING
         or end.reason == "undecodable"
         or instant_ends >= _INSTANT_ENDS_MAX
@@ -186,12 +238,19 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         stream,
         phase=Phase.WAITING,
         version=None if relist else stream.version,
+        before=stream.version or stream.before if relist else None,
+        doubted=not relist and (stream.doubted or _was_away(end)),
         failures=failures,
         expired=expired or (stream.expired and watched < _WELL),
         instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
         due=now.mono + max(wait, advice),
         refusal=end.message if end.status in (401, 403) else None,
     )
+
+
+def _was_away(end: StreamEnded) -> bool:
+    """Whether the server was not there, or not in order: who knows what was done."""
+    return end.reason == "unreachable" or (end.status or 0) >= 500
 
 
 def _blames_version(status: int | None, failures: int) -> bool:

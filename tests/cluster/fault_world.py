@@ -139,6 +139,7 @@ async def operated(
         context=None,
         concurrency=settings.request_concurrency,
         request_seconds=REQUEST_SECONDS,
+        requests_per_second=settings.requests_per_second,
     )
     runner = Runner(
         Program(handlers().handlers, settings),

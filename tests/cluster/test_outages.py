@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -88,6 +89,15 @@ class Servers:
             child.wait()
             stack.close()
 
+    def back_up(self) -> None:
+        """Keep what etcd has, which must not run."""
+        shutil.copytree(self._folder / "etcd", self._folder / "backup")
+
+    def restore(self) -> None:
+        """Let etcd, which must not run, have what it had then."""
+        shutil.rmtree(self._folder / "etcd")
+        (self._folder / "backup").rename(self._folder / "etcd")
+
     def close(self) -> None:
         self.api.close()
         self.end(*self._running)
@@ -115,7 +125,8 @@ OUTAGES = (
     pytest.param(("etcd",), signal.SIGKILL, 3, id="etcd"),
 )
 # One in every run, all of them by `make faults`.
-CHOSEN = OUTAGES if os.environ.get("FNOP_FAULTS") == "all" else OUTAGES[:1]
+ALL = os.environ.get("FNOP_FAULTS") == "all"
+CHOSEN = OUTAGES if ALL else OUTAGES[:1]
 
 
 @pytest.mark.parametrize(("names", "by", "away"), CHOSEN)
@@ -144,6 +155,44 @@ async def test_after_an_outage_it_catches_up(
     finally:
         await upstream.close()
     print(f"{names}: {took:.1f} s")
+
+
+@pytest.mark.skipif(not ALL, reason="three restarts of the servers: make faults")
+async def test_after_a_restore_from_a_backup_it_follows_what_there_is(
+    servers: Servers,
+) -> None:
+    """Versions go back: watches of later ones are open, and silent for a long time."""
+    namespace = f"restored-{time.monotonic_ns()}"
+    upstream = Upstream(servers.api)
+    user = User(upstream, namespace)
+
+    async def while_stopped(work: Callable[[], None]) -> None:
+        await servers.aside(partial(servers.end, *BOTH, by=signal.SIGTERM))
+        await servers.aside(work)
+        await servers.aside(partial(servers.start, *reversed(BOTH)))
+
+    try:
+        await user.define()
+        for number in range(OBJECTS):
+            await user.create(f"old-{number}", 1)
+        async with operated(servers.api.kubeconfig, namespace) as operator:
+            await until_met(user, operator, PATIENCE_SECONDS)
+            await while_stopped(servers.back_up)
+            for value in range(2, 6):
+                for number in range(OBJECTS):
+                    await _insistently(partial(user.edit, f"old-{number}", value))
+            await user.create("late", 1)
+            await until_met(user, operator, PATIENCE_SECONDS)
+            await while_stopped(servers.restore)
+            back = time.monotonic()
+            await _insistently(lambda: user.edit("old-1", 7))
+            await _insistently(lambda: user.create("new", 1))
+            left = RECOVERY_SECONDS + back - time.monotonic()
+            took = await until_met(user, operator, left)
+        assert any("has gone back from version" in line for line in operator.lines)
+    finally:
+        await upstream.close()
+    print(f"restored: {took:.1f} s")
 
 
 async def _bustle(user: User, operator: Operated) -> None:

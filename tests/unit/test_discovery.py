@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.core.commands import Fetch
 from fnop.core.namespaces import served_namespaces
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
+from tests.stories import Trace
 
 KIND = "fnopexamples"
 
@@ -245,3 +248,102 @@ def test_what_means_no_namespace_is_refused(given: str) -> None:
 
 def _followed(sim: Simulation) -> list[Any]:
     return list(sim._run.machine.state.followed.values())
+
+
+# ------------------------------------------------------------ kinds that are missing
+
+DAY = 86_400.0
+
+
+def looks(sim: Simulation) -> list[float]:
+    """When was looked for kinds, in virtual seconds."""
+    trace = sim._run.machine._observers[0]
+    assert isinstance(trace, Trace)
+    return [
+        now.mono
+        for now, _, commands in trace.steps
+        for command in commands
+        if isinstance(command, Fetch) and command.path == "/apis"
+    ]
+
+
+def waiting(registry: Registry, **settings: Any) -> Simulation:
+    """An operator that may not follow definitions, or (None) may."""
+    sim = Simulation(registry, crds=DEFINITION, settings=Settings(**settings))
+    machine = sim._run.machine
+    machine._observers = (Trace(), *machine._observers)
+    return sim
+
+
+@pytest.fixture
+def missing() -> Registry:
+    registry = Registry()
+
+    @fnop.on.create("widgets.late.dev", registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.patch(status={"seen": True})
+
+    return registry
+
+
+def test_what_stays_missing_is_looked_for_ever_less(missing: Registry) -> None:
+    sim = waiting(missing, namespaces=("default",))
+    sim.wait(DAY)
+    found = looks(sim)
+    pauses = [later - before for before, later in pairwise(found)]
+    assert 2.0 <= pauses[0] <= 2.4
+    assert all(later > before - 0.001 for before, later in pairwise(pauses))
+    assert pauses[-1] == pytest.approx(600.0)
+    assert len(found) < DAY / 600 + 10
+
+
+@pytest.mark.parametrize("after", [1.0, 30.0, 300.0])
+def test_what_comes_is_found_in_about_the_time_that_it_was_missing(
+    missing: Registry, after: float
+) -> None:
+    sim = waiting(missing, namespaces=("default",))
+    sim.wait(after)
+    sim.apply([definition("widgets"), thing("Widget", "a")])
+    sim.wait(after + 10.0)
+    assert sim["widgets/a"].status == {"seen": True}
+
+
+def test_a_definition_that_comes_is_told_at_any_time(missing: Registry) -> None:
+    sim = waiting(missing)
+    sim.wait(DAY)
+    sim.apply([definition("widgets"), thing("Widget", "a")])
+    sim.wait(2.0)
+    assert sim["widgets/a"].status == {"seen": True}
+
+
+def test_a_definition_that_comes_or_goes_begins_anew(missing: Registry) -> None:
+    """What is missing may be about to come, too, and where it is not told."""
+    sim = waiting(missing)
+    sim.wait(DAY)
+    sim.apply(definition("gadgets"))
+    told = sim._run.clock.elapsed
+    sim.wait(60.0)
+    assert len([each for each in looks(sim) if each > told]) >= 4
+
+
+def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry, backoff=1.0, id="create")
+    async def create(**_: Any) -> None:
+        await fnop.get("widgets.late.dev", name="a")
+
+    sim = waiting(registry)
+    sim.wait(DAY / 2)
+    before = len(looks(sim))
+    assert before < DAY / 2 / 600 + 5
+    sim.apply(example())
+    began = sim._run.clock.elapsed
+    sim.wait(5.0)
+    first = looks(sim)[before]
+    assert first - began < 2.5, "nobody has looked for it yet"
+    sim.wait(3600.0)
+    assert len(looks(sim)) - before < 20
+    sim.apply([definition("widgets"), thing("Widget", "a")])
+    sim.wait(610.0)
+    assert any(line.endswith("handler create succeeded") for line in sim.log)

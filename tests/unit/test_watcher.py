@@ -10,7 +10,16 @@ from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
-from fnop.core.watcher import Phase, Stream, ended, listed, opened, reopened
+from fnop.core.watcher import (
+    Phase,
+    Stream,
+    ended,
+    is_behind,
+    listed,
+    opened,
+    reopened,
+    told,
+)
 
 PODS = Resource("", "v1", "pods", "Pod")
 SETTINGS = Settings()
@@ -34,17 +43,27 @@ def end(
     return StreamEnded(2, reason, status, "words", advice)
 
 
+def watched_again(stream: Stream, number: int, now: Now = AT) -> Stream:
+    """The stream when its watch is open again, on a server that has all versions."""
+    stream, _ = opened(stream, number, 9, now, SETTINGS)
+    if stream.is_asking:
+        stream = told(stream, stream.version or "")
+    elif stream.phase is Phase.LISTING:
+        stream = listed(stream, "100")
+    else:
+        return stream
+    stream, _ = opened(stream, number + 100, 9, now, SETTINGS)
+    return stream
+
+
 def broken(reason: str = "unreachable", *, heard: bool, after: float) -> list[float]:
     """The waits of a watch that breaks, again and again, after so many seconds."""
     stream, waits = watching(heard=heard, since=AT.mono - after), []
     for number in range(10):
         stream = ended(stream, end(reason, 410 if reason == "refused" else None), AT, 0)
         waits.append(stream.due - AT.mono)
-        if stream.version is None:
-            stream, _ = opened(stream, 10 + number, 9, AT, SETTINGS)
-            stream = listed(stream, "100")
         opening = Now(4000.0, AT.mono - after)
-        stream, _ = opened(stream, 20 + number, 9, opening, SETTINGS)
+        stream = watched_again(stream, 20 + number, opening)
         if heard:
             stream = reopened(stream, "105")
     return waits
@@ -107,7 +126,49 @@ def test_the_end_of_a_watch(
     assert after.version == (None if relists else "105")
     assert after.due == AT.mono + (BACKOFF_SECONDS[0] if waits else 0.0)
     _, command = opened(after, 3, 9, AT, SETTINGS)
-    assert isinstance(command, ListPage if relists else Watch)
+    if reason == "unreachable" or status in (500, 503, 504):
+        assert command == ListPage(3, PODS, "ns", 1), "how far is the server?"
+    else:
+        assert isinstance(command, ListPage if relists else Watch)
+
+
+@pytest.mark.parametrize("status", [None, 403, 404, 500])
+@pytest.mark.parametrize("reason", ["refused", "unreachable", "undecodable"])
+def test_who_gets_no_answer_asks_again_and_loses_no_version(
+    reason: str, status: int | None
+) -> None:
+    stream = ended(watching(), end("unreachable"), AT, 0.0)
+    for number in range(20):
+        stream, command = opened(stream, 3 + number, 9, AT, SETTINGS)
+        assert isinstance(command, ListPage)
+        assert command.limit == 1
+        stream = ended(stream, end(reason, status), AT, 0.0)
+    assert stream.version == "105"
+    assert stream.due == AT.mono + 5.0
+
+
+@pytest.mark.parametrize(
+    ("version", "resumes"),
+    [("105", True), ("106", True), ("1000", True), ("104", False), ("99", False)],
+)
+def test_where_the_server_has_gone_back_it_lists_anew(
+    version: str, resumes: bool
+) -> None:
+    stream = ended(watching(), end("unreachable"), AT, 0.0)
+    asking, _ = opened(stream, 3, 9, AT, SETTINGS)
+    after, command = opened(told(asking, version), 4, 9, AT, SETTINGS)
+    if resumes:
+        assert isinstance(command, Watch)
+        assert command.version == "105"
+    else:
+        assert command == ListPage(4, PODS, "ns", SETTINGS.list_page_limit)
+    assert not after.doubted
+
+
+@pytest.mark.parametrize("version", ["", "0x5", "a"])
+def test_of_versions_that_are_no_numbers_nothing_is_concluded(version: str) -> None:
+    assert not is_behind(version, "105")
+    assert not is_behind("4", version or None)
 
 
 @pytest.mark.parametrize("status", [None, 401, 403, 404, 410, 500])
@@ -263,6 +324,7 @@ def test_410_after_an_outage_is_an_ordinary_expiry() -> None:
     for number in range(5):
         stream = ended(stream, end("unreachable"), AT, 0.0)
         stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+    stream = watched_again(stream, 20)
     stream = ended(stream, end("refused", 410), AT, 0.0)
     assert (stream.version, stream.due) == (None, AT.mono)
 
@@ -281,5 +343,5 @@ def test_a_version_that_is_refused_again_and_again_is_given_up(
         assert stream.version == "100"
         stream = ended(stream, end("refused", status), AT, 0.0)
         if stream.version is not None:
-            stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
+            stream = watched_again(stream, 3 + number)
     assert (stream.version is None) == lists
