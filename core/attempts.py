@@ -125,7 +125,7 @@ def go_on(
 def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     """Go through the plan of an ended function; at its end the attempt is over."""
     known, invocation = _run_plan(turn, key, known, invocation)
-    if invocation.plan == ():
+    if invocation.plan == () and not turn.keeps_still(key):
         _finish(turn, key, known, invocation)
     else:
         store(turn, key, known, invocation)
@@ -258,8 +258,13 @@ def _ask(
 def _run_plan(
     turn: Turn, key: Key, known: Known, invocation: Invocation
 ) -> tuple[Known, Invocation]:
-    """Perform a plan's effects in their order, until one has to be waited for."""
+    """Perform a plan's effects in their order, until one has to be waited for.
+
+    Behind a `Freeze` there is nothing more to perform: the attempt is put aside.
+    """
     while invocation.plan and invocation.errand is None and invocation.wake is None:
+        if turn.keeps_still(key):
+            break
         effect, rest = invocation.plan[0], invocation.plan[1:]
         match effect:
             case Patch() if is_own(effect, invocation):
@@ -482,9 +487,9 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
     if invocation.parts:
         # It has succeeded when its sub-handlers have.
         waiting = progress._replace(retries=progress.retries + 1)
-        return Judgement(
-            waiting, "debug", f"waits for {len(invocation.parts)} sub-handlers"
-        )
+        number = len(invocation.parts)
+        what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
+        return Judgement(waiting, "debug", f"waits for {what}")
     return Judgement(succeeded(progress), "info", "succeeded")
 
 

@@ -38,6 +38,7 @@ from fnop.core.progress import (
 from fnop.core.reconcile import (
     Begin,
     Cancel,
+    Conclude,
     Expire,
     Forget,
     GoOn,
@@ -75,6 +76,9 @@ def serve(turn: Turn, key: Key) -> None:
         _put_aside(turn, key)
         return
     for _ in range(_MOVES_MAX):
+        if turn.keeps_still(key):
+            _put_aside(turn, key)
+            return
         known = turn.known(key)
         if known is None:
             return
@@ -235,10 +239,8 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _begin(turn, key, known, move)
         case Engage() | Tend() | Halt() | Dismiss():
             _make_background(turn, key, known, move)
-        case Cancel():
-            _cancel_all(turn, key, known)
-        case Expire(invocation):
-            expire(turn, key, known, invocation)
+        case Cancel() | Conclude() | Expire():
+            _end(turn, key, known, move)
         case Write(writing):
             begin_write(turn, key, known, writing)
         case Settle(stored, ends, released):
@@ -284,6 +286,36 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
         progress={**work.progress, handler.id: progress},
     )
     go_on(turn, key, known._replace(work=work), invocation)
+
+
+def _end(turn: Turn, key: Key, known: Known, move: Cancel | Conclude | Expire) -> None:
+    match move:
+        case Cancel():
+            _cancel_all(turn, key, known)
+        case Conclude():
+            _conclude(turn, key, known, move)
+        case Expire(invocation):
+            expire(turn, key, known, invocation)
+
+
+def _conclude(turn: Turn, key: Key, known: Known, move: Conclude) -> None:
+    """A handler has ended with its sub-handlers: it is told as of any other."""
+    handler, progress, work = move.handler, move.progress, known.work
+    assert work is not None
+    error = None
+    level, line = "info", "succeeded"
+    if move.failed:
+        level, line, error = "error", "failed for good", progress.message
+        line = f"{line}, as its sub-handler {move.failed} has"
+    turn.say(
+        level,
+        f"{handler.role.value} handler {handler.id} {line}",
+        key=key,
+        handler=handler.id,
+        error=error,
+    )
+    work = work._replace(progress={**work.progress, handler.id: progress})
+    turn.put(key, known._replace(work=work))
 
 
 def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:

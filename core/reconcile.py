@@ -50,6 +50,7 @@ from fnop.effects.values import digest
 __all__ = [
     "Begin",
     "Cancel",
+    "Conclude",
     "Expire",
     "Forget",
     "GoOn",
@@ -98,6 +99,15 @@ class Begin:
     handler: Handler
     cycle: Cycle
     progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """All sub-handlers of a handler have ended, and so it has; `failed` names one."""
+
+    handler: Handler
+    progress: Progress
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,7 @@ Move = (
     | Halt
     | Dismiss
     | Begin
+    | Conclude
     | Cancel
     | Expire
     | Write
@@ -447,6 +458,8 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             ends = _ends(known, work, cycle, each)
             if ends is not None:
                 return GoOn(each, ends)
+    if work.declared and (concluded := _conclusion(known, work, cycle)) is not None:
+        return concluded
     running = {each.handler.id for each in work.running}
     due: float | None = None
     ready: list[Candidate] = []
@@ -534,6 +547,30 @@ def _ends(
         if progress.message:
             ends[name]["message"] = progress.message
     return ends
+
+
+def _conclusion(known: Known, work: Work, cycle: Cycle) -> Conclude | None:
+    """The innermost handler that has ended with its parts, and is yet to be told so."""
+    for handler in reversed(cycle.selected):
+        if not _declared(work, cycle, handler):
+            continue
+        progress = _progress(known, work, cycle, handler)
+        own = _progress_by_id(known, work, cycle, handler.id)
+        if progress.is_finished and not own.is_finished:
+            failed = _failed_part(known, work, cycle, handler)
+            return Conclude(handler, progress, failed.id if failed else "")
+    return None
+
+
+def _failed_part(
+    known: Known, work: Work, cycle: Cycle, parent: Handler
+) -> Handler | None:
+    for each in _declared(work, cycle, parent):
+        if each.id in cycle.aims:
+            progress = _progress(known, work, cycle, each)
+            if progress.is_finished and not progress.has_succeeded:
+                return each
+    return None
 
 
 def _fresh_view(known: Known, cycle: Cycle) -> Cycle:

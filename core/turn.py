@@ -436,6 +436,10 @@ class Turn:
             self.frozen = reason
             self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
 
+    def keeps_still(self, key: Key) -> bool:
+        """Whether a handler's freeze forbids to begin anything more with an object."""
+        return self.frozen is not None and key != ACTIVITY
+
     def rediscover(self) -> None:
         """A kind is missing that an effect names: look again, in a while."""
         self.kind_wanted = True

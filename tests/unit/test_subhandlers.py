@@ -340,3 +340,72 @@ def test_a_part_that_asks_for_old_needs_a_parent_that_does(registry: Registry) -
     run.settle()
     run.edit(KIND, spec={"field": 2}).settle()
     assert any("name old or diff there too" in line for line in run.lines)
+
+
+def ends_of(run: Scenario) -> list[str]:
+    """What the log says of ends, in its order."""
+    words = (" succeeded", " failed", " waits for ")
+    return [line for line in run.lines if any(word in line for word in words)]
+
+
+def test_a_handler_with_parts_tells_its_own_end(registry: Registry) -> None:
+    """When its parts have ended, the inner ones first, and once."""
+
+    @fnop.on.create(KIND, id="create", registry=registry)
+    def create(**_: Any) -> None:
+        @fnop.subhandler()
+        def outer(retry: int, **_: Any) -> None:
+            @fnop.subhandler()
+            def inner(**_: Any) -> None: ...
+
+        @fnop.subhandler()
+        def late(retry: int, **_: Any) -> None:
+            if not retry:
+                raise fnop.TemporaryError("not yet", delay=10)
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert ends_of(run) == [
+        "create handler create waits for 2 sub-handlers",
+        "create handler create/outer waits for 1 sub-handler",
+        "create handler create/late failed, again in 10 s: TemporaryError: not yet",
+        "create handler create/outer/inner succeeded",
+        "create handler create/outer succeeded",
+        "create handler create/late succeeded",
+        "create handler create succeeded",
+    ]
+
+
+def test_a_handler_whose_part_fails_tells_which(registry: Registry) -> None:
+    @fnop.on.create(KIND, id="create", registry=registry)
+    def create(**_: Any) -> None:
+        @fnop.subhandler()
+        def one(**_: Any) -> None:
+            raise fnop.PermanentError("never")
+
+        @fnop.subhandler()
+        def two(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert ends_of(run)[1:] == [
+        "create handler create/one failed for good: PermanentError: never",
+        "create handler create/two succeeded",
+        "create handler create failed for good, as its sub-handler create/one has",
+    ]
+    told = next(say for say in run.said if "as its sub-handler" in say.message)
+    assert told.error == "failed for good: PermanentError: never"
+    assert run.machine.state.failures == 1, "it is one failure"
+
+
+def test_a_handler_whose_parts_are_all_left_out_tells_its_own_end(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, id="create", registry=registry)
+    def create(**_: Any) -> None:
+        @fnop.subhandler(labels={"never": "there"})
+        def one(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    assert ends_of(run)[-1] == "create handler create succeeded"
