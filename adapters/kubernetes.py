@@ -73,11 +73,11 @@ async def connect(
 ) -> KubernetesApi:
     """The API of the cluster that the user means; no request is sent yet.
 
-    `concurrency` bounds the requests at work; watches do not count.  A request that
-    is not answered in full after `request_seconds` is given up.  With
+    `concurrency` bounds the requests at work; watches and urgent ones do not count.  A
+    request that is not answered in full after `request_seconds` is given up.  With
     `requests_per_second` there are no more than that, two seconds' worth at once;
-    those that fail are fewer in any case.  A `source` of credentials takes the place of
-    the kubeconfig.  Raises `ConfigurationProblem`.
+    those that fail are fewer in any case.  Urgent ones wait for neither.  A `source` of
+    credentials takes the place of the kubeconfig.  Raises `ConfigurationProblem`.
     """
     if source is None:
         source = find_source(kubeconfig, context)
@@ -131,15 +131,34 @@ class KubernetesApi:
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Answer one request.  Raises `Unreachable` when no answer came."""
+        timeout = self._hurried(request) if request.urgent else self._timeout
         try:
-            async with self._slots:
-                response = await self._open(request, self._timeout)
-                with _hanging_up(response):
-                    text = await response.read()
-                self._answered(response.status)
+            if request.urgent:
+                response, text = await self._asked(request, timeout)
+            else:
+                async with self._slots:
+                    await self._turn()
+                    response, text = await self._asked(request, timeout)
+                    self._answered(response.status)
         except _FAILURES as problem:
-            raise self._unreachable(problem) from problem
+            raise self._unreachable(problem, timeout) from problem
         return _answer(self.server, response, text)
+
+    async def _asked(
+        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        response = await self._open(request, timeout)
+        with _hanging_up(response):
+            return response, await response.read()
+
+    def _hurried(self, request: ApiRequest) -> aiohttp.ClientTimeout:
+        """Nothing bounds urgent requests but that each ends when it is of no use."""
+        given = self._timeout
+        if request.before is None or given.total is None:
+            return given
+        left = max(0.001, request.before - SystemClock().now().mono)  # 0 is for ever
+        total = min(left, given.total)
+        return aiohttp.ClientTimeout(total=total, sock_connect=given.sock_connect)
 
     async def watch(
         self, request: ApiRequest, *, silence_seconds: float
@@ -179,6 +198,7 @@ class KubernetesApi:
             sock_read=silence_seconds,
         )
         async with asyncio.timeout(silence_seconds):
+            await self._turn()
             response = await self._open(request, timeout)
             self._answered(response.status)
             if response.status == 200:
@@ -192,7 +212,9 @@ class KubernetesApi:
         """Release connections and files."""
         await self._transport.close()
 
-    def _unreachable(self, problem: BaseException) -> Unreachable:
+    def _unreachable(
+        self, problem: BaseException, timeout: aiohttp.ClientTimeout | None = None
+    ) -> Unreachable:
         """Say why no answer came, and whether the request may have arrived."""
         server = self.server
         if isinstance(problem, aiohttp.ConnectionTimeoutError):
@@ -206,7 +228,8 @@ class KubernetesApi:
             text = f"the proxy refuses to connect to {server}: {_reason(problem)}"
             return Unreachable(text, sent=False)
         if isinstance(problem, TimeoutError):
-            text = f"{server} did not answer within {self._timeout.total:g} seconds"
+            seconds = (timeout or self._timeout).total
+            text = f"{server} did not answer within {seconds:.3g} seconds"
             return Unreachable(text, sent=True)
         text = f"the connection to {server} broke: {_reason(problem)}"
         return Unreachable(text, sent=True)
@@ -215,7 +238,6 @@ class KubernetesApi:
         self, request: ApiRequest, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send it, and once more after a 401 that new credentials may cure."""
-        await self._turn()
         _check_time(request)
         transport, login = self._transport, self._transport.login
         response = await transport.open(request, timeout)

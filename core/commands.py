@@ -52,7 +52,9 @@ class Perform:
 
     `resource`, `namespace` and `name` are the resolved address for effects that
     speak to the API server, and absent for `Call` and `Random`.  It must not begin at
-    `before` (monotonic) or later: a lease ends then.
+    `before` (monotonic) or later: a lease ends then.  An `urgent` one waits behind no
+    other, and its answer is of no use from `before` on: with it the right to serve is
+    kept, which the others need.
     """
 
     id: int
@@ -63,6 +65,7 @@ class Perform:
     subject: Subject | None = None
     handler: str | None = None
     before: float | None = None
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,8 @@ class Say:
     """One line for the log.  `level` is debug, info, warning or error.
 
     `error` is the text of a failure; `exception` the live exception behind it,
-    for a traceback: it is no part of the value and never recorded.
+    for a traceback: it is no part of the value and never recorded.  A line about the
+    end of an attempt has the seconds that it `took`.
     """
 
     level: str
@@ -140,6 +144,7 @@ class Say:
     fields: tuple[tuple[str, Any], ...] = ()
     error: str | None = None
     exception: BaseException | None = field(default=None, compare=False, repr=False)
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,9 @@ class Phase(Enum):
 # Phases in which no handler is called, and no request sent for one.
 HELD = (Phase.STANDBY, Phase.FROZEN)
 
+# Kinds of tickets whose requests keep the right to serve: they wait for no others.
+URGENT = ("peer", "lease")
+
 
 class Ticket(NamedTuple):
     """What a command was for, until it is answered.
@@ -324,13 +327,14 @@ class Turn:
                 subject,
                 ticket.handler or None,
                 self._deadline(ticket) if before is None else before,
+                ticket.kind in URGENT,
             )
         )
         return number
 
     def _deadline(self, ticket: Ticket) -> float | None:
         """When a request may not begin any more: the lease may be another's then."""
-        if self.election is None or ticket.kind in ("peer", "lease"):
+        if self.election is None or ticket.kind in URGENT:
             return None
         verdict = self.election.verdict
         return verdict.until if isinstance(verdict, Leading) else None
@@ -386,12 +390,13 @@ class Turn:
         error: str | None = None,
         exception: BaseException | None = None,
         fields: tuple[tuple[str, Any], ...] = (),
+        took: float | None = None,
     ) -> None:
         """One line for the log."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        self.emit(Say(level, message, subject, handler, fields, error, exception))
+        self.emit(Say(level, message, subject, handler, fields, error, exception, took))
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
         if about not in self.warned:

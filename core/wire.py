@@ -95,6 +95,8 @@ def command_to_wire(value: Command) -> dict[str, Any]:
         if isinstance(value, Say) and each.name == "exception":
             continue
         item = getattr(value, each.name)
-        if item is not None and item not in ((), Selectors()):
+        if item is None or item is False:
+            continue
+        if item not in ((), Selectors()):
             found[each.name] = _to_json(item)
     return found

@@ -61,6 +61,7 @@ class ApiRequest:
     `Malformed`.  `accept` and `agent` are the headers Accept and User-Agent.
     Without a `user` nobody is asked for permission.  What has not begun `before` a
     monotonic time must not begin any more, however long it had to wait for its turn.
+    An `urgent` one waits for no turn, and not beyond that time for its answer.
     """
 
     method: str
@@ -72,6 +73,7 @@ class ApiRequest:
     agent: str = ""
     user: User | None = None
     before: float | None = None
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

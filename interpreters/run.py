@@ -246,8 +246,9 @@ class Runner:
                 case _:
                     manager = self._machine.settings.marker
                     request = request_for(command, manager)
-                    if command.before is not None:
-                        request = replace(request, before=command.before)
+                    before, urgent = command.before, command.urgent
+                    if before is not None or urgent:
+                        request = replace(request, before=before, urgent=urgent)
                     return await self._ask(request, effect)
         except Exception as problem:
             return outcomes.Unknown(_unforeseen(problem))

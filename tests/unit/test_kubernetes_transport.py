@@ -349,6 +349,37 @@ async def test_requests_can_have_a_rate(tmp_path: Path) -> None:
     assert len(seen) == 1
 
 
+async def test_an_urgent_request_waits_for_no_slot_and_no_turn(tmp_path: Path) -> None:
+    """A server that is slow, or asked little, must not cost an operator its lease."""
+
+    async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        if "urgent" in seen.line:
+            writer.write(http(b"{}"))
+
+    urgent = ApiRequest("GET", "/urgent", urgent=True)
+    async with (
+        server(script) as (url, seen),
+        client(tmp_path, url, concurrency=2, requests_per_second=0.01) as api,
+    ):
+        waiting = [asyncio.ensure_future(api.send(GET)) for _ in range(4)]
+        for _ in range(10):
+            assert (await api.send(urgent)).status == 200
+        for each in waiting:
+            each.cancel()
+    assert len(seen) == 11, "the first ordinary one took the only turn"
+
+
+async def test_an_urgent_request_ends_when_its_answer_is_of_no_use(
+    tmp_path: Path,
+) -> None:
+    """Another one is sent then: they would pile up."""
+    async with server(silent) as (url, _), client(tmp_path, url) as api:
+        soon = SystemClock().now().mono + 0.1
+        with pytest.raises(Unreachable, match="did not answer within 0") as caught:
+            await api.send(replace(GET, before=soon, urgent=True))
+    assert caught.value.sent
+
+
 # ---------------------------------------------------------------------- watches
 
 OBJECT = b'{"kind":"A","metadata":{"name":"\xc3\xbc"}}'

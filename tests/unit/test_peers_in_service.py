@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core.commands import Command, Perform, Say
 from fnop.core.election import Candidate
 from fnop.core.peers import Member, Mode, record_of
 from fnop.core.registry import Registry
@@ -15,6 +16,7 @@ from fnop.core.turn import Phase
 from fnop.interpreters.clock import EPOCH
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
+from tests.stories import Story
 
 KIND = "fnopexamples"
 PEERING = "clusterkopfpeerings/default"
@@ -250,6 +252,166 @@ def test_a_conversation_is_given_up_and_begun_anew(diary: Diary) -> None:
     sim.edit(PEERING, status={"boss": None})
     sim.wait(60)
     assert diary == ["begun", "begun", "done"]
+
+
+# ------------------------------------------------------- frozen by an own handler
+
+
+def child(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def test_behind_a_freeze_no_request_is_begun() -> None:
+    """Law 7: neither the rest of its own plan, nor the object's own write."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> list[fnop.Effect]:
+        return [
+            fnop.create(child("before")),
+            fnop.freeze("the storage is full"),
+            fnop.create(child("behind")),
+            fnop.event("Behind", "the freeze"),
+            fnop.patch(status={"behind": True}),
+        ]
+
+    run = Story(registry, [example()])
+    run.wait(600)
+    assert run.sent == ["POST configmaps"]
+    assert run.machine.state.phase is Phase.FROZEN
+    assert "frozen: the storage is full" in run.said_at("warning")
+    assert [line for line in run.lines if "succeeded" in line] == [], "nor is it done"
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_freeze_stops_the_others_in_the_same_step(last: bool) -> None:
+    """All of them wake up at the same moment, and one of them freezes all."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> list[fnop.Effect]:
+        freezing = [fnop.freeze("it is late")] if name == "a" else []
+        behind = [] if last else [fnop.create(child(name))]
+        return [fnop.sleep(5), *freezing, *behind, fnop.patch(status={"name": name})]
+
+    run = Story(registry, [example(name) for name in "abc"])
+    run.wait(600)
+    frozen = next(
+        number
+        for number, (_, _, commands) in enumerate(run.trace.steps)
+        if any(isinstance(each, Say) and "frozen" in each.message for each in commands)
+    )
+    performed = [
+        command
+        for _, _, commands in run.trace.steps[frozen:]
+        for command in _behind(commands)
+        if isinstance(command, Perform)
+    ]
+    assert performed == []
+    run.stop()
+    run.wait(60)
+    assert run.exit is not None, "and it ends in order"
+
+
+def _behind(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    """What a step asks for, after the freeze if that was in it."""
+    for number, each in enumerate(commands):
+        if isinstance(each, Say) and "frozen" in each.message:
+            return commands[number:]
+    return commands
+
+
+def test_a_conversation_that_freezes_is_cancelled(diary: Diary) -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        try:
+            await fnop.freeze("stop")
+            await fnop.create(child("behind"))
+        except fnop.Cancelled:
+            diary.append("cancelled")
+            raise
+
+    run = Story(registry, [example()])
+    run.wait(60)
+    assert diary == ["cancelled"]
+    assert run.sent == []
+
+
+def test_who_was_frozen_by_a_handler_calls_it_again_after_a_restart(
+    diary: Diary,
+) -> None:
+    """It was not done: whether there still is a reason is asked anew."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> list[fnop.Effect]:
+        diary.append(name)
+        done: list[fnop.Effect] = [fnop.patch(status={"done": True})]
+        return done if len(diary) > 1 else [fnop.freeze("no storage"), *done]
+
+    run = Story(registry, [example()])
+    run.wait(60)
+    run.crash()
+    assert run.settle()
+    assert run.status() == {"done": True}
+
+
+def test_a_startup_handler_that_freezes_is_done_all_the_same() -> None:
+    registry = Registry()
+
+    @fnop.on.startup(registry=registry)
+    def begin(**_: Any) -> list[fnop.Effect]:
+        return [fnop.freeze("a rehearsal"), fnop.create(child("begun"))]
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> list[fnop.Effect]:
+        return [fnop.create(child("behind"))]
+
+    run = Story(registry, [example()])
+    run.wait(60)
+    assert run.machine.state.phase is Phase.FROZEN
+    assert [each["metadata"]["name"] for each in run.objects("configmaps")] == ["begun"]
+
+
+# ------------------------------------------------------------ among other requests
+
+
+def test_a_backlog_that_hangs_costs_neither_the_lease_nor_the_record() -> None:
+    """All slots are taken by reads that are never answered; renewals go past them."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def ask(name: str, **_: Any) -> None:
+        await fnop.get("configmaps", name=name)
+
+    class Hanging(Story):
+        def perform(self, command: Command) -> None:
+            if isinstance(command, Perform) and not command.urgent:
+                return  # its answer never comes
+            super().perform(command)
+
+    candidate = Candidate("me", "default", "operator")
+    settings = Settings(peering=Member("me"), election=candidate)
+    run = Hanging(
+        registry,
+        [peering_definition(), PEERING_OBJECT, *_many(40)],
+        settings=settings,
+    )
+    run.wait(300)
+    asked = [command for _, command in run.trace.performed]
+    others = [each for each in asked if not each.urgent]
+    kinds = {each.resource.plural for each in asked if each.urgent and each.resource}
+    assert len(others) == settings.request_concurrency
+    assert kinds == {"leases", "clusterkopfpeerings"}
+    assert run.machine.state.phase is Phase.SERVING
+    assert [line for line in run.lines if "not leading" in line] == []
+    assert [line for line in run.lines if "frozen" in line] == []
+
+
+def _many(number: int) -> list[dict[str, Any]]:
+    return [example(f"example-{each}", size=1) for each in range(number)]
 
 
 # -------------------------------------------------------------------- election
