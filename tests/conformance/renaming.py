@@ -66,6 +66,12 @@ class Renaming:
             self._register(kind, word)
         return self._renamed(value)
 
+    def part_of(self, path: str, value: Any) -> Any:
+        """The renamed value that stands at a dotted path of an answer."""
+        named = self.of(value)
+        is_cell = path.split(".")[-2:-1] == ["cells"]
+        return self._cell(named) if is_cell else named
+
     def _register(self, kind: str, word: str) -> None:
         if word in self.words:
             return

@@ -357,7 +357,9 @@ def shown(status: int, body: Any, scope: Scope, names: Renaming) -> dict[str, An
     return {
         "code": status,
         "parts": {
-            path: names.of(part) for path, part in parts.items() if part is not ABSENT
+            path: names.part_of(path, part)
+            for path, part in parts.items()
+            if part is not ABSENT
         },
     }
 
