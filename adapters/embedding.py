@@ -46,6 +46,7 @@ from fnop.core.registry import Registry, Role, default_registry
 from fnop.core.settings import Settings
 from fnop.core.turn import State
 from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.flow import Flow
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.meter import Meter, MeteredApi
 from fnop.interpreters.protocol import Api
@@ -148,18 +149,19 @@ async def serving(
         if api is None:
             api = await _connected(program, around, kubeconfig, context)
             stack.push_async_callback(api.close)
-        meter, metered = Meter(), MeteredApi(api)
+        meter, metered, flow = Meter(), MeteredApi(api), Flow()
+        counting = (meter, flow) if metrics else (meter,)
         runner = Runner(
             program,
             metered if metrics else api,
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, meter),
+            observers=(*observers, *counting),
             on_say=say,
             executor=executor,
         )
-        around.state = lambda: runner.state
+        around.state = flow.state = lambda: runner.state
 
         def look() -> Health:
             return health(program, runner.state, meter.seen, around.clock.now())
@@ -172,7 +174,8 @@ async def serving(
         if metrics:
             from fnop.adapters.metrics import Metrics, page_of
 
-            counted = Metrics(program.settings, look, meter, metered, _host_of(api))
+            host = _host_of(api)
+            counted = Metrics(program.settings, look, meter, metered, host, flow)
             pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
         await stack.enter_async_context(answering(pages))
         task = asyncio.create_task(runner.run())
@@ -265,10 +268,12 @@ class operator:
     are a shorter way to say what is served.  The cluster is found as kubectl finds it,
     with `kubeconfig` and `context`, unless there is an `api`.  With a `peering` or a
     `priority` it meets other operators; else, or `standalone`, it does not look for
-    them.  `liveness` and `metrics` are addresses to answer at.  `executor`, of threads,
-    runs called functions and impure handlers that are not coroutines; without one there
-    are as many threads as the settings say.  `ready_flag` is set
-    once everything has been listed, `stop_flag` ends the operator; both are events or
+    them.  With `leader_elect` it is one of several replicas, of which one serves: who
+    holds the lease `fnop-<name>` in the `lease_namespace`, or in the pod's.
+    `liveness` and `metrics` are addresses to answer at.  `executor`, of threads, runs
+    called functions and impure handlers that are not coroutines; without one there are
+    as many threads as the settings say.  `ready_flag` is set once everything has been
+    listed, `stop_flag` ends the operator; both are events or
     futures, of asyncio or of threads.
 
     Cancelled, it ends in order; cancelled again, at once.  Where it cannot begin it
@@ -288,6 +293,8 @@ class operator:
         peering: str | None = None,
         priority: int | None = None,
         standalone: bool = False,
+        leader_elect: bool = False,
+        lease_namespace: str | None = None,
         liveness: str | None = None,
         metrics: str | None = None,
         executor: Executor | None = None,
@@ -309,6 +316,10 @@ class operator:
             settings = settings.replace(peering=_member(peering, priority or 0))
         elif standalone:
             settings = settings.replace(peering=None)
+        if leader_elect:
+            settings = settings.replace(election=_candidate(settings, lease_namespace))
+        elif lease_namespace is not None:
+            raise TypeError("lease_namespace= needs leader_elect=True")
         self._program = Program((registry or default_registry).handlers, settings)
         self._options: dict[str, Any] = {
             "api": api,
@@ -365,6 +376,8 @@ class Options(TypedDict, total=False):
     peering: str | None
     priority: int | None
     standalone: bool
+    leader_elect: bool
+    lease_namespace: str | None
     liveness: str | None
     metrics: str | None
     executor: Executor | None
@@ -404,6 +417,12 @@ def _member(peering: str | None, priority: int) -> Any:
 
     wall = SystemClock().now().wall
     return member_of(peering=peering, priority=priority, wall=wall)
+
+
+def _candidate(settings: Settings, lease_namespace: str | None) -> Any:
+    from fnop.adapters.rivals import candidate_of
+
+    return candidate_of(settings.operator, settings.namespaces, lease_namespace)
 
 
 # --------------------------------------------------------------------- flags

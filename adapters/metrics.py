@@ -15,6 +15,7 @@ from fnop.adapters.endpoints import Answer, Endpoint, Page
 from fnop.adapters.kubeconfig import ConfigurationProblem
 from fnop.core.health import Health
 from fnop.core.settings import Settings
+from fnop.interpreters.flow import Flow
 from fnop.interpreters.meter import Histogram, Meter, MeteredApi
 
 __all__ = ["Metrics", "page_of"]
@@ -32,6 +33,7 @@ class Metrics:
         meter: Meter,
         api: MeteredApi,
         host: str,
+        flow: Flow,
     ) -> None:
         self._operator = settings.operator
         self._concurrency = settings.request_concurrency
@@ -40,6 +42,7 @@ class Metrics:
         self._meter = meter
         self._api = api
         self._host = host
+        self._flow = flow
 
     def collect(self) -> Iterator[Any]:
         """All families of metrics at this moment."""
@@ -69,12 +72,7 @@ class Metrics:
         name = {(self._operator,): 0.0}
         ages = [*health.requests, *(age for _, age in health.calls)]
         labels = ("name",)
-        yield _gauges(
-            "workqueue_depth",
-            "Objects that are due now.",
-            labels,
-            {key: float(health.queue) for key in name},
-        )
+        yield from self._of_flow(health)
         yield _gauges(
             "workqueue_unfinished_work_seconds",
             "The ages of all requests and calls under way, together.",
@@ -92,6 +90,47 @@ class Metrics:
             "How long the first of the objects that are due has been so.",
             labels,
             {key: health.oldest or 0.0 for key in name},
+        )
+
+    def _of_flow(self, health: Health) -> Iterator[Any]:
+        """One queue of all kinds, told by kind: there are no other controllers."""
+        flow, name, labels = self._flow, self._operator, ("name", "controller")
+        kinds = [kind for kind, _ in health.queues]
+        yield _gauges(
+            "workqueue_depth",
+            "Objects that are due now.",
+            labels,
+            {(name, kind): float(count) for kind, count in health.queues},
+        )
+        yield _counters(
+            "workqueue_adds",
+            "How often an object became due.",
+            labels,
+            {(name, kind): flow.adds[kind] for kind in kinds},
+        )
+        yield _counters(
+            "workqueue_retries",
+            "Attempts of handlers that are followed by another one.",
+            labels,
+            {(name, kind): flow.retries[kind] for kind in kinds},
+        )
+        yield _histograms(
+            "workqueue_queue_duration_seconds",
+            "How long objects were due before they were served.",
+            labels,
+            {(name, kind): times for kind, times in flow.waits.items()},
+        )
+        yield _histograms(
+            "workqueue_work_duration_seconds",
+            "How long attempts of handlers took.",
+            labels,
+            {(name, kind): times for kind, times in flow.works.items()},
+        )
+        yield _histograms(
+            "controller_runtime_reconcile_time_seconds",
+            "How long attempts of handlers took.",
+            ("controller",),
+            {(kind,): times for kind, times in flow.attempts.items()},
         )
 
     def _of_handlers(self, health: Health) -> Iterator[Any]:

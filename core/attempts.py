@@ -503,6 +503,7 @@ def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) 
         handler=handler.id,
         error=str(failure) if failure else None,
         exception=failure.exception if failure and not failure.is_expected else None,
+        took=turn.now.mono - invocation.situation.now.mono,
     )
 
 

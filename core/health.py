@@ -76,15 +76,17 @@ class StreamHealth:
 class Health:
     """How an operator is; ages are in seconds.
 
-    `queue` counts the objects that are due, `oldest` is how long the first of them has
-    been; `requests` and `calls` are the ages of what is under way, calls by handler.
-    `stuck` says why it is not alive, `unready` what else keeps it from serving.
+    `queue` counts the objects that are due, `queues` does so by kind, `oldest` is how
+    long the first of them has been; `requests` and `calls` are the ages of what is
+    under way, calls by handler.  `stuck` says why it is not alive, `unready` what else
+    keeps it from serving.
     """
 
     phase: str
     streams: tuple[StreamHealth, ...]
     objects: int
     queue: int
+    queues: tuple[tuple[str, int], ...]
     oldest: float | None
     requests: tuple[float, ...]
     calls: tuple[tuple[str, float], ...]
@@ -132,7 +134,11 @@ def health(
     program: Program, state: State, seen: Seen, now: Now, limits: Limits = LIMITS
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
-    due = [now.mono - at for at, _ in state.queue.due.values() if at <= now.mono]
+    ready = {key: at for key, (at, _) in state.queue.due.items() if at <= now.mono}
+    queues = dict.fromkeys((key for key, _ in state.kinds.items()), 0)
+    for key in ready:
+        queues[key.resource] = queues.get(key.resource, 0) + 1
+    due = [now.mono - at for at in ready.values()]
     oldest = max(due, default=None)
     outside = {number for number, ticket in state.pending.items() if ticket.outside}
     ages = {
@@ -154,6 +160,7 @@ def health(
         tuple(_shown(each, seen, now) for each in state.followed.values()),
         len(state.objects),
         len(due),
+        tuple((name, count) for name, count in sorted(queues.items()) if name),
         oldest,
         tuple(requests),
         tuple(calls),

@@ -36,7 +36,7 @@ from fnop.effects import Call
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 
-__all__ = ["Histogram", "Meter", "MeteredApi"]
+__all__ = ["Histogram", "Meter", "MeteredApi", "end_of_attempt"]
 
 # Seconds: of requests as client-go has them, of calls up to the hour.
 REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -145,20 +145,26 @@ class Meter:
                 pass
 
     def _on_line(self, say: Say, handler: str) -> None:
-        """How an attempt has ended is said in one line (core/attempts.py, `report`)."""
-        _, found, how = say.message.partition(f" handler {handler} ")
-        if not found:
-            return
-        result = ""
-        if how == "succeeded":
-            result = "success"
-        elif how.startswith("goes on in "):
-            result = "requeue"
-        elif say.error is not None and how.startswith(("failed", "has timed out")):
-            result = "error"
+        result = end_of_attempt(say)
         if result:
             resource = "" if say.subject is None else say.subject.resource
             self.attempts[resource, handler, result] += 1
+
+
+def end_of_attempt(say: Say) -> str:
+    """How an attempt has ended, if this line says so (core/attempts.py, `report`).
+
+    >>> end_of_attempt(Say("info", "create handler f succeeded", handler="f"))
+    'success'
+    """
+    _, found, how = say.message.partition(f" handler {say.handler} ")
+    if found and how == "succeeded":
+        return "success"
+    if found and how.startswith("goes on in "):
+        return "requeue"
+    if found and say.error is not None and how.startswith(("failed", "has timed out")):
+        return "error"
+    return ""
 
 
 class MeteredApi:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from fnop.adapters.loading import resolve
 from fnop.core.commands import Say
 from fnop.core.program import Program
 from fnop.core.registry import Registry
+from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
@@ -34,6 +36,8 @@ class LiveCluster:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         now = self.clock.now().wall
+        # What an operator holds is read-only; what a server gets is plain JSON.
+        request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(self.cluster, request, now)
         for event in events:
             for watch, lines in self.watches:

@@ -479,6 +479,7 @@ async def test_without_a_registry_it_is_all_that_is_declared(
         ({"namespaces": "default"}, r"such as \['default'\]"),
         ({"namespaces": ["a"], "clusterwide": True}, "either namespaces= or"),
         ({"standalone": True, "peering": "a"}, "either standalone="),
+        ({"lease_namespace": "a"}, "lease_namespace= needs leader_elect="),
         ({"stop_flag": "now"}, "a flag is an event or a future"),
         ({"nmespaces": ["a"]}, "unexpected keyword argument"),
     ],
@@ -517,6 +518,35 @@ def test_it_meets_others_only_where_it_is_asked_to() -> None:
     assert found is not None
     assert found.mode is Mode.AUTO
     assert program_of(settings=program_of(priority=5), standalone=True).peering is None
+
+
+def test_of_several_replicas_one_serves_where_it_is_asked_to() -> None:
+    assert program_of().election is None
+    billing = fnop.Settings("billing", ("here", "there"))
+    found = program_of(settings=billing, leader_elect=True).election
+    assert found is not None
+    assert (found.namespace, found.name) == ("here", "fnop-billing")
+    found = program_of(leader_elect=True, lease_namespace="leases").election
+    assert found is not None
+    assert (found.namespace, found.name) == ("leases", "fnop-default")
+    again = program_of(leader_elect=True, lease_namespace="leases").election
+    assert again is not None
+    assert again.identity != found.identity, "several may be in one process"
+    kept = program_of(settings=fnop.Settings(election=found))
+    assert kept.election is found
+
+
+async def test_a_replica_leads_and_gives_the_lease_back(
+    registry: Registry, cluster: Cluster
+) -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/fnop-default"
+    options: dict[str, Any] = {"registry": registry, "api": cluster}
+    async with fnop.operator(leader_elect=True, **options) as running:
+        await until(lambda: running.state.phase is Phase.SERVING)
+        spec = cluster.request(ApiRequest("GET", lease)).body["spec"]
+        assert spec["holderIdentity"]
+    spec = cluster.request(ApiRequest("GET", lease)).body["spec"]
+    assert not spec["holderIdentity"]
 
 
 async def test_its_lines_go_to_the_log_of_the_program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import fnop
 from fnop.core import connection
 from fnop.core.commands import (
     CloseStream,
+    Command,
     Fetch,
     ListPage,
     Perform,
@@ -25,12 +27,15 @@ from fnop.core.objects import Key
 from fnop.core.program import Program
 from fnop.core.registry import Registry
 from fnop.core.resources import Resource
+from fnop.core.settings import Settings
 from fnop.core.turn import NEW, Phase, State, Ticket
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 from fnop.effects import Answer, Call
 from fnop.interpreters import meter
-from fnop.interpreters.meter import Meter
+from fnop.interpreters.flow import Flow
+from fnop.interpreters.meter import Histogram, Meter
 from tests.simulations import Scenario, example
+from tests.stories import Story
 
 KIND = "fnopexamples"
 PODS = Resource("", "v1", "pods", "Pod")
@@ -282,3 +287,107 @@ def test_the_meter_counts_how_attempts_end(
     say = Say("info", line, subject, "f", error=error)
     feed(counted, 1, StreamEnded(1, "eof"), say)
     assert counted.attempts == ({("pods.v1.", "f", result): 1} if result else {})
+
+
+# ----------------------------------------------------------------------- flow
+
+
+class Held(Story):
+    """Requests for handlers are answered when the test says so."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.held: list[Perform] = []
+        super().__init__(*given, **options)
+        self.flow = Flow(lambda: self.machine.state)
+        self.machine._observers = (*self.machine._observers, self.flow)
+
+    def perform(self, command: Command) -> None:
+        if isinstance(command, Perform):
+            self.held.append(command)
+        else:
+            super().perform(command)
+
+    def let_through(self) -> None:
+        """Answer the oldest request."""
+        super().perform(self.held.pop(0))
+
+
+def counts(times: dict[str, Histogram]) -> dict[str, tuple[int, float]]:
+    """How many there were, and how long they took together, by kind."""
+    return {
+        name.partition(".")[0]: (each.cumulated()[-1], round(each.total, 3))
+        for name, each in times.items()
+    }
+
+
+def by_kind(found: Mapping[str, int]) -> dict[str, int]:
+    return {name.partition(".")[0]: count for name, count in found.items()}
+
+
+def test_the_flow_knows_how_long_objects_wait_and_attempts_take() -> None:
+    """One request may be under way: of three objects two wait for the first."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="f")
+    async def f(name: str, **_: Any) -> None:
+        await fnop.get("configmaps", name=name)
+
+    objects = [example(each) for each in "abc"]
+    settings = Settings(request_concurrency=1)
+    story = Held(registry, objects, settings=settings)
+    story.wait(1)
+    assert len(story.held) == 1
+    assert by_kind(story.flow.adds) == {KIND: 3}
+    assert counts(story.flow.waits) == {KIND: (1, 0.0)}
+    machine, now = story.machine, story.clock.now()
+    due = health(machine.program, machine.state, Seen(), now).queues
+    assert by_kind(dict(due)) == {KIND: 2}
+    story.wait(9)  # the first one gets its answer after ten seconds
+    for _ in range(20):
+        if story.held:
+            story.let_through()
+        story.wait(0.1)
+    assert counts(story.flow.attempts)[KIND][0] == 3
+    assert counts(story.flow.attempts)[KIND] == counts(story.flow.works)[KIND]
+    assert counts(story.flow.attempts)[KIND][1] >= 10.0
+    number, waited = counts(story.flow.waits)[KIND]
+    assert waited >= 20.0, "two of them for ten seconds each"
+    assert number == by_kind(story.flow.adds)[KIND], "all have been served"
+
+
+def test_the_flow_counts_what_comes_again() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="f", retries=3, backoff=5)
+    def f(**_: Any) -> None:
+        raise ValueError("oops")
+
+    @fnop.on.create(KIND, registry=registry, id="g")
+    def g(retry: int, **_: Any) -> None:
+        if retry == 0:
+            raise fnop.TemporaryError("not yet", delay=7)
+
+    story = Held(registry, [example()])
+    for _ in range(400):
+        if story.held:
+            story.let_through()
+        story.wait(0.1)
+    assert by_kind(story.flow.retries) == {KIND: 3}
+    attempts, seconds = counts(story.flow.attempts)[KIND]
+    assert (attempts, seconds) == (5, 0.0), "what waits between attempts is none"
+    number, _ = counts(story.flow.waits)[KIND]
+    assert number == by_kind(story.flow.adds)[KIND]
+    assert number >= 4, "its time comes again and again"
+
+
+def test_what_is_no_object_of_handlers_is_no_work() -> None:
+    """Definitions are followed for the sake of kinds that are missing."""
+    registry = Registry()
+
+    @fnop.on.create("widgets.late.dev", registry=registry)
+    def f(**_: Any) -> None: ...
+
+    story = Held(registry)
+    story.wait(30)
+    assert {each.resource.plural for each in story.machine.state.followed.values()}
+    assert story.flow.adds == {}

@@ -368,7 +368,12 @@ async def test_prometheus_reads_what_is_counted(registry: Registry) -> None:
             'result="success"}': 1,
             "fnop_handler_failures_total": 1,
             'rest_client_requests_total{code="200",host="",method="PATCH"}': 2,
-            'workqueue_depth{name="default"}': 0,
+            f'workqueue_depth{{controller="{kind}",name="default"}}': 0,
+            f'workqueue_retries_total{{controller="{kind}",name="default"}}': 0,
+            f'workqueue_work_duration_seconds_count{{controller="{kind}",'
+            'name="default"}': 2,
+            "controller_runtime_reconcile_time_seconds_count"
+            f'{{controller="{kind}"}}': 2,
             'fnop_watch_events_total{type="ADDED"}': 2,
             "fnop_objects": 2,
             'fnop_phase{phase="serving"}': 1,
@@ -384,6 +389,10 @@ async def test_prometheus_reads_what_is_counted(registry: Registry) -> None:
                 await asyncio.sleep(0.02)
     duration = 'rest_client_request_duration_seconds_count{host="",verb="PATCH"}'
     assert found[duration] == 2
+    labels = f'{{controller="{kind}",name="default"}}'
+    assert found[f"workqueue_adds_total{labels}"] >= 4, "two objects and their writes"
+    waits = found[f"workqueue_queue_duration_seconds_count{labels}"]
+    assert waits == found[f"workqueue_adds_total{labels}"]
     assert found["process_start_time_seconds"] > 0
     assert "leader_election_master_status" not in str(found)
 
