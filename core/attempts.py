@@ -15,6 +15,7 @@ from fnop.core.background import rested, with_standing
 from fnop.core.commands import Interrupt
 from fnop.core.errands import Errand, proceed
 from fnop.core.known import Declared, Invocation, Known, Standing, Work
+from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
 from fnop.core.performing import is_own, perform, send, tell
@@ -495,9 +496,11 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
 
 def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> None:
     handler, failure = invocation.handler, invocation.failure
+    text = f"{handler.role.value} handler {handler.id} {line}"
+    note_line(turn, key, handler.role, level, text)
     turn.say(
         level,
-        f"{handler.role.value} handler {handler.id} {line}",
+        text,
         key=key,
         body=invocation.situation.body,
         handler=handler.id,

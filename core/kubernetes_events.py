@@ -16,11 +16,19 @@ from fnop.core.evolve import replace
 from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
 from fnop.core.objects import Key
+from fnop.core.registry import BACKGROUND, CHANGES, Role
 from fnop.core.settings import Settings
 from fnop.core.turn import ACTIVITY, Ticket, Turn
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
+from fnop.effects.effects import LEVELS
 
-__all__ = ["event_manifest", "event_posted", "report_event"]
+__all__ = [
+    "event_manifest",
+    "event_posted",
+    "note_line",
+    "report_event",
+    "report_noted",
+]
 
 # A report that comes again within this time is the same one (client-go:
 # defaultAggregateIntervalInSeconds).
@@ -29,6 +37,8 @@ SAME_SECONDS = 600.0
 # takes for one more (client-go: defaultSpamBurst, defaultSpamQPS).
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
+
+_POSTING = frozenset((*CHANGES, *BACKGROUND))
 
 
 def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
@@ -58,6 +68,27 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
     return known._replace(reports=kept)
+
+
+def note_line(turn: Turn, key: Key, role: Role, level: str, message: str) -> None:
+    """A log line about an object's handler becomes an Event, where that is wanted.
+
+    Not those of handlers that are called for each watch event: an Event is one.
+    """
+    least = turn.settings.posting_level
+    if least is None or role not in _POSTING:
+        return
+    if LEVELS.index(level) >= LEVELS.index(least):
+        kind = "Warning" if level in ("warning", "error") else "Normal"
+        turn.noted += ((key, Event("Logging", message, kind)),)
+
+
+def report_noted(turn: Turn) -> None:
+    """Report the log lines of this step."""
+    for key, event in turn.noted:
+        known = turn.known(key)
+        if known is not None:
+            turn.put(key, report_event(turn, key, known, event))
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:

@@ -29,7 +29,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.known import Cycle, Known, Work
-from fnop.core.kubernetes_events import event_posted
+from fnop.core.kubernetes_events import event_posted, report_noted
 from fnop.core.lanes import guarded, serve
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.now import Now
@@ -86,6 +86,8 @@ def step(
     turn.enqueue()
     _advance_phase(turn)
     turn.enqueue()
+    if turn.noted:
+        report_noted(turn)
     turn.set_alarm(_next_alarm(turn))
     if isinstance(input, (ListItem, WatchEvent)):
         input.body.forget()  # what is kept for long is kept as bytes

@@ -10,7 +10,7 @@ from typing import Any
 
 from fnop.core.errands import Address, Errand, errand_for, is_request
 from fnop.core.known import Invocation, Known
-from fnop.core.kubernetes_events import report_event
+from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.objects import Key
 from fnop.core.ownership import owned, stable_name
 from fnop.core.turn import ACTIVITY, Ticket, Turn
@@ -225,6 +225,7 @@ def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -
             handler=invocation.handler.id,
             fields=tuple(sorted(line.fields.items())),
         )
+        note_line(turn, key, invocation.handler.role, line.level, line.message)
 
 
 def is_own(effect: Patch, invocation: Invocation) -> bool:

@@ -13,6 +13,7 @@ from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.effects.effects import LEVELS
 
 if TYPE_CHECKING:
     from fnop.core.election import Candidate
@@ -69,7 +70,9 @@ class Settings:
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
     succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
     that operator's finalizer.  `conditions` lets objects tell in their status what
-    their handlers wait for, and which have failed for good.  `peering` is this operator
+    their handlers wait for, and which have failed for good.  `posting_level` is the
+    least level of log lines of an object's handlers that become Kubernetes Events, too:
+    "debug", "info", "warning" or "error" (None: none do).  `peering` is this operator
     among others that may serve the same (None: it does not look for them), `election`
     its candidacy among replicas of its own.
 
@@ -96,6 +99,7 @@ class Settings:
     requests_per_second: float | None = None
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True
+    posting_level: str | None = None
     takes_over: str | None = None
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
     peering: Member | None = None
@@ -112,6 +116,11 @@ class Settings:
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
             check_namespace(namespace)
+        if self.posting_level is not None and self.posting_level not in LEVELS:
+            raise ValueError(
+                f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
+                f"{self.posting_level!r}"
+            )
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
                 f"the operator's name {self.operator!r} must be a short lower-case "

@@ -37,7 +37,7 @@ from fnop.core.settings import Settings
 from fnop.core.table import Table
 from fnop.core.watcher import Stream, StreamKey
 from fnop.core.workqueue import EMPTY, WorkQueue
-from fnop.effects import Effect
+from fnop.effects import Effect, Event
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn", "settings_of"]
@@ -231,6 +231,8 @@ class Turn:
     election: Election | None
     election_due: float | None
     frozen: str | None
+    # Log lines of this step that become Kubernetes Events.
+    noted: tuple[tuple[Key, Event], ...] = ()
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program

@@ -48,7 +48,7 @@ EVENT_REASON_LENGTH_MAX = 128
 
 SECONDS_MAX = 10 * 366 * 24 * 3600
 
-_LEVELS = ("debug", "info", "warning", "error")
+LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
 
 
@@ -499,8 +499,8 @@ class Log(_Effect):
     fields: Any = field(default_factory=dict)
 
     def _check(self) -> None:
-        if self.level not in _LEVELS:
-            raise ValueError(f"Log.level is one of {', '.join(_LEVELS)}")
+        if self.level not in LEVELS:
+            raise ValueError(f"Log.level is one of {', '.join(LEVELS)}")
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
         self._freeze("fields", dict)

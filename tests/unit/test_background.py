@@ -555,6 +555,24 @@ def test_k_17_12_a_generator_waits_in_the_same_way(registry: Registry) -> None:
     assert told == ["again", "filters_mismatch"]
 
 
+def test_k_17_12_its_answers_are_remembered(registry: Registry) -> None:
+    """A conversation that is driven anew hears the same as before."""
+    told: list[Any] = []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def follow(stopped: Any, **_: Any) -> None:
+        heard = [await stopped.wait(1) for _ in range(2)]
+        await fnop.sleep(5)
+        told.append([*heard, bool(stopped), await stopped.wait()])
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=4)
+    run.machine.program.live.clear()
+    run.delete(KIND).settle(seconds=1)
+    assert told == [[False, False, True, True]]
+    assert run.machine.state.failures == 0
+
+
 def test_k_17_12_a_pause_that_nobody_awaits_is_named(registry: Registry) -> None:
     @fnop.daemon(KIND, registry=registry)
     async def follow(stopped: Any, **_: Any) -> None:

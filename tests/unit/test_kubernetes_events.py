@@ -145,3 +145,58 @@ def test_k_10_1_an_exception_can_be_given_and_may_say_nothing() -> None:
 def test_k_10_1_without_an_exception_there_is_nothing_to_report() -> None:
     with pytest.raises(ValueError, match="give exc="):
         fnop.exception("Odd", "nothing is handled")
+
+
+# -------------------------------------------------------------- log lines as Events
+
+
+def talkative(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, id="create", retries=2)
+    def create(logger: fnop.Logger, retry: int, **_: Any) -> fnop.Effect:
+        logger.debug("looking")
+        logger.warning("it is large")
+        if not retry:
+            raise fnop.TemporaryError("not yet", delay=1)
+        return fnop.log("info", "it is made")
+
+    @fnop.on.event(KIND, registry=registry)
+    def spy(logger: fnop.Logger, **_: Any) -> None:
+        logger.error("seen")
+
+    @fnop.on.startup(registry=registry)
+    def start(logger: fnop.Logger, **_: Any) -> None:
+        logger.error("begun")
+
+
+def lines_posted(registry: Registry, level: str | None) -> list[tuple[str, str, int]]:
+    talkative(registry)
+    settings = fnop.Settings(posting_level=level)
+    run = Scenario(registry, [example()], settings=settings)
+    assert run.settle()
+    assert {each["reason"] for each in events(run)} <= {"Logging"}
+    found = [(each["type"], each["message"], each["count"]) for each in events(run)]
+    return sorted(found)
+
+
+def test_k_10_10_log_lines_are_no_events_unless_asked_for(registry: Registry) -> None:
+    assert lines_posted(registry, None) == []
+
+
+def test_k_10_10_lines_from_a_level_on_are_events(registry: Registry) -> None:
+    found = lines_posted(registry, "info")
+    assert ("Warning", "it is large", 2) in found
+    assert ("Normal", "it is made", 1) in found
+    assert ("Normal", "create handler create succeeded", 1) in found
+    assert any("not yet" in message for _, message, _ in found)
+    assert not {"looking", "seen", "begun"} & {message for _, message, _ in found}
+
+
+def test_k_10_10_a_higher_level_is_fewer_of_them(registry: Registry) -> None:
+    messages = {message for _, message, _ in lines_posted(registry, "warning")}
+    assert "it is large" in messages
+    assert "it is made" not in messages
+
+
+def test_k_10_10_there_are_four_levels() -> None:
+    with pytest.raises(ValueError, match="posting_level= is one of debug, info"):
+        fnop.Settings(posting_level="INFO")
