@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.backoff import backoff_seconds
+from fnop.core.evolve import quick
 from fnop.core.merge import effective
 from fnop.core.now import Now
 from fnop.core.ownership import Claim, claim_of
@@ -69,6 +70,7 @@ class Request:
     address: Address
 
 
+@quick
 class Errand(NamedTuple):
     """An effect under way.
 

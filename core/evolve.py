@@ -1,15 +1,40 @@
-"""`dataclasses.replace`, two to three times as fast, for the values of the core.
+"""Changed copies of the values of the core, two to four times as fast.
 
-A step builds a dozen of them.  Type checkers see the original, so that the names
-and types of the changes are checked.
+A step makes dozens of them.  Type checkers see the originals, so that the names and
+types of the changes are checked.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["replace"]
+__all__ = ["quick", "replace"]
+
+Cls = TypeVar("Cls", bound=type[tuple[Any, ...]])
+
+
+def quick(cls: Cls) -> Cls:
+    """Give a named tuple a faster `_replace`; that of the library maps over all fields.
+
+    >>> from collections import namedtuple
+    >>> Point = quick(namedtuple("Point", "x y"))
+    >>> Point(1, 2)._replace(y=3)
+    Point(x=1, y=3)
+    """
+    places = {name: at for at, name in enumerate(cls._fields)}  # type: ignore[attr-defined]
+    make = tuple.__new__
+
+    def _replace(self: tuple[Any, ...], /, **changes: Any) -> Any:
+        """The value with some fields changed; `KeyError` for an unknown one."""
+        fields = [*self]
+        for name, change in changes.items():
+            fields[places[name]] = change
+        return make(cls, fields)
+
+    cls._replace = _replace  # type: ignore[attr-defined]
+    return cls
+
 
 if TYPE_CHECKING:
     from dataclasses import replace

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.conditions import Condition, conditions_with
+from fnop.core.evolve import quick
 from fnop.core.finalizers import with_finalizer, without_finalizer
 from fnop.core.last_seen import Stored, write_stored
 from fnop.core.merge import (
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 
+@quick
 class Writing(NamedTuple):
     """A write of the handled object.
 

@@ -10,6 +10,7 @@ from fnop.core.arguments import Situation
 from fnop.core.cause import Reason
 from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
+from fnop.core.evolve import quick
 from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 
+@quick
 class Invocation(NamedTuple):
     """One attempt of one handler.
 
@@ -95,6 +97,7 @@ class Invocation(NamedTuple):
         return min(moments, default=None)
 
 
+@quick
 class Cycle(NamedTuple):
     """One cause and the handlers selected for it.
 
@@ -110,6 +113,7 @@ class Cycle(NamedTuple):
     aims: Mapping[str, str] = NOTHING
 
 
+@quick
 class Standing(NamedTuple):
     """How a daemon or timer of an object stands between its runs.
 
@@ -140,6 +144,7 @@ class Declared:
     children: tuple[Handler, ...]
 
 
+@quick
 class Work(NamedTuple):
     """What is under way with an object; most objects have none.
 
@@ -173,6 +178,7 @@ class Work(NamedTuple):
 _NO_WORK = Work()
 
 
+@quick
 class Echo(NamedTuple):
     """A version that this operator has written and the watch has not shown yet.
 
@@ -216,6 +222,7 @@ class Reports:
 NO_REPORTS = Reports()
 
 
+@quick
 class Known(NamedTuple):
     """One object.  `stored` is what it is remembered by, on it and here.
 

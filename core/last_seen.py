@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.core.diff import Path, resolve
+from fnop.core.evolve import quick
 from fnop.core.merge import applied
 from fnop.core.objects import Body
 from fnop.core.progress import Progress, progress_from_json, progress_to_json
@@ -92,6 +93,7 @@ class Seen:
     values: Mapping[Scope, Any] | None = None
 
 
+@quick
 class Stored(NamedTuple):
     """The state of one object as this operator stores it.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fnop.core.errors import ErrorsMode
+from fnop.core.evolve import quick
 from fnop.core.now import Now, parse_time, wall_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ MESSAGE_LENGTH_MAX = 512
 DELAY_SECONDS_MIN = 0.05
 
 
+@quick
 class Progress(NamedTuple):
     """A handler's record.  Times are wall-clock seconds.
 

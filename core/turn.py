@@ -7,7 +7,6 @@ the next state.  It lives within one call of `step` and never escapes.
 from __future__ import annotations
 
 from enum import Enum
-from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from immutables import Map
@@ -185,54 +184,11 @@ def settings_of(program: Program, state: State) -> Settings:
     return program.settings if state.configured is None else state.configured
 
 
-_FIELDS = State._fields
-_values_of = attrgetter(*_FIELDS)
-_fields_of = itemgetter(*_FIELDS)
-
-
 _AGAIN = "info", "serving again"
 
 
 class Turn:
     """A state, open for one step, and the commands of that step."""
-
-    phase: Phase
-    seed: str
-    serial: int
-    step: int
-    catalogue: Catalogue
-    kinds: Table[str, Kind]
-    discovery: Discovery | None
-    discovery_due: float | None
-    discovery_tries: int
-    kind_wanted: bool
-    streams: Table[int, StreamKey]
-    followed: Table[StreamKey, Stream]
-    objects: Map[Key, Known]
-    queue: WorkQueue
-    pending: Map[int, Ticket]
-    alarm: float | None
-    annotated: frozenset[str]
-    unconditioned: frozenset[str]
-    warned: frozenset[str]
-    failures: int
-    calls: int
-    ready: bool
-    indices: Map[str, Any]
-    stopping_since: float | None
-    stop_by: float | None
-    exit_status: int
-    configured: Settings | None
-    memo: ReadOnlyDict
-    namespaces: frozenset[str] | None
-    restless_until: float
-    peering: Peering | None
-    peering_due: float | None
-    election: Election | None
-    election_due: float | None
-    frozen: str | None
-    # Log lines of this step that become Kubernetes Events.
-    noted: tuple[tuple[Key, Event], ...] = ()
 
     def __init__(self, program: Program, state: State, now: Now) -> None:
         self.program = program
@@ -241,9 +197,47 @@ class Turn:
         # How often user code was driven: at most once in a step (R11).
         self.drives = 0
         self.fresh: Key | None = None
+        # Log lines of this step that become Kubernetes Events.
+        self.noted: tuple[tuple[Key, Event], ...] = ()
         # What the step has made of objects, before it is stored.
         self.touched: dict[Key, Known | None] = {}
-        self.__dict__.update(zip(_FIELDS, _values_of(state), strict=True))
+        (
+            self.phase,
+            self.seed,
+            self.serial,
+            self.step,
+            self.catalogue,
+            self.kinds,
+            self.discovery,
+            self.discovery_due,
+            self.discovery_tries,
+            self.kind_wanted,
+            self.streams,
+            self.followed,
+            self.objects,
+            self.queue,
+            self.pending,
+            self.alarm,
+            self.annotated,
+            self.unconditioned,
+            self.warned,
+            self.failures,
+            self.calls,
+            self.ready,
+            self.indices,
+            self.stopping_since,
+            self.stop_by,
+            self.exit_status,
+            self.configured,
+            self.memo,
+            self.namespaces,
+            self.restless_until,
+            self.peering,
+            self.peering_due,
+            self.election,
+            self.election_due,
+            self.frozen,
+        ) = state
         self.settings = settings_of(program, state)
         self.step += 1
 
@@ -286,7 +280,43 @@ class Turn:
         """The next state."""
         self._store()
         assert self.fresh is None, "what is due is queued before a turn is closed"
-        return State(*_fields_of(self.__dict__))
+        return State(
+            self.phase,
+            self.seed,
+            self.serial,
+            self.step,
+            self.catalogue,
+            self.kinds,
+            self.discovery,
+            self.discovery_due,
+            self.discovery_tries,
+            self.kind_wanted,
+            self.streams,
+            self.followed,
+            self.objects,
+            self.queue,
+            self.pending,
+            self.alarm,
+            self.annotated,
+            self.unconditioned,
+            self.warned,
+            self.failures,
+            self.calls,
+            self.ready,
+            self.indices,
+            self.stopping_since,
+            self.stop_by,
+            self.exit_status,
+            self.configured,
+            self.memo,
+            self.namespaces,
+            self.restless_until,
+            self.peering,
+            self.peering_due,
+            self.election,
+            self.election_due,
+            self.frozen,
+        )
 
     def next_serial(self) -> int:
         self.serial += 1
