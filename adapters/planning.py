@@ -15,12 +15,15 @@ from fnop.adapters.loading import handlers_of_function
 from fnop.core import invocation as driving
 from fnop.core.arguments import PROVIDERS, Situation
 from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
+from fnop.core.evolve import replace
 from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
-from fnop.core.last_seen import Observation, see
+from fnop.core.known import Known
+from fnop.core.last_seen import Observation, Seen, Stored, see
 from fnop.core.merge import applied, difference, transformed
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
+from fnop.core.program import kind_of
 from fnop.core.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.registry import (
     CHANGES,
@@ -31,6 +34,7 @@ from fnop.core.registry import (
     default_registry,
 )
 from fnop.core.resources import Resource
+from fnop.core.selection import Moment, passes, sees
 from fnop.core.settings import Settings
 from fnop.core.writers import DaemonStoppingReason, Transform
 from fnop.effects import (
@@ -63,7 +67,7 @@ from fnop.effects.wire import digest_of
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import EPOCH
 
-__all__ = ["Plan", "plan_of"]
+__all__ = ["Plan", "matches", "plan_of"]
 
 # A conversation that asks for more than this is not going to end.
 ASKED_MAX = 1_000
@@ -205,6 +209,68 @@ def plan_of(
     return drive.plan()
 
 
+def matches(
+    handler: Callable[..., Any],
+    body: Mapping[str, Any],
+    *,
+    old: Mapping[str, Any] | None = None,
+    reason: str | None = None,
+    type: str | None = None,
+    now: datetime | float = EPOCH,
+    memo: Mapping[str, Any] | None = None,
+    indices: Indices | None = None,
+    resource: Resource | None = None,
+    settings: Settings | None = None,
+    registry: Registry | None = None,
+) -> bool:
+    """Whether the filters of a handler let it be called for an object.
+
+    `body`, `old`, `reason`, `type`, `memo` and `indices` are as for `plan_of`.  What is
+    looked at are `labels=`, `annotations=`, `field=` with its values, and `when=`; not
+    `owner=`, nor whether something has changed at all.
+
+    Raises what a function among the filters raises, and `AssertionError` for an index
+    that it asks for and is not given.
+    """
+    resource, settings = resource or _RESOURCE, settings or Settings()
+    known = {name: _index(name, values) for name, values in (indices or {}).items()}
+    found = _handler(
+        handler, reason, old is not None, registry or default_registry, None, known
+    )
+    _check_indices(found, known, *(each.wants for each in found.filters.callbacks))
+    found = replace(found, owner=None)
+    seen, moment = Body(_completed(body, resource)), Now(_moment(now), 0.0)
+    given = read_only(dict(memo or {}))
+    if found.role not in CHANGES:
+        situation = Situation(
+            found,
+            settings,
+            moment,
+            resource,
+            seen,
+            type if found.role is Role.EVENT else None,
+            memo=given,
+            indices=known,
+        )
+        return sees(found, situation)
+    failed: list[tuple[Handler, Exception]] = []
+    at = Moment(
+        kind_of(resource, [found], settings), settings, moment, "", False, failed, known
+    )
+    before = None if old is None else Body(_completed(old, resource))
+    stored = Stored(None if before is None else _seen(before, found))
+    answer = passes(
+        at,
+        Known(seen, stored, memo=given),
+        found,
+        changed=found.role in _CHANGED,
+        reason=reason or _reason_of(found),
+    )
+    for _, problem in failed:
+        raise problem
+    return answer
+
+
 def _moment(value: datetime | float) -> float:
     return value.timestamp() if isinstance(value, datetime) else float(value)
 
@@ -268,9 +334,12 @@ def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
     return index
 
 
-def _check_indices(handler: Handler, given: Mapping[str, Index]) -> None:
+def _check_indices(
+    handler: Handler, given: Mapping[str, Index], *asked: Iterable[str]
+) -> None:
     """Raises `AssertionError` where the handler asks for one that is not given."""
-    for name in handler.signature.wants:
+    wants = [name for names in asked for name in names]
+    for name in (*handler.signature.wants, *wants):
         if name not in PROVIDERS and name not in given:
             raise AssertionError(
                 f"{handler.id} asks for the index {name!r}, and it is not given; give "
@@ -293,7 +362,7 @@ def _situation(
 ) -> Situation:
     before = None
     if old is not None and handler.role in CHANGES:
-        before = see(old, Observation((handler.field, ()), keeps_old=True))
+        before = _seen(old, handler)
     return Situation(
         handler,
         settings,
@@ -307,6 +376,10 @@ def _situation(
         read_only(dict(memo)),
         indices,
     )
+
+
+def _seen(old: Body, handler: Handler) -> Seen:
+    return see(old, Observation((handler.field, ()), keeps_old=True))
 
 
 # ------------------------------------------------------------------- answers

@@ -11,7 +11,7 @@ from fnop.core.last_seen import Seen, essence_of, observed_at, value_at
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Memo, Meta, View
 from fnop.core.ownership import owner_of
-from fnop.core.registry import Handler, kwargs_of
+from fnop.core.registry import Handler, Role, kwargs_of
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.table import NOTHING
@@ -73,7 +73,13 @@ def _new(situation: Situation) -> Any:
 
 
 def _event(situation: Situation) -> Any:
-    return ReadOnlyDict(type=situation.reason, object=read_only(_body(situation).data))
+    data = read_only(_body(situation).data)
+    return ReadOnlyDict(type=_type(situation), object=data)
+
+
+def _type(situation: Situation) -> str | None:
+    """Of a watch event; others have none."""
+    return situation.reason if situation.handler.role is Role.EVENT else None
 
 
 _Provider = Callable[[Situation, Writers], Any]
@@ -103,7 +109,7 @@ PROVIDERS: dict[str, _Provider] = {
     "old": lambda s, _: _old(s),
     "new": lambda s, _: _new(s),
     "diff": lambda s, _: diff(_old(s), _new(s)),
-    "type": lambda s, _: s.reason,
+    "type": lambda s, _: _type(s),
     "event": lambda s, _: _event(s),
     "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
     "stopped": lambda _, writers: writers.stopped,
@@ -114,9 +120,7 @@ _REST = frozenset(PROVIDERS) - {"old", "diff"}
 _WITHOUT_OBJECT = frozenset(
     ("logger", "memo", "param", "retry", "started", "runtime", "now")
 ) | {"settings", "activity"}
-_NO_FILTER = frozenset(
-    ("logger", "patch", "param", "retry", "started", "runtime", "stopped")
-)
+_IN_FILTERS = (_REST - _WITHOUT_OBJECT - {"patch", "stopped"}) | {"memo"}
 
 
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
@@ -146,9 +150,5 @@ def filter_arguments(
     writers = Writers()
     names = set(wants)
     if rest:
-        names |= _REST - _WITHOUT_OBJECT - _NO_FILTER
-    return {
-        name: PROVIDERS[name](situation, writers)
-        for name in sorted(names)
-        if name in PROVIDERS
-    }
+        names |= _IN_FILTERS | situation.indices.keys()
+    return {name: _provided(name, situation, writers) for name in sorted(names)}

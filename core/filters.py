@@ -7,13 +7,14 @@ looks at the new and then at the old value, and `old`/`new` at each side.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from fnop.core.diff import Path
 from fnop.core.errors import RegistrationError
+from fnop.core.signatures import INDEX
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -72,9 +73,13 @@ class Callback:
             each.name
             for each in parameters
             if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-            and each.default is each.empty
+            and (each.default is each.empty or each.default is INDEX)
         )
         return cls(fn, named, rest)
+
+    def asks_for(self, names: Collection[str]) -> bool:
+        """Whether it is given any of these."""
+        return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,10 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All filters of one handler; those unset match anything."""
+    """All filters of one handler; those unset match anything.
+
+    `asks_reason` and `asks_indices` tell whether a function among them does.
+    """
 
     labels: tuple[tuple[str, Wanted], ...] = ()
     annotations: tuple[tuple[str, Wanted], ...] = ()
@@ -185,6 +193,15 @@ class Filters:
     value: Wanted = None
     old: Wanted = None
     new: Wanted = None
+    asks_reason: bool = False
+    asks_indices: bool = False
+
+    @property
+    def callbacks(self) -> tuple[Callback, ...]:
+        """The author's functions among them."""
+        wanted = [each for _, each in (*self.labels, *self.annotations)]
+        wanted += [self.when, self.value, self.old, self.new]
+        return tuple(each for each in wanted if isinstance(each, Callback))
 
     @property
     def is_trivial(self) -> bool:

@@ -54,7 +54,7 @@ from fnop.core.reconcile import (
 from fnop.core.registry import Handler
 from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
-from fnop.core.store import aside
+from fnop.core.store import aside, spy_wants
 from fnop.core.turn import ACTIVITY, HELD, Phase, Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import begin_write, look_at
@@ -174,7 +174,9 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
         return Forget()
     stopping = turn.phase is not Phase.SERVING
     failed: list[tuple[Handler, Exception]] = []
-    at = Moment(kind, turn.settings, turn.now, turn.seed, stopping, failed)
+    at = Moment(
+        kind, turn.settings, turn.now, turn.seed, stopping, failed, turn.indices
+    )
     try:
         move = reconcile(at, known)
     except Exception as problem:
@@ -327,6 +329,13 @@ def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
 def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
     work = known.work
     assert work is not None
+    handler, type, body = sighting.handler, sighting.type, sighting.body
+    if handler.filters.asks_indices and not spy_wants(
+        turn, key, known, handler, type, body
+    ):
+        rest = tuple(each for each in work.sightings if each is not sighting)
+        keep(turn, key, known._replace(work=work._replace(sightings=rest)), ends=False)
+        return
     situation = Situation(
         sighting.handler,
         turn.settings,

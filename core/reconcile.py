@@ -398,7 +398,8 @@ def _selected(
                 found[each.id] = each
                 continue
             changed = each.role in (Role.UPDATE, Role.FIELD)
-            if passes(at, known, each, changed=changed):
+            reason = cause.reason.value
+            if passes(at, known, each, changed=changed, reason=reason):
                 found[each.id] = each
     return tuple(found.values())
 
@@ -518,16 +519,16 @@ def _with_children(at: Moment, known: Known, work: Work, cycle: Cycle) -> Cycle:
     aims = dict(cycle.aims)
     for parent in selected:  # it grows: children may have children
         for child in _declared(work, cycle._replace(aims=aims), parent):
-            if child.id in aims or not _passes_as_part(at, known, child):
+            if child.id in aims or not _passes_as_part(at, known, cycle, child):
                 continue
             selected.append(child)
             aims[child.id] = aims[parent.id]
     return cycle._replace(selected=tuple(selected), aims=aims)
 
 
-def _passes_as_part(at: Moment, known: Known, child: Handler) -> bool:
-    changed = child.role in (Role.UPDATE, Role.FIELD)
-    return child.takes_all or passes(at, known, child, changed=changed)
+def _passes_as_part(at: Moment, known: Known, cycle: Cycle, child: Handler) -> bool:
+    changed, reason = child.role in (Role.UPDATE, Role.FIELD), cycle.reason.value
+    return child.takes_all or passes(at, known, child, changed=changed, reason=reason)
 
 
 def _ends(

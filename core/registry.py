@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
@@ -372,7 +372,7 @@ class Declaring:
             id=full_id,
             fn=fn,
             signature=Signature.of(fn, role, f"{label} {full_id}", self.indices),
-            filters=_filters(options, label),
+            filters=_filters(options, label, role, self.indices),
             errors=options.get("errors") or ErrorsMode.TEMPORARY,
             timeout=options.get("timeout"),
             retries=options.get("retries"),
@@ -415,8 +415,58 @@ def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
     return str(name)
 
 
+class _Asking(NamedTuple):
+    """What functions in the options of a decorator may ask for."""
+
+    label: str
+    role: Role
+    indices: Collection[str]
+
+    def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
+        """The function in this option; refuses what it cannot ask for."""
+        found = Callback.of(fn, takes_value=takes_value)
+        known = self._known(name)
+        for each in found.wants:
+            if each not in known:
+                where = f"{self.label}: the function in {name}= asks for"
+                raise RegistrationError(f"{where} {self._why_not(each, known)}")
+        return found
+
+    def _known(self, option: str) -> frozenset[str]:
+        known = _IN_CALLBACKS | frozenset(self.indices)
+        if self.role not in CHANGES or option == "initial_delay":
+            known -= {"reason"}
+        return known - frozenset(self.indices) if self.role is Role.INDEX else known
+
+    def _why_not(self, name: str, known: Collection[str]) -> str:
+        if name in ("logger", "patch"):
+            return (
+                f"{name!r}, but it only answers, and may be asked at any time and any "
+                "number of times; let the handler write"
+            )
+        if name in ("retry", "started", "runtime", "stopped"):
+            return f"{name!r}, but it is asked before there is an attempt; leave it out"
+        if name == "reason":
+            return (
+                "'reason', but only filters of changes have one: of on.create, update, "
+                "delete, resume and field"
+            )
+        if name in self.indices:
+            return (
+                f"{name!r}, but an index is made of its objects alone, and not of "
+                "another index"
+            )
+        return f"an unknown argument {name!r}; {_hint(name, known)}"
+
+    def wanted(self, value: Any, name: str) -> Any:
+        """What a filter compares with."""
+        if callable(value) and not isinstance(value, Presence):
+            return self.callback(value, name, takes_value=True)
+        return value
+
+
 def _presence(
-    values: Mapping[str, Any] | None, name: str, label: str
+    values: Mapping[str, Any] | None, name: str, asking: _Asking
 ) -> tuple[Any, ...]:
     for key, value in (values or {}).items():
         if value is None:
@@ -425,30 +475,14 @@ def _presence(
                 "fnop.ABSENT, or give a value"
             )
     return tuple(
-        (key, _wanted(value, name, label))
+        (key, asking.wanted(value, name))
         for key, value in sorted((values or {}).items())
     )
 
 
-def _wanted(value: Any, name: str, label: str) -> Any:
-    if callable(value) and not isinstance(value, Presence):
-        return _callback(value, name, label, takes_value=True)
-    return value
-
-
-def _callback(fn: Any, name: str, label: str, *, takes_value: bool = False) -> Callback:
-    found = Callback.of(fn, takes_value=takes_value)
-    for each in found.wants:
-        if each not in _IN_CALLBACKS:
-            hint = _hint(each, _IN_CALLBACKS)
-            raise RegistrationError(
-                f"{label}: the function in {name}= asks for an unknown argument "
-                f"{each!r}; {hint}"
-            )
-    return found
-
-
-def _filters(options: Mapping[str, Any], label: str) -> Filters:
+def _filters(
+    options: Mapping[str, Any], label: str, role: Role, indices: Collection[str]
+) -> Filters:
     field = parse_field(options.get("field"))
     sides = [name for name in ("old", "new") if options.get(name) is not None]
     if not field and (sides or options.get("value") is not None):
@@ -458,14 +492,23 @@ def _filters(options: Mapping[str, Any], label: str) -> Filters:
     when = options.get("when")
     if when is not None and not callable(when):
         raise RegistrationError(f"{label}: when= takes a function, not {when!r}")
-    return Filters(
-        _presence(options.get("labels"), "labels", label),
-        _presence(options.get("annotations"), "annotations", label),
-        None if when is None else _callback(when, "when", label),
+    asking = _Asking(label, role, indices)
+    found = Filters(
+        _presence(options.get("labels"), "labels", asking),
+        _presence(options.get("annotations"), "annotations", asking),
+        None if when is None else asking.callback(when, "when"),
         field,
-        _wanted(options.get("value"), "value", label),
-        _wanted(options.get("old"), "old", label),
-        _wanted(options.get("new"), "new", label),
+        asking.wanted(options.get("value"), "value"),
+        asking.wanted(options.get("old"), "old"),
+        asking.wanted(options.get("new"), "new"),
+    )
+    callbacks = found.callbacks
+    if not callbacks:
+        return found
+    return replace(
+        found,
+        asks_reason=any(each.asks_for(("reason",)) for each in callbacks),
+        asks_indices=any(each.asks_for(indices) for each in callbacks),
     )
 
 
@@ -558,12 +601,14 @@ def _label(role: Role) -> str:
     return f"@fnop.{'' if bare else 'on.'}{role.value}"
 
 
-def _schedule(role: Role, options: Mapping[str, Any], label: str) -> Schedule | None:
+def _schedule(
+    role: Role, options: Mapping[str, Any], label: str, indices: Collection[str]
+) -> Schedule | None:
     if role not in BACKGROUND:
         return None
     delay = options.get("initial_delay")
     if callable(delay):
-        delay = _callback(delay, "initial_delay", label)
+        delay = _Asking(label, role, indices).callback(delay, "initial_delay")
     elif delay is not None and not _is_duration(delay):
         raise RegistrationError(
             f"{label}: initial_delay= must be a number of seconds, or a function"
@@ -597,13 +642,13 @@ def declare(
     selector = None if role in _WITHOUT_OBJECT else _selector(words, options, label)
     if role in _WITHOUT_OBJECT and words:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
-    filters = _filters(options, label)
-    schedule = _schedule(role, options, label)
+    registry: Registry = options.get("registry") or default_registry
+    filters = _filters(options, label, role, registry.indices)
+    schedule = _schedule(role, options, label, registry.indices)
     owner = _owner(options, label)
 
     def decorate(fn: Fn) -> Fn:
         own_id = _id_of(fn, options.get("id"))
-        registry: Registry = options.get("registry") or default_registry
         if role is Role.INDEX:  # it is asked for by its bare name
             own_id = own_id.rpartition(".")[2]
         elif filters.field:
@@ -631,7 +676,7 @@ def declare(
             cancellation_timeout=options.get("cancellation_timeout"),
         )
         if role is Role.INDEX:
-            _check_index(handler, label)
+            _check_index(handler, label, registry.indices)
         if role is Role.DAEMON:
             _check_daemon(handler, label)
         if role in OUTSIDE:
@@ -678,12 +723,18 @@ def _check_outside(handler: Handler, label: str) -> None:
         )
 
 
-def _check_index(handler: Handler, label: str) -> None:
+def _check_index(handler: Handler, label: str, others: Collection[str]) -> None:
     if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
         raise RegistrationError(
             f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
             "for it as an argument; give another id=..."
         )
+    for name in handler.signature.wants:
+        if name in others:
+            raise RegistrationError(
+                f"{label} {handler.id}: an index is made of its objects alone, and not "
+                f"of another index, such as {name!r}"
+            )
     if handler.signature.form is not Form.PLAN:
         raise RegistrationError(
             f"{label} {handler.id}: an index is a plain function of an object; it can "

@@ -6,6 +6,7 @@ deletion handlers: what they hold must not be let go by mistake.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation, filter_arguments
@@ -17,8 +18,9 @@ from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.ownership import owner_of
 from fnop.core.program import Kind
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, Role
 from fnop.core.settings import Settings
+from fnop.core.table import NOTHING
 
 __all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
 
@@ -26,7 +28,9 @@ __all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
 class Moment(NamedTuple):
     """What a decision depends on beside the object itself.
 
-    `failed` collects the handlers whose filters raise: they are left out.
+    `failed` collects the handlers whose filters raise: they are left out.  `indices`
+    are as they are now: filters are asked when an object is looked at, and not again
+    because an index has changed.
     """
 
     kind: Kind
@@ -35,6 +39,7 @@ class Moment(NamedTuple):
     seed: str
     stopping: bool
     failed: list[tuple[Handler, Exception]]
+    indices: Mapping[str, Any] = NOTHING
 
 
 def is_child(handler: Handler, body: Body) -> bool:
@@ -64,18 +69,44 @@ def sees(handler: Handler, situation: Situation) -> bool:
     )
 
 
+# For what the handlers of a role are called.
+_REASONS = {
+    Role.CREATE: ("create",),
+    Role.UPDATE: ("update",),
+    Role.DELETE: ("delete",),
+    Role.RESUME: ("resume", "update", "delete"),
+    Role.FIELD: ("create", "update", "delete"),
+}
+
+
 def prematches(at: Moment, known: Known, handler: Handler) -> bool:
-    return handler.takes_all or passes(at, known, handler, changed=False)
+    """Whether a handler is for an object, whatever happens to it."""
+    if handler.takes_all:
+        return True
+    if not handler.filters.asks_reason:
+        return passes(at, known, handler, changed=False)
+    return any(
+        passes(at, known, handler, changed=False, reason=reason)
+        for reason in _REASONS.get(handler.role, (None,))
+    )
 
 
-def passes(at: Moment, known: Known, handler: Handler, *, changed: bool) -> bool:
+def passes(
+    at: Moment,
+    known: Known,
+    handler: Handler,
+    *,
+    changed: bool,
+    reason: str | None = None,
+) -> bool:
     """Whether a handler's filters pass; one whose filters raise is left out.
 
-    But a deletion handler must not be skipped: then nothing is decided at all.
+    `reason` is what it is to be called for, where that matters.  A deletion handler
+    must not be skipped: where its filters raise, nothing is decided at all.
     """
     if not is_child(handler, known.body):
         return False
-    sight = _sight(at, known, handler)
+    sight = _sight(at, known, handler, reason)
     try:
         return handler.filters.prematch(sight) and (
             not changed or handler.filters.change_fits(sight)
@@ -94,11 +125,19 @@ def _before(seen: Seen | None, field: Path) -> Any:
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
-def _sight(at: Moment, known: Known, handler: Handler) -> Sight:
+def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Sight:
     body, field = known.body, handler.field
     before = known.before(handler, at.kind.observation)
     situation = Situation(
-        handler, at.settings, at.now, at.kind.resource, body, None, before
+        handler,
+        at.settings,
+        at.now,
+        at.kind.resource,
+        body,
+        reason,
+        before,
+        memo=known.memo,
+        indices=at.indices,
     )
     return Sight(
         body.mapping("labels"),

@@ -301,7 +301,11 @@ class IndexHandler(Protocol):
 
 
 class ObjectCallback(Protocol[Answer_co]):
-    """A function of an object: `when=`, which answers a bool, and `initial_delay=`."""
+    """A function of an object: `when=`, which answers a bool, and `initial_delay=`.
+
+    `reason` is there in filters of changes, `type` and `event` in those of watch
+    events.
+    """
 
     def __call__(
         self,
@@ -309,6 +313,7 @@ class ObjectCallback(Protocol[Answer_co]):
         old: Any,
         new: Any,
         param: Any,
+        reason: Reason,
         type: EventType | None,
         event: ReadOnlyDict,
         diff: Diff,
@@ -323,6 +328,7 @@ class ObjectCallback(Protocol[Answer_co]):
         uid: str,
         owner: Target | None,
         resource: Resource,
+        memo: Memo,
         now: datetime,
     ) -> Answer_co: ...
 
@@ -338,6 +344,7 @@ class ValueCallback(Protocol):
         old: Any,
         new: Any,
         param: Any,
+        reason: Reason,
         type: EventType | None,
         event: ReadOnlyDict,
         diff: Diff,
@@ -352,5 +359,6 @@ class ValueCallback(Protocol):
         uid: str,
         owner: Target | None,
         resource: Resource,
+        memo: Memo,
         now: datetime,
     ) -> bool: ...

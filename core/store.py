@@ -169,7 +169,9 @@ def _sighted(
     fresh = tuple(
         Sighting(handler, type, body)
         for handler in kind.spies
-        if _spy_wants(turn, key, kind, handler, type, body)
+        # Indices may not be full yet: then it is judged when its turn comes.
+        if handler.filters.asks_indices
+        or spy_wants(turn, key, known, handler, type, body)
     )
     if not fresh:
         return known
@@ -186,10 +188,20 @@ def _sighted(
     return known._replace(work=work._replace(sightings=sightings))
 
 
-def _spy_wants(
-    turn: Turn, key: Key, kind: Kind, handler: Handler, type: str | None, body: Body
+def spy_wants(
+    turn: Turn, key: Key, known: Known, handler: Handler, type: str | None, body: Body
 ) -> bool:
-    situation = Situation(handler, turn.settings, turn.now, kind.resource, body, type)
+    """Whether a spy's filters let it look at a watch event."""
+    situation = Situation(
+        handler,
+        turn.settings,
+        turn.now,
+        turn.kinds[key.resource].resource,
+        body,
+        type,
+        memo=known.memo,
+        indices=turn.indices,
+    )
     try:
         return sees(handler, situation)
     except (Exception, SystemExit) as problem:

@@ -1,7 +1,7 @@
 """Testing operators: one decision, a story, a law.
 
 - `load` makes a module of an operator's file, whatever the file is called;
-- `plan_of` calls one handler and shows what it decides;
+- `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
@@ -11,7 +11,11 @@
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.loading import module_of_file as load
-from fnop.adapters.planning import Plan as Plan, plan_of as plan_of
+from fnop.adapters.planning import (
+    Plan as Plan,
+    matches as matches,
+    plan_of as plan_of,
+)
 from fnop.adapters.simulating import Simulation as Simulation
 from fnop.interpreters.cluster import (
     Off as Off,
@@ -35,6 +39,7 @@ __all__ = [
     "Stuck",
     "load",
     "manifests",
+    "matches",
     "plan_of",
     "values_of_schema",
 ]

@@ -262,11 +262,24 @@ def test_when_is_a_function() -> None:
     [
         ("create", {"when": lambda sepc: True}, "when= asks for an unknown argument"),
         ("create", {"when": lambda sepc: True}, "'sepc'; did you mean 'spec'?"),
-        ("create", {"when": lambda retry, **_: True}, "'retry'; it may ask for ann"),
+        ("create", {"when": lambda ree: True}, "'ree'; it may ask for annotations"),
+        ("create", {"when": lambda retry, **_: True}, "before there is an attempt;"),
         ("create", {"labels": {"a": lambda value, nmae: True}}, "labels= asks for"),
-        ("event", {"annotations": {"a": lambda v, memo: True}}, "annotations= asks"),
-        ("update", {"field": "a", "value": lambda v, patch: True}, "value= asks for"),
-        ("update", {"field": "a", "old": lambda v, logger: True}, "old= asks for"),
+        ("event", {"annotations": {"a": lambda v, mmo: True}}, "annotations= asks"),
+        (
+            "update",
+            {"field": "a", "value": lambda v, patch: True},
+            "value= asks for 'patch', but it only answers, and may be asked at any",
+        ),
+        ("update", {"field": "a", "old": lambda v, logger: True}, "let the handler wr"),
+        (
+            "event",
+            {"when": lambda reason: True},
+            "asks for 'reason', but only filters of changes have one: of on.create",
+        ),
+        ("timer", {"when": lambda reason: True}, "only filters of changes have one"),
+        ("timer", {"initial_delay": lambda reason: 1.0}, "only filters of changes"),
+        ("index", {"when": lambda reason: True}, "only filters of changes have one"),
         ("field", {"field": "a", "new": fnop.not_(lambda v, zz: True)}, "new= asks"),
         ("timer", {"initial_delay": lambda sepc: 1.0}, "initial_delay= asks for an"),
     ],
@@ -275,6 +288,48 @@ def test_functions_in_options_ask_for_what_there_is(
     role: str, options: dict[str, Any], sentence: str
 ) -> None:
     assert sentence in refusal(nothing, role, **options)
+
+
+def test_functions_in_options_ask_for_indices_that_are_declared_above() -> None:
+    registry = Registry()
+
+    def by_name(name: str, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    fnop.index("pods", registry=registry)(by_name)
+    fnop.on.create(
+        "pods", when=lambda by_name=fnop.INDEX, **_: True, registry=registry
+    )(nothing)
+    filters = registry.handlers[-1].filters
+    assert filters.when is not None
+    assert filters.when.wants == ("by_name",)
+    assert filters.asks_indices
+
+    def slip(by_nmae: Any, **_: Any) -> bool:
+        return True
+
+    wrong: Any = slip
+    with pytest.raises(RegistrationError, match="'by_nmae'; did you mean 'by_name'"):
+        fnop.on.create("pods", when=wrong, registry=registry)(nothing)
+
+
+def test_an_index_asks_for_no_other() -> None:
+    registry = Registry()
+
+    def one(name: str, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    def other(name: str, one: Any = fnop.INDEX, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    fnop.index("pods", registry=registry)(one)
+    sentence = "an index is made of its objects alone, and not of another index"
+    with pytest.raises(RegistrationError, match=sentence):
+        fnop.index("pods", when=lambda one=fnop.INDEX, **_: True, registry=registry)(
+            nothing
+        )
+    with pytest.raises(RegistrationError, match="an index is made of its objects al"):
+        fnop.index("pods", registry=registry)(other)
 
 
 def test_functions_in_options_ask_for_the_object() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections import deque
 from typing import Any
 
 import pytest
@@ -301,3 +302,271 @@ def test_a_selector_that_fails_is_its_handler_s_error_alone() -> None:
     assert seen == ["example-1"]
     (line,) = story.said_at("error")
     assert "never is called for no kind: its selector failed: ZeroDivisionError" in line
+
+
+# ------------------------------------------- what filters may ask for beside the object
+
+
+@pytest.fixture
+def indexed(registry: Registry) -> Registry:
+    """With an index of config maps: filters can ask for it as `maps`."""
+
+    @fnop.index("configmaps", registry=registry)
+    def maps(name: str, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    return registry
+
+
+def is_mapped(name: str, maps: Any = fnop.INDEX, **_: Any) -> bool:
+    return name in maps
+
+
+def test_k_3_1_a_filter_sees_the_memo_of_the_operator_and_of_the_object(
+    registry: Registry,
+) -> None:
+    called: list[str] = []
+
+    @fnop.on.startup(registry=registry)
+    def startup(**_: Any) -> fnop.Effect:
+        return fnop.remember(served=("a", "b"))
+
+    @fnop.on.create(
+        KIND, when=lambda memo, name, **_: name in memo.served, registry=registry
+    )
+    def create(name: str, **_: Any) -> fnop.Effect:
+        called.append(name)
+        return fnop.remember(created=True)
+
+    @fnop.on.event(
+        KIND,
+        labels={"seen": lambda value, memo, **_: bool(value and memo.get("created"))},
+        registry=registry,
+    )
+    def spy(name: str, **_: Any) -> None:
+        called.append(f"spy {name}")
+
+    run = Scenario(registry, [example(name) for name in "abc"])
+    assert run.settle()
+    assert called == ["a", "b"]
+    for name in "ac":
+        run.edit(KIND, name, metadata={"labels": {"seen": "yes"}})
+    assert run.settle()
+    assert called == ["a", "b", "spy a"]
+
+
+def test_k_3_1_the_memo_of_a_filter_is_read_only(registry: Registry) -> None:
+    def change(memo: Any, **_: Any) -> bool:
+        memo["a"] = 1
+        return True
+
+    @fnop.on.create(KIND, when=change, registry=registry)
+    def create(**_: Any) -> None:
+        raise AssertionError("its filter fails")
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    (line,) = [line for line in run.lines if "a filter of" in line]
+    assert "read-only" in line
+
+
+def test_k_3_1_a_filter_sees_indices_that_are_full(indexed: Registry) -> None:
+    """However late their kind is listed; nobody is let through before."""
+    called: list[str] = []
+
+    @fnop.on.create(KIND, when=is_mapped, registry=indexed)
+    def create(name: str, **_: Any) -> None:
+        called.append(f"create {name}")
+
+    @fnop.on.event(KIND, when=is_mapped, registry=indexed)
+    def spy(name: str, **_: Any) -> None:
+        called.append(f"spy {name}")
+
+    @fnop.daemon(KIND, when=is_mapped, finalizer=False, registry=indexed)
+    async def daemon(name: str, **_: Any) -> None:
+        called.append(f"daemon {name}")
+
+    story = Story(indexed, [example("a"), example("b"), config_map("a")])
+    story.late_lists = True
+    story.settle(seconds=1)
+    (stream,) = (number for key, number in story.streams.items() if "configmap" in key)
+    maps = [each for each in story.lists if getattr(each, "stream", None) == stream]
+    story.lists = deque(each for each in story.lists if each not in maps)
+    story.let_lists_through().settle(seconds=1)
+    assert len(story.machine.state.objects) == 2
+    assert called == []
+    story.feed(*maps)
+    assert story.settle()
+    assert sorted(set(called)) == ["create a", "daemon a", "spy a"]
+
+
+def test_k_3_1_a_change_of_an_index_counts_from_the_object_s_next_event(
+    indexed: Registry,
+) -> None:
+    called: list[int] = []
+
+    @fnop.on.create(KIND, registry=indexed)
+    def create(**_: Any) -> None: ...
+
+    @fnop.on.update(KIND, when=is_mapped, registry=indexed)
+    def update(new: Any, **_: Any) -> None:
+        called.append(new["spec"]["size"])
+
+    run = Scenario(indexed, [example("a", size=0)])
+    assert run.settle()
+    for size, mapped in enumerate((False, True, True, False), 1):
+        if mapped and not run.get("configmaps", "a"):
+            run.apply(config_map("a"))
+        elif not mapped and run.get("configmaps", "a"):
+            run.delete("configmaps", "a")
+        assert run.settle()
+        assert called == [each for each in (2, 3) if each < size]
+        run.edit(KIND, "a", spec={"size": size})
+        assert run.settle()
+    assert called == [2, 3]
+
+
+def test_k_3_1_a_daemon_ends_when_it_is_looked_at_again(indexed: Registry) -> None:
+    called: list[str] = []
+
+    @fnop.daemon(KIND, when=is_mapped, registry=indexed)
+    async def daemon(stopped: fnop.Stopped, **_: Any) -> None:
+        called.append("begins")
+        while not stopped:
+            await fnop.sleep(1000)
+        called.append(stopped.reason)
+
+    run = Scenario(indexed, [config_map("a"), example("a")])
+    run.settle(seconds=10)
+    run.delete("configmaps", "a")
+    run.settle(seconds=10)
+    assert called == ["begins"]
+    run.edit(KIND, "a", spec={"size": 1})
+    run.settle(seconds=10)
+    assert called == ["begins", "filters_mismatch"]
+    found = run.get(KIND, "a")
+    assert found is not None
+    assert "finalizers" not in found["metadata"]
+
+
+def test_k_3_1_a_filter_of_changes_sees_their_reason(registry: Registry) -> None:
+    called: list[tuple[str, str]] = []
+
+    def only(*reasons: str) -> Any:
+        return lambda reason, type, **_: reason in reasons and type is None
+
+    def note(param: str, reason: str, **_: Any) -> None:
+        called.append((param, reason))
+
+    options: dict[str, Any] = {"registry": registry, "param": "field", "id": "f"}
+    fnop.on.field(KIND, field="spec.size", when=only("update"), **options)(note)
+    options |= {"param": "resume", "id": "r"}
+    fnop.on.resume(KIND, when=only("update"), **options)(note)
+    for name in ("create", "update", "delete"):
+        options |= {"param": name, "id": name}
+        getattr(fnop.on, name)(KIND, when=only(name), **options)(note)
+    run = Scenario(registry, [example(size=1)])
+    assert run.settle()
+    assert called == [("create", "create")]
+    found = run.get(KIND)
+    assert found is not None
+    assert found["metadata"]["finalizers"], "for the deletion to come"
+    run.crash()
+    assert run.settle()
+    assert called == [("create", "create")]
+    run.edit(KIND, spec={"size": 2})
+    run.crash()
+    assert run.settle()
+    assert called[1:] == [
+        ("field", "update"),
+        ("resume", "update"),
+        ("update", "update"),
+    ]
+    run.delete(KIND)
+    assert run.settle()
+    assert called[4:] == [("delete", "delete")]
+    assert run.get(KIND) is None
+
+
+def test_k_3_1_an_object_of_which_no_reason_fits_is_not_touched(
+    registry: Registry,
+) -> None:
+    @fnop.on.field(
+        KIND,
+        field="spec.size",
+        when=lambda reason, **_: reason == "none",
+        registry=registry,
+    )
+    def changed(**_: Any) -> None:
+        raise AssertionError("it is for nothing")
+
+    run = Scenario(registry, [example(size=1)])
+    assert run.settle()
+    assert run.writes == []
+
+
+def test_k_3_1_parts_and_delays_ask_for_the_same(indexed: Registry) -> None:
+    called: list[Any] = []
+
+    @fnop.on.create(KIND, registry=indexed)
+    def create(**_: Any) -> None:
+        @fnop.subhandler(
+            id="one",
+            when=lambda reason, maps=fnop.INDEX, **_: (
+                reason == "create" and "a" in maps
+            ),
+        )
+        def one(**_: Any) -> None:
+            called.append("one")
+
+        @fnop.subhandler(id="other", when=fnop.not_(is_mapped))
+        def other(**_: Any) -> None:
+            called.append("other")
+
+    @fnop.timer(
+        KIND,
+        initial_delay=lambda memo, maps=fnop.INDEX, **_: 60 * len(maps) + len(memo),
+        registry=indexed,
+    )
+    def late(**_: Any) -> None:
+        called.append(round(run.clock.elapsed / 60))
+
+    run = Scenario(indexed, [config_map("a"), config_map("b"), example("a")])
+    maps = len(run.objects("configmaps")) + 1  # that of every namespace
+    assert maps == 3
+    assert run.settle()
+    assert called[0] == "one"
+    assert called[1] >= 2
+
+
+def test_k_3_1_kwargs_of_a_filter_get_all_that_there_is(indexed: Registry) -> None:
+    seen: list[set[str]] = []
+
+    def all_of_it(**kwargs: Any) -> bool:
+        seen.append(set(kwargs))
+        return True
+
+    fnop.on.create(KIND, when=all_of_it, registry=indexed, id="x")(is_mapped)
+    filters = indexed.handlers[-1].filters
+    assert filters.asks_reason
+    assert filters.asks_indices
+    assert Scenario(indexed, [example()]).settle()
+    for names in seen:
+        assert {"memo", "reason", "maps", "spec", "name", "now"} & names == {
+            "memo",
+            "reason",
+            "maps",
+            "spec",
+            "name",
+        }
+        assert names.isdisjoint(("logger", "patch", "retry", "stopped"))
+
+
+def test_k_3_1_filters_that_do_not_ask_are_no_others(indexed: Registry) -> None:
+    @fnop.on.event(KIND, when=lambda spec, memo, **_: True, registry=indexed)
+    @fnop.on.create(KIND, labels={"a": "b"}, registry=indexed)
+    def handler(**_: Any) -> None: ...
+
+    for each in indexed.handlers:
+        assert not each.filters.asks_reason
+        assert not each.filters.asks_indices

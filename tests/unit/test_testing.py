@@ -27,6 +27,7 @@ from fnop.testing import (
     Slow,
     load,
     manifests,
+    matches,
     plan_of,
     values_of_schema,
 )
@@ -711,3 +712,65 @@ def test_who_has_no_hypothesis_is_told_what_to_install(
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")
 def test_the_examples_in_the_docstrings_hold() -> None:
     assert doctest.testmod(strategies).failed == 0
+
+
+# -------------------------------------------------------------------- filters
+
+
+def test_matches_asks_the_filters_of_a_handler() -> None:
+    registry = Registry()
+
+    @fnop.on.update(
+        "things",
+        labels={"app": fnop.PRESENT},
+        field="spec.size",
+        new=lambda value: value > 1,
+        when=lambda reason, memo, **_: reason == "update" and not memo.get("done"),
+        registry=registry,
+    )
+    def grown(**_: Any) -> None: ...
+
+    def asked(size: int, **options: Any) -> bool:
+        body = {"metadata": {"labels": {"app": "a"}}, "spec": {"size": size}}
+        old = {"spec": {"size": 0}}
+        return matches(grown, body, **{"old": old, "registry": registry, **options})
+
+    assert asked(2)
+    assert not asked(1)
+    assert not asked(2, memo={"done": True})
+    assert not asked(2, reason="create")
+    assert not matches(grown, {"spec": {"size": 2}}, registry=registry)
+
+
+@pytest.mark.parametrize("decorator", [fnop.on.event, fnop.timer, fnop.on.create])
+def test_matches_takes_indices_by_their_names(decorator: Any) -> None:
+    registry = Registry()
+
+    @fnop.index("pods", registry=registry)
+    def pods(name: str, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    def known(**_: Any) -> None: ...
+
+    def is_known(name: str, pods: Any = fnop.INDEX, **_: Any) -> bool:
+        return name in pods
+
+    decorator("things", when=is_known, registry=registry)(known)
+
+    body = {"metadata": {"name": "a"}}
+    assert matches(known, body, indices={"pods": {"a": [1]}}, registry=registry)
+    assert not matches(known, body, indices={"pods": {}}, registry=registry)
+    with pytest.raises(AssertionError, match="known asks for the index 'pods'"):
+        matches(known, body, registry=registry)
+
+
+def test_matches_raises_what_a_filter_raises() -> None:
+    registry = Registry()
+
+    @fnop.on.create(
+        "things", when=lambda spec, **_: spec["size"] > 1, registry=registry
+    )
+    def sized(**_: Any) -> None: ...
+
+    with pytest.raises(KeyError, match="size"):
+        matches(sized, {}, registry=registry)

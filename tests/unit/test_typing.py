@@ -195,6 +195,15 @@ ACCEPTED = {
         def is_first(name: str, **_: Any) -> bool:
             return name.endswith("-1")
 
+        def is_known(
+            reason: fnop.Reason,
+            memo: fnop.Memo,
+            pods: fnop.Index[str, int] = fnop.INDEX,
+            **_: Any,
+        ) -> bool:
+            return reason == "create" and memo.get("name") in pods
+
+        @fnop.on.create("pods", when=is_known, labels={"a": fnop.not_(is_known)})
         @fnop.on.update(
             "pods",
             labels={"a": "b", "c": fnop.PRESENT, "d": is_short, "e": lambda v: v != ""},
@@ -330,6 +339,14 @@ REFUSED = {
         @fnop.on.create("pods")  # E: {HANDLER}
         def e(**_: Any) -> Iterator[int]: ...
     """,
+    "settings are no result": f"""
+        @fnop.on.create("pods")  # E: {HANDLER}
+        def f(**_: Any) -> fnop.Settings:
+            return fnop.Settings()
+
+        fnop.Settings().request_concurency  # E: has no attribute "request_concurency"
+        fnop.Settings(storage="example.com")  # E: Argument "storage"
+    """,
     "no manifests": """
         fnop.adopt("pods")  # E: Argument 1 to "adopt"
         fnop.label(["pods"], {})  # E: List item 0
@@ -376,6 +393,7 @@ REFUSED = {
         @fnop.on.create("pods", when=size)  # E: Argument "when"
         @fnop.on.create("pods", when=text)  # E: Argument "when"
         @fnop.on.create("pods", when=lambda retry, **_: True)  # E: Argument "when"
+        @fnop.on.create("pods", when=lambda logger, **_: True)  # E: Argument "when"
         @fnop.on.create("pods", labels={"a": fits})  # E: Dict entry 0
         @fnop.on.create("pods", field="spec.a", value=fits)  # E: Argument "value"
         @fnop.daemon("pods", initial_delay=text)  # E: Argument "initial_delay"
