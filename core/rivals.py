@@ -20,7 +20,6 @@ from fnop.core import election as electing, peering as meeting
 from fnop.core.commands import CloseStream
 from fnop.core.election import LEASES, Resign, has_resigned, may_start
 from fnop.core.errands import Address
-from fnop.core.evolve import replace
 from fnop.core.freezing import Frozen, Serving, Why
 from fnop.core.inputs import AlarmRang, Answered
 from fnop.core.namespaces import served_namespaces
@@ -226,7 +225,7 @@ def _pause(turn: Turn) -> None:
             turn.emit(CloseStream(stream.id))
         turn.streams = turn.streams.discard(stream.id)
         before = stream.version or stream.before
-        paused = replace(stream, phase=StreamPhase.PAUSED, version=None, before=before)
+        paused = stream._replace(phase=StreamPhase.PAUSED, version=None, before=before)
         turn.followed = turn.followed.set(stream.key, paused)
 
 
@@ -234,7 +233,7 @@ def _go_on(turn: Turn) -> None:
     """List everything anew; the streams are opened by the work of this step."""
     for stream in turn.followed.values():
         if stream.phase is StreamPhase.PAUSED:
-            due = replace(stream, phase=StreamPhase.WAITING, due=turn.now.mono)
+            due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
             turn.followed = turn.followed.set(stream.key, due)
 
 

@@ -293,18 +293,18 @@ def follow(turn: Turn, stream: Stream) -> None:
         if stream.purpose is Purpose.OBJECTS:
             turn.say("info", f"serving {_place(stream)}")
         if stream.purpose is Purpose.OBJECTS and turn.phase is Phase.FROZEN:
-            paused = replace(stream, phase=StreamPhase.PAUSED)
+            paused = stream._replace(phase=StreamPhase.PAUSED)
             turn.followed = turn.followed.set(stream.key, paused)
         else:
             open_stream(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
-        paused = replace(present, selectors=stream.selectors)
+        paused = present._replace(selectors=stream.selectors)
         turn.followed = turn.followed.set(stream.key, paused)
     elif present.selectors != stream.selectors:
         # Other handlers are for the kind than before: list it anew.
         turn.emit(CloseStream(present.id))
         lists, listings = present.lists, present.listings
-        anew = replace(stream, id=present.id, lists=lists, listings=listings)
+        anew = stream._replace(id=present.id, lists=lists, listings=listings)
         open_stream(turn, anew)
 
 
@@ -316,7 +316,7 @@ def _place(stream: Stream) -> str:
 def _leave(turn: Turn, stream: Stream) -> None:
     """A kind is not served any more, or a namespace has gone, with all objects."""
     turn.say("info", f"serving {_place(stream)} no more: it is not there")
-    _miss_the_vanished(turn, replace(stream, id=0))
+    _miss_the_vanished(turn, stream._replace(id=0))
     unfollow(turn, stream)
 
 
@@ -380,11 +380,11 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
             turn.discovery_tries = 0
             turn.rediscover_at(turn.now.mono + _SOON_SECONDS)
         case Purpose.PEERS:
-            named = replace(stream, names=stream.names | {body.name})
+            named = stream._replace(names=stream.names | {body.name})
             turn.followed = turn.followed.set(stream.key, named)
             looked_at(turn, stream, None if type == "DELETED" else body)
         case Purpose.NAMESPACES if type is None:
-            named = replace(stream, names=stream.names | {body.name})
+            named = stream._replace(names=stream.names | {body.name})
             turn.followed = turn.followed.set(stream.key, named)
         case Purpose.NAMESPACES:
             known = turn.namespaces or frozenset()

@@ -16,12 +16,12 @@ their order (Kubernetes API concepts: "Efficient detection of changes").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.commands import ListPage, Watch
-from fnop.core.evolve import replace
+from fnop.core.evolve import quick
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
 from fnop.core.pushdown import Selectors
@@ -76,8 +76,8 @@ class Purpose(Enum):
     PEERS = "peers"  # other operators, in peering objects
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+@quick
+class Stream(NamedTuple):
     """One collection that is followed.
 
     `id` names the present listing or watch; inputs with another id are late.
@@ -88,7 +88,7 @@ class Stream:
 
     resource: Resource
     namespace: str | None
-    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    selectors: Selectors = Selectors()
     id: int = 0
     phase: Phase = Phase.WAITING
     version: str | None = None
@@ -124,15 +124,14 @@ def opened(
 ) -> tuple[Stream, ListPage | Watch]:
     """Go on: watch from the known version, or list where there is none."""
     if stream.version is not None and stream.doubted:
-        asking = replace(
-            stream, id=id, phase=Phase.LISTING, opened_at=now.mono, heard=False
+        asking = stream._replace(
+            id=id, phase=Phase.LISTING, opened_at=now.mono, heard=False
         )
         return asking, ListPage(
             id, stream.resource, stream.namespace, 1, selectors=stream.selectors
         )
     if stream.version is None:
-        listing = replace(
-            stream,
+        listing = stream._replace(
             id=id,
             phase=Phase.LISTING,
             begun=step,
@@ -148,8 +147,8 @@ def opened(
             settings.list_page_limit,
             selectors=stream.selectors,
         )
-    watching = replace(
-        stream, id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
+    watching = stream._replace(
+        id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
     )
     return watching, Watch(
         id,
@@ -164,8 +163,7 @@ def opened(
 
 def listed(stream: Stream, version: str) -> Stream:
     """The listing is complete: watch from its version, at once."""
-    return replace(
-        stream,
+    return stream._replace(
         phase=Phase.WAITING,
         version=version,
         lists=stream.lists + 1,
@@ -184,8 +182,7 @@ def told(stream: Stream, version: str) -> Stream:
     >>> told(Stream(pods, None, version="7", doubted=True), "5").version is None
     True
     """
-    return replace(
-        stream,
+    return stream._replace(
         phase=Phase.WAITING,
         version=None if is_behind(version, stream.version) else stream.version,
         doubted=False,
@@ -206,7 +203,7 @@ def is_behind(version: str, known: str | None) -> bool:
 
 def reopened(stream: Stream, version: str) -> Stream:
     """A line was heard: the stream resumes from here when it ends."""
-    return replace(stream, version=version, heard=True, instant_ends=0)
+    return stream._replace(version=version, heard=True, instant_ends=0)
 
 
 def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
@@ -234,8 +231,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     )
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     advice = min(end.retry_after_seconds or 0.0, _ADVICE_MAX)
-    return replace(
-        stream,
+    return stream._replace(
         phase=Phase.WAITING,
         version=None if relist else stream.version,
         before=stream.version or stream.before if relist else None,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import connection
+from fnop.core import backoff, connection, watcher
 from fnop.core.commands import (
     CloseStream,
     Command,
@@ -42,7 +42,7 @@ PODS = Resource("", "v1", "pods", "Pod")
 BEGAN = 1000.0
 
 
-@pytest.mark.parametrize("module", [connection, meter])
+@pytest.mark.parametrize("module", [backoff, connection, meter, watcher])
 def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -1,7 +1,5 @@
 """The list-watch machine: what comes after each way in which a stream can end."""
 
-from dataclasses import replace
-
 import pytest
 
 from fnop.core.backoff import BACKOFF_SECONDS
@@ -88,7 +86,7 @@ def test_with_a_version_it_watches_from_there() -> None:
 
 
 def test_a_line_moves_the_version_from_which_it_resumes() -> None:
-    stream = replace(watching(heard=False), instant_ends=2)
+    stream = watching(heard=False)._replace(instant_ends=2)
     assert stream.version == "100"
     stream = reopened(stream, "101")
     assert (stream.version, stream.instant_ends) == ("101", 0)
@@ -247,7 +245,7 @@ def test_advice_to_come_later_is_heeded() -> None:
 
 
 def test_advice_to_come_earlier_than_others_is_not() -> None:
-    stream = replace(watching(), failures=5, opened_at=AT.mono)
+    stream = watching()._replace(failures=5, opened_at=AT.mono)
     assert ended(stream, end("refused", 429, 1.0), AT, 0.0).due == AT.mono + 5.0
 
 
