@@ -4,26 +4,27 @@ A key is in it once; the earliest deadline wins.  Keys leave in the order of
 their deadlines, and among equal ones in the order in which they came: whatever
 is due is served before anything that became due later, so nothing starves.
 
-What is due at once stands in a line, what is due later in a leftist heap; both
-are made of tuples that older values of the queue share.  A map says what is
-current: entries that an earlier deadline has replaced stay where they are until
-they come to the front.
+What is due at once stands in a line, and so does what is due later, where it comes in
+order: a pause that is always the same gives such deadlines.  The rest is in a leftist
+heap.  All are made of tuples that older values of the queue share.  A map says what is
+current: entries that an earlier deadline has replaced stay where they are until they
+come to the front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from immutables import Map
 
 __all__ = ["EMPTY", "WorkQueue"]
 
-# An entry is (due, serial, key).
+# An entry is (due, serial, key); no two have one serial.
 Entry = tuple[float, int, Any]
-# A line is linked pairs: (entry, the rest of the line).
-Line = tuple[Entry, Any] | None
+# Linked pairs: (entry, the rest of them).
+Links = tuple[Entry, Any] | None
 # (rank, entry, left, right): each node is due before those below it, and the
 # right spine is the short one, so merging is O(log n).
 Heap = tuple[int, Entry, Any, Any] | None
@@ -37,7 +38,7 @@ def _merge(one: Heap, other: Heap) -> Heap:
         return other
     if other is None:
         return one
-    if other[1][:2] < one[1][:2]:
+    if other[1] < one[1]:
         one, other = other, one
     left, right = one[2], _merge(one[3], other)
     left_rank = left[0] if left else 0
@@ -47,10 +48,37 @@ def _merge(one: Heap, other: Heap) -> Heap:
     return (min(left_rank, right_rank) + 1, one[1], left, right)
 
 
-def _reversed(line: Line) -> Line:
-    found: Line = None
-    while line is not None:
-        found, line = (line[0], found), line[1]
+class Line(NamedTuple):
+    """Entries in order: the first to leave at the head of `front`, the last that came
+    at the head of `back`, which is empty where `front` is.  `last` is when that is due.
+    """
+
+    front: Links = None
+    back: Links = None
+    last: float = 0.0
+
+    def takes(self, at: float) -> bool:
+        """Whether what is due then can be the last."""
+        return self.front is None or self.last <= at
+
+    def add(self, entry: Entry) -> Line:
+        if self.front is None:
+            return Line((entry, None), None, entry[0])
+        return Line(self.front, (entry, self.back), entry[0])
+
+    def rest(self) -> Line:
+        """The line without its first entry."""
+        assert self.front is not None
+        front = self.front[1]
+        if front is None:
+            return Line(_reversed(self.back), None, self.last)
+        return Line(front, self.back, self.last)
+
+
+def _reversed(links: Links) -> Links:
+    found: Links = None
+    while links is not None:
+        found, links = (links[0], found), links[1]
     return found
 
 
@@ -58,13 +86,13 @@ def _reversed(line: Line) -> Line:
 class WorkQueue:
     """Keys with deadlines on the monotonic clock, in seconds.
 
-    `front` is the head of the line, the first to leave at its head; `back` its
-    tail, the last that came at its head.
+    `line` is due at once and `later` is not, `heap` is what came out of order; `size`
+    counts the entries, those that have been replaced included.
     """
 
     due: Map[Any, tuple[float, int]]
-    front: Line
-    back: Line
+    line: Line
+    later: Line
     heap: Heap
     serial: int
     size: int
@@ -74,8 +102,11 @@ class WorkQueue:
         known = self.due.get(key)
         if known is not None and known[0] <= at:
             return self
-        heap = _merge(self.heap, (1, (at, self.serial, key), None, None))
-        return self._with(key, at, self.front, self.back, heap)
+        entry = (at, self.serial, key)
+        if self.later.takes(at):
+            return self._with(entry, self.line, self.later.add(entry), self.heap)
+        heap = _merge(self.heap, (1, entry, None, None))
+        return self._with(entry, self.line, self.later, heap)
 
     def add_last(self, key: Hashable, now: float) -> WorkQueue:
         """The queue in which the key is due now, behind all that is due by now.
@@ -86,24 +117,21 @@ class WorkQueue:
         if known is not None and known[0] <= now:
             return self
         entry = (now, self.serial, key)
-        if self.front is None:
-            return self._with(key, now, (entry, None), self.back, self.heap)
-        return self._with(key, now, self.front, (entry, self.back), self.heap)
+        return self._with(entry, self.line.add(entry), self.later, self.heap)
 
-    def _with(
-        self, key: Hashable, at: float, front: Line, back: Line, heap: Heap
-    ) -> WorkQueue:
-        due, serial = self.due.set(key, (at, self.serial)), self.serial + 1
-        queue = WorkQueue(due, front, back, heap, serial, self.size + 1)
-        if queue.size > 2 * len(due) + _STALE_MAX:
-            return queue._swept()
-        return queue
+    def _with(self, entry: Entry, line: Line, later: Line, heap: Heap) -> WorkQueue:
+        due, size = self.due.set(entry[2], entry[:2]), self.size + 1
+        queue = WorkQueue(due, line, later, heap, self.serial + 1, size)
+        return queue._swept() if size > 2 * len(due) + _STALE_MAX else queue
 
     def _first(self) -> Entry | None:
-        line, heap = self.front, self.heap
-        if line is None or (heap is not None and heap[1][:2] < line[0][:2]):
-            return None if heap is None else heap[1]
-        return line[0]
+        line, later, heap = self.line.front, self.later.front, self.heap
+        first = line[0] if line else None
+        if later is not None and (first is None or later[0] < first):
+            first = later[0]
+        if heap is not None and (first is None or heap[1] < first):
+            first = heap[1]
+        return first
 
     def next_due(self) -> float | None:
         """The earliest deadline; None when nothing is queued."""
@@ -127,22 +155,23 @@ class WorkQueue:
         if key not in self.due:
             return self
         due, size = self.due.delete(key), self.size
-        front, back, heap = self.front, self.back, self.heap
+        line, later, heap = self.line, self.later, self.heap
         # The heads are always current, so that next_due() need not search.
-        while heap is not None and due.get(heap[1][2]) != heap[1][:2]:
+        while line.front is not None and _is_stale(line.front[0], due):
+            line, size = line.rest(), size - 1
+        while later.front is not None and _is_stale(later.front[0], due):
+            later, size = later.rest(), size - 1
+        while heap is not None and _is_stale(heap[1], due):
             heap, size = _merge(heap[2], heap[3]), size - 1
-        while front is not None and due.get(front[0][2]) != front[0][:2]:
-            front, size = front[1], size - 1
-            if front is None:
-                front, back = _reversed(back), None
-        return WorkQueue(due, front, back, heap, self.serial, size)
+        return WorkQueue(due, line, later, heap, self.serial, size)
 
     def _swept(self) -> WorkQueue:
         """The same queue without replaced entries."""
-        heap: Heap = None
-        for key, (at, serial) in self.due.items():
-            heap = _merge(heap, (1, (at, serial, key), None, None))
-        return WorkQueue(self.due, None, None, heap, self.serial, len(self.due))
+        current = sorted((at, serial, key) for key, (at, serial) in self.due.items())
+        line = Line()
+        for entry in current:
+            line = line.add(entry)
+        return WorkQueue(self.due, Line(), line, None, self.serial, len(self.due))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self.due, key=self.due.__getitem__))
@@ -151,4 +180,8 @@ class WorkQueue:
         return len(self.due)
 
 
-EMPTY = WorkQueue(Map(), None, None, None, 0, 0)
+def _is_stale(entry: Entry, due: Map[Any, tuple[float, int]]) -> bool:
+    return due.get(entry[2]) != entry[:2]
+
+
+EMPTY = WorkQueue(Map(), Line(), Line(), None, 0, 0)

@@ -143,6 +143,8 @@ def _frozen(value: Any) -> Any:
         return value if -(2**63) <= value < 2**64 else _UNUSUAL
     if kind is dict:
         return _frozen_mapping(value)
+    if kind is ReadOnlyDict or kind is ReadOnlyList:
+        return value  # it has been frozen, or comes from JSON
     return _UNUSUAL
 
 

@@ -45,11 +45,14 @@ class Machine:
         task in one fails the same way everywhere.
         """
         loop = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
-        try:
+        if loop is None:
             self.state, commands = step(self.program, self.state, now, input)
-        finally:
-            asyncio._set_running_loop(loop)
+        else:
+            asyncio._set_running_loop(None)
+            try:
+                self.state, commands = step(self.program, self.state, now, input)
+            finally:
+                asyncio._set_running_loop(loop)
         for observer in self._observers:
             observer.observe(now, input, commands)
         return commands

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from fnop.core.commands import (
@@ -28,6 +27,7 @@ from fnop.core.commands import (
     Watch,
 )
 from fnop.core.discovery import ROOTS
+from fnop.core.evolve import replace
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -199,7 +199,8 @@ class SimulatedRun:
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
         # What an operator holds is read-only; what a server gets is plain JSON.
-        request = replace(request, body=thaw_json(request.body))
+        if request.body is not None:
+            request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(
             self.cluster, request, self.clock.now().wall
         )
