@@ -39,6 +39,7 @@ __all__ = [
     "discovered",
     "has_gone",
     "is_standing_by",
+    "lacks_peering",
     "keep_time",
     "leave",
     "looked_at",
@@ -87,6 +88,13 @@ def peer_streams(turn: Turn) -> list[Stream]:
         for resource in _peer_kinds(turn)
         for namespace in _namespaces(turn) or (None,)
     ]
+
+
+def lacks_peering(turn: Turn) -> bool:
+    """Whether a peering object is waited for whose very kind is not there."""
+    if turn.peering is None or turn.peering.member.mode is not Mode.MANDATORY:
+        return False
+    return not _peer_kinds(turn)
 
 
 def _peer_kinds(turn: Turn) -> list[Resource]:

@@ -22,6 +22,7 @@ from fnop.core.resources import Resource, Selector
 from fnop.core.rivals import (
     discovered,
     is_standing_by,
+    lacks_peering,
     looked_at,
     peer_streams,
     refused,
@@ -117,7 +118,8 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
             f"not all kinds of the API server are known: {found.problem}",
         )
     discovered(turn)
-    complete = _serve_kinds(turn, is_known=found.problem is None)
+    served = _serve_kinds(turn, is_known=found.problem is None)
+    complete = served and not lacks_peering(turn)
     look_around(turn, complete=complete)
     # Somebody has to install what is missing, and that may take long.
     waits = not complete or turn.kind_wanted

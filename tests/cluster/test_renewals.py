@@ -23,7 +23,7 @@ OBJECTS = 48
 TIMING = Timing(lease_seconds=3, renew_deadline_seconds=2.0, retry_seconds=0.5)
 LIFETIME = 5
 PATIENCE_SECONDS = 30.0
-WATCHED_SECONDS = 8.0
+WATCHED_SECONDS = 6.0
 
 
 async def test_a_backlog_that_hangs_costs_neither_the_lease_nor_the_record(

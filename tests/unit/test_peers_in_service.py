@@ -152,6 +152,21 @@ def test_a_mandatory_object_is_waited_for(registry: Registry, diary: Diary) -> N
     assert "created example-1" in diary
 
 
+@pytest.mark.parametrize("after", [10.0, 86_400.0])
+def test_a_mandatory_object_is_waited_for_when_its_kind_is_missing_too(
+    registry: Registry, diary: Diary, after: float
+) -> None:
+    settings = Settings(peering=Member("me", mode=Mode.MANDATORY))
+    crds, objects = [DEFINITION], [example(size=1)]
+    sim = Simulation(registry, crds=crds, objects=objects, settings=settings)
+    sim.wait(after)
+    assert phase(sim) is Phase.FROZEN
+    sim.apply([peering_definition(), PEERING_OBJECT])
+    sim.wait(5)
+    assert phase(sim) is Phase.SERVING
+    assert "created example-1" in diary
+
+
 def test_a_higher_priority_freezes_and_its_end_resumes(
     registry: Registry, diary: Diary
 ) -> None:
