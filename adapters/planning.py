@@ -19,7 +19,7 @@ from fnop.core.evolve import replace
 from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
 from fnop.core.known import Known
-from fnop.core.last_seen import Observation, Seen, Stored, see
+from fnop.core.last_seen import Seen, Stored, see
 from fnop.core.merge import applied, difference, transformed
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
@@ -258,7 +258,7 @@ def matches(
         kind_of(resource, [found], settings), settings, moment, "", False, failed, known
     )
     before = None if old is None else Body(_completed(old, resource))
-    stored = Stored(None if before is None else _seen(before, found))
+    stored = Stored(None if before is None else _seen(before, found, settings))
     answer = passes(
         at,
         Known(seen, stored, memo=given),
@@ -362,7 +362,7 @@ def _situation(
 ) -> Situation:
     before = None
     if old is not None and handler.role in CHANGES:
-        before = _seen(old, handler)
+        before = _seen(old, handler, settings)
     return Situation(
         handler,
         settings,
@@ -378,8 +378,10 @@ def _situation(
     )
 
 
-def _seen(old: Body, handler: Handler) -> Seen:
-    return see(old, Observation((handler.field, ()), keeps_old=True))
+def _seen(old: Body, handler: Handler, settings: Settings) -> Seen:
+    kind = kind_of(_RESOURCE, [], settings)
+    scopes = (handler.field, ())
+    return see(old, replace(kind.observation, scopes=scopes, keeps_old=True))
 
 
 # ------------------------------------------------------------------- answers

@@ -393,7 +393,7 @@ def _selected(
     for each in at.kind.changes:
         if theirs and not (each.role is Role.DELETE and each.optional):
             continue  # without our finalizer nothing has begun here
-        if each.id not in found and _takes_part(each, known, cause, seen):
+        if each.id not in found and _takes_part(at, each, known, cause, seen):
             if each.takes_all:
                 found[each.id] = each
                 continue
@@ -404,7 +404,13 @@ def _selected(
     return tuple(found.values())
 
 
-def _takes_part(handler: Handler, known: Known, cause: Cause, seen: Seen) -> bool:
+def _field(at: Moment, body: Body, handler: Handler) -> Any:
+    return observed_at(body, handler.field, at.kind.observation.own)
+
+
+def _takes_part(
+    at: Moment, handler: Handler, known: Known, cause: Cause, seen: Seen
+) -> bool:
     match handler.role:
         case Role.CREATE:
             return cause.reason is Reason.CREATE
@@ -414,7 +420,7 @@ def _takes_part(handler: Handler, known: Known, cause: Cause, seen: Seen) -> boo
             return cause.reason is Reason.DELETE
         case Role.FIELD:
             if cause.reason is Reason.CREATE:
-                return known.body.at(handler.field) is not None
+                return _field(at, known.body, handler) is not None
             return cause.reason in (Reason.UPDATE, Reason.DELETE) and _differs(
                 handler, known, seen
             )
@@ -615,11 +621,9 @@ def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -
         return f"resume:{at.seed}"  # once per process, whatever the object is
     observed = seen.digests.get(scope_name(handler.field))
     if observed is None:
-        observation, field = at.kind.observation, handler.field
+        hidden = at.kind.observation.hidden
         observed = digest(
-            observed_at(body, field, observation.own)
-            if field
-            else essence_of(body, observation.hidden)
+            _field(at, body, handler) if handler.field else essence_of(body, hidden)
         )
     return f"{reason.value}:{observed}"
 

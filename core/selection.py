@@ -13,7 +13,7 @@ from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.diff import Path
 from fnop.core.filters import UNKNOWN, Sight
 from fnop.core.known import Known
-from fnop.core.last_seen import Seen, had_value, value_at
+from fnop.core.last_seen import Seen, had_value, observed_at, value_at
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.ownership import owner_of
@@ -61,7 +61,7 @@ def sees(handler: Handler, situation: Situation) -> bool:
         Sight(
             body.mapping("labels"),
             body.mapping("annotations"),
-            body.at(handler.field) if handler.field else None,
+            _now(body, handler.field, situation.settings) if handler.field else None,
             None,
             False,
             lambda wants, rest: filter_arguments(situation, wants, rest),
@@ -119,6 +119,10 @@ def passes(
         return False
 
 
+def _now(body: Body, field: Path, settings: Settings) -> Any:
+    return observed_at(body, field, settings.places.paths)
+
+
 def _before(seen: Seen | None, field: Path) -> Any:
     """What a field was; where its value is not kept, whether it was there at all."""
     found = value_at(seen, field)
@@ -142,7 +146,7 @@ def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Si
     return Sight(
         body.mapping("labels"),
         body.mapping("annotations"),
-        body.at(field) if field else None,
+        _now(body, field, at.settings) if field else None,
         _before(before, field) if field else None,
         # What has not been seen yet had no value before, not even none.
         before is not None,

@@ -155,6 +155,23 @@ def test_its_own_state_is_no_change_of_a_field_around_it(
     assert 1 <= len(seen) <= 2
 
 
+def test_its_own_state_is_no_presence_of_a_field_around_it() -> None:
+    registry, seen = Registry(), list[str]()
+
+    @fnop.on.create(KIND, registry=registry, field="status", value=fnop.ABSENT)
+    @fnop.on.event(KIND, registry=registry, field="status", value=fnop.ABSENT)
+    def absent(**_: Any) -> None:
+        seen.append("absent")
+
+    @fnop.on.event(KIND, registry=registry, field="status")
+    def present(**_: Any) -> None:
+        seen.append("present")
+
+    story = settled(registry, Settings())
+    assert list(places(story)) == ["auto"]
+    assert seen == ["absent"] * 3
+
+
 @pytest.mark.parametrize("storage", [BY_FIELD, fnop.AutoStorage()], ids=["", "auto"])
 def test_a_status_that_is_not_kept_falls_back_to_the_annotation(
     registry: Registry, diary: list[str], storage: Any

@@ -764,6 +764,20 @@ def test_matches_takes_indices_by_their_names(decorator: Any) -> None:
         matches(known, body, registry=registry)
 
 
+def test_a_plan_ignores_the_fields_that_the_operator_ignores() -> None:
+    def changed(diff: fnop.Diff, **_: Any) -> list[Any]:
+        raise fnop.PermanentError(repr([(each.field, each.new) for each in diff]))
+
+    plan = plan_of(
+        changed,
+        {"spec": {"size": 2, "replicas": 2}},
+        old={"spec": {"size": 1, "replicas": 1}},
+        reason="update",
+        settings=fnop.Settings(ignored_fields=("spec.replicas",)),
+    )
+    assert plan.failed("[(('spec', 'size'), 2)]")
+
+
 def test_matches_raises_what_a_filter_raises() -> None:
     registry = Registry()
 
