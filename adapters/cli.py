@@ -333,8 +333,10 @@ def _among_others(
         wall=SystemClock().now().wall,
     )
     candidate = None
+    where = options["lease_namespace"]
+    if where and not options["leader_elect"]:
+        raise click.UsageError("--lease-namespace is of no use without --leader-elect")
     if options["leader_elect"]:
-        where = options["lease_namespace"]
         candidate = candidate_of(settings.operator, settings.namespaces, where)
         if simulated:
             candidate = replace(candidate, identity="simulated")

@@ -345,6 +345,10 @@ USAGE = {
         "write 90, 90s, 15m or 1h30m",
     ),
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
+    "a lease's place without a lease": (
+        ("run", "operator.py", "--lease-namespace", "x"),
+        "of no use without --leader-elect",
+    ),
     "bad name": (("run", "operator.py", "--name", "A B"), "such as 'billing'"),
     "unknown option": (("run", "operator.py", "--simulat"), "No such option"),
     "missing recording": (("replay", "missing.fnop"), "'missing.fnop' does not exist"),
