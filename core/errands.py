@@ -8,9 +8,13 @@ is sent again.
 |----------|-----------------------|---------------|----------------|---------------|
 | Adopt    | look whose it is      | look          | ours, or not   | send again    |
 | Create   | conflict              | look          | done           | send again    |
+| Apply    | by force, or conflict | look          | send again     | send again    |
 | Patch    | conflict              | look          | done, or again | missing       |
 | Delete   | conflict              | send again    |                |               |
 | Get/List |                       | send again    |                |               |
+
+An apply is sent by force where it conflicts with nothing but what this operator has
+written in another way, as by creating the object: those fields are its own.
 
 The answers of a `Call` are final: only a call may answer *unknown*.
 """
@@ -76,7 +80,8 @@ class Errand(NamedTuple):
 
     `requests` are to be sent one after the other; `looking` means that the
     live read of the present one is under way.  `id` is the command that is
-    awaited, `due` the monotonic time of the next try where none is.
+    awaited, `due` the monotonic time of the next try where none is.  `manager` is the
+    operator's name in managed fields.
     """
 
     effect: Effect
@@ -86,6 +91,7 @@ class Errand(NamedTuple):
     tries: int = 0
     id: int | None = None
     due: float | None = None
+    manager: str = ""
 
     @property
     def request(self) -> Request:
@@ -107,7 +113,12 @@ class Errand(NamedTuple):
 
 
 def errand_for(
-    effect: Effect, address: Address, *, manifest: Any = None, owner_uid: str = ""
+    effect: Effect,
+    address: Address,
+    *,
+    manifest: Any = None,
+    owner_uid: str = "",
+    manager: str = "",
 ) -> Errand:
     """The errand of an effect; `manifest` is an adopted child's, made ours."""
     if isinstance(effect, Adopt):
@@ -116,7 +127,7 @@ def errand_for(
         requests = _split(effect, address)
     else:
         requests = (Request(effect, address),)
-    return Errand(effect, requests, owner_uid)
+    return Errand(effect, requests, owner_uid, manager=manager)
 
 
 def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
@@ -189,11 +200,20 @@ def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
             return errand._replace(requests=errand.requests[1:], due=0.0)
         case Adopt(), Conflict(reason="AlreadyExists"):
             return errand._replace(looking=True, due=0.0)
+        case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
+            return _by_force(errand)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
             return Refused(404, message, "NotFound")
         case _:
             return outcome
+
+
+def _by_force(errand: Errand) -> Errand:
+    request = errand.requests[0]
+    assert isinstance(request.effect, Apply)
+    forced = Request(Apply(request.effect.manifest, force=True), request.address)
+    return errand._replace(requests=(forced,), due=0.0)
 
 
 def _looked(

@@ -104,7 +104,13 @@ def _request(
     address = _address(turn, key, known, effect, manifest)
     if isinstance(address, (Refused, Raised)):
         return known, invocation, address
-    errand = errand_for(effect, address, manifest=manifest, owner_uid=known.body.uid)
+    errand = errand_for(
+        effect,
+        address,
+        manifest=manifest,
+        owner_uid=known.body.uid,
+        manager=turn.settings.marker,
+    )
     return known, send(turn, key, invocation, errand), None
 
 

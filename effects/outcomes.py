@@ -39,10 +39,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """409: somebody was quicker, or the name is taken (`reason` tells which)."""
+    """409: somebody was quicker, or the name is taken (`reason` tells which).
+
+    `managers` are those whose fields a server-side apply would change.
+    """
 
     message: str
     reason: str = "Conflict"
+    managers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ exercises is what production runs.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from fnop.core.commands import Fetch, ListPage, Perform, Watch
@@ -195,7 +196,8 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     if status in (404, 410):
         return Missing(message)
     if status == 409:
-        return Conflict(message, reason or "Conflict")
+        managers = _managers_of(body) if isinstance(effect, Apply) else ()
+        return Conflict(message, reason or "Conflict", managers)
     if status in _TRY_AGAIN or (status == 401 and effect is not None):
         # 401: credentials are renewed; no handler has failed because of that.
         return Unreachable(message, response.retry_after_seconds)
@@ -232,6 +234,29 @@ def _success(effect: Effect | None, body: Any) -> Outcome:
     if isinstance(effect, Delete) and body.get("kind") == "Status":
         return Applied(None)
     return Applied(body)
+
+
+# Names in causes are quoted as Go does it.
+_CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
+
+
+def _managers_of(body: Any) -> tuple[str, ...]:
+    """Whose fields a server-side apply conflicts with; none where that is not told.
+
+    >>> cause = {"message": 'conflict with "kubectl" using v1', "field": ".data.a"}
+    >>> _managers_of({"details": {"causes": [cause, cause]}})
+    ('kubectl',)
+    """
+    details = body.get("details") if isinstance(body, dict) else None
+    causes = details.get("causes") if isinstance(details, dict) else None
+    messages = [
+        str(cause.get("message")) if isinstance(cause, dict) else ""
+        for cause in (causes if isinstance(causes, list) else ())
+    ]
+    found = [_CONFLICTING.match(message) for message in messages]
+    if None in found:
+        return ()
+    return tuple(sorted({match[1] for match in found if match is not None}))
 
 
 def message_of(response: ApiResponse) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.errands import Address, Errand, errand_for, proceed
+from fnop.core.errands import Address, Errand, Request, errand_for, proceed
 from fnop.core.now import Now
 from fnop.core.resources import Resource
 from fnop.effects import (
@@ -231,6 +231,25 @@ def test_the_server_s_word_on_when_to_come_back_is_kept() -> None:
 
 
 # ---------------------------------------------------------------------- adopting
+
+
+def test_an_apply_that_conflicts_with_the_operator_s_own_writes_is_forced() -> None:
+    """What it has created is its own as well, and the server tells the two apart."""
+    begun = errand_for(APPLY, AT, manager="fnop.dev/default")
+    found = proceed(begun, Conflict("c", managers=("fnop.dev/default",)), NOW, 0.0)
+    assert isinstance(found, Errand)
+    assert is_due(found)
+    assert found.request == Request(Apply(POD, force=True), AT)
+
+
+@pytest.mark.parametrize(
+    "managers", [(), ("kubectl",), ("fnop.dev/default", "kubectl")], ids=str
+)
+def test_an_apply_takes_nothing_away_from_others(managers: tuple[str, ...]) -> None:
+    begun = errand_for(APPLY, AT, manager="fnop.dev/default")
+    conflict = Conflict("c", managers=managers)
+    assert proceed(begun, conflict, NOW, 0.0) == conflict
+
 
 TAKEN = Conflict("pods p already exists", "AlreadyExists")
 

@@ -16,7 +16,8 @@ from fnop.core.ownership import Claim, claim_of, owned, stable_name
 from fnop.core.registry import Registry
 from fnop.effects import manifests
 from fnop.effects.manifests import manifest_of
-from tests.simulations import Scenario, example
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, Scenario, example
 
 OWNER: dict[str, Any] = {
     "apiVersion": "fnop.dev/v1",
@@ -429,3 +430,35 @@ def test_k_9_1_a_role_is_for_one_child() -> None:
     children: Any = [POD, POD]
     with pytest.raises(ValueError, match="a role is for one child"):
         fnop.adopt(children, role="main")
+
+
+def test_an_adopted_child_is_applied_over_and_nobody_else_s_fields_are() -> None:
+    """To the server what was created and what is applied are two managers' fields."""
+    registry = Registry()
+
+    def child(spec: Any) -> dict[str, Any]:
+        metadata = {"name": "child"}
+        data = {"text": spec["text"]}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata,
+            "data": data,
+        }
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def create(spec: Any, **_: Any) -> fnop.Effect:
+        return fnop.adopt(child(spec))
+
+    @fnop.on.update("fnopexamples", registry=registry, retries=1)
+    def update(spec: Any, body: Any, **_: Any) -> fnop.Effect:
+        return fnop.apply(fnop.owned(child(spec), body))
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example(text="a"))
+    sim.settle().edit("fnopexamples/example-1", spec={"text": "b"}).settle()
+    assert sim["configmaps/child"]["data"] == {"text": "b"}
+    assert sim.errors == []
+    sim.edit("configmaps/child", data={"text": "a person's"}).settle()
+    sim.edit("fnopexamples/example-1", spec={"text": "c"}).settle()
+    assert sim["configmaps/child"]["data"] == {"text": "a person's"}
+    assert "Conflict" in sim.errors[-1]
