@@ -17,7 +17,7 @@ process.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fnop.core.known import Invocation, Known, Standing, Work
 from fnop.core.now import Now
@@ -42,31 +42,27 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Engage:
+class Engage(NamedTuple):
     """A daemon or timer is for this object: find out when it begins."""
 
     handler: Handler
 
 
-@dataclass(frozen=True, slots=True)
-class Tend:
+class Tend(NamedTuple):
     """Begin a run of a daemon or timer."""
 
     handler: Handler
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(NamedTuple):
     """Tell a run to stop; or cancel it, when it was told and is out of patience."""
 
     invocation: Invocation
     reason: DaemonStoppingReason
 
 
-@dataclass(frozen=True, slots=True)
-class Dismiss:
+class Dismiss(NamedTuple):
     """It is not for this object any more: it begins anew when it is again."""
 
     handler: Handler

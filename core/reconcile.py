@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.background import (
     Dismiss,
@@ -70,30 +70,26 @@ _LONG_DELAY_SECONDS = 60.0
 _UNKNOWN_VIEW = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(NamedTuple):
     """Nothing to do before `until` (monotonic), or before something happens."""
 
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GoOn:
+class GoOn(NamedTuple):
     """An invocation can go on; `ends` is how the sub-handlers have that it awaits."""
 
     invocation: Invocation
     ends: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spy:
+class Spy(NamedTuple):
     """A spy has a watch event to look at."""
 
     sighting: Sighting
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """Start an attempt of a handler for this cycle."""
 
     handler: Handler
@@ -101,8 +97,7 @@ class Begin:
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Conclude:
+class Conclude(NamedTuple):
     """All sub-handlers of a handler have ended, and so it has; `failed` names one."""
 
     handler: Handler
@@ -115,22 +110,19 @@ class Cancel:
     """End all conversations about the change: it is no longer wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(NamedTuple):
     """A waiting conversation has passed its handler's timeout."""
 
     invocation: Invocation
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Write the object, or go on writing it."""
 
     writing: Writing
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(NamedTuple):
     """Remember without writing: nothing on the object needs to change.
 
     `released` says that the deletion of an object that others hold has been handled.
