@@ -21,7 +21,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.manifests import read_manifests
 from fnop.interpreters.cluster.cel import compile_laws
-from fnop.interpreters.cluster.regex import _translated as in_python
+from fnop.interpreters.cluster.regex import in_python
 from fnop.interpreters.cluster.rules import format_of
 from fnop.interpreters.cluster.schema import (
     Schema as Compiled,
@@ -592,7 +592,7 @@ _FORMATS["datetime"] = _FORMATS["date-time"]
 def _strings(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
         # Kubernetes looks for the pattern anywhere in the text (RE2, not anchored).
-        pattern = re.compile("".join(in_python(schema["pattern"])), re.ASCII)
+        pattern = re.compile(in_python(schema["pattern"]), re.ASCII)
         return st.from_regex(pattern, alphabet=_LETTERS)
     known = _FORMATS.get(format_of(dict(schema)))
     if known is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
 
 from fnop.core.errors import ErrorsMode
 from fnop.core.filters import Presence
-from fnop.core.resources import Resource, _Everything
+from fnop.core.resources import Everything, Resource
 from fnop.core.signatures import JSON, ObjectCallback, ValueCallback
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 # How a kind is named: by up to three words, EVERYTHING, or a function of each kind.
-Word: TypeAlias = str | _Everything | Callable[[Resource], bool]
+Word: TypeAlias = str | Everything | Callable[[Resource], bool]
 # What a filter compares with.  A function of the value may name the object's
 # arguments, too; then it ends with `**_`.
 ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback

@@ -18,6 +18,7 @@ from fnop.core.patterns import is_pattern, matches
 __all__ = [
     "EVERYTHING",
     "Catalogue",
+    "Everything",
     "Resource",
     "Selector",
     "parse_resource_list",
@@ -25,11 +26,13 @@ __all__ = [
 ]
 
 
-class _Everything(Enum):
+class Everything(Enum):
+    """The selector of all kinds."""
+
     EVERYTHING = "everything"
 
 
-EVERYTHING = _Everything.EVERYTHING
+EVERYTHING = Everything.EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, repr=False)

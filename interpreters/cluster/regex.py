@@ -17,7 +17,7 @@ try:
 except ImportError:  # the extra `cel` brings it
     re2 = None  # type: ignore[assignment]
 
-__all__ = ["BadPattern", "compiled", "pattern_fault"]
+__all__ = ["BadPattern", "compiled", "in_python", "pattern_fault"]
 
 
 class BadPattern(ValueError):
@@ -78,7 +78,7 @@ def compiled(pattern: str) -> Pattern:
     """
     try:
         # In Go, \d, \w, \s and \b know ASCII only.
-        translated = re.compile("".join(_translated(pattern)), re.ASCII)
+        translated = re.compile(in_python(pattern), re.ASCII)
     except re.error as error:
         raise BadPattern(_go_fault(pattern, error)) from None
     except (OverflowError, RecursionError):
@@ -114,7 +114,16 @@ def _bad(why: str, part: str) -> BadPattern:
     return BadPattern(f"error parsing regexp: {why}: `{part}`")
 
 
-def _translated(pattern: str) -> Iterator[str]:
+def in_python(pattern: str) -> str:
+    """A pattern of Go's syntax as Python writes it.
+
+    >>> in_python("[[:alpha:]]+")
+    '[A-Za-z]+'
+    """
+    return "".join(_parts(pattern))
+
+
+def _parts(pattern: str) -> Iterator[str]:
     before, opened = "", 0
     for found in TOKEN.finditer(pattern):
         text = found[0]
