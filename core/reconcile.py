@@ -348,7 +348,8 @@ def _duty(at: Moment, known: Known) -> Duty:
 
 def _is_held(at: Moment, body: Body) -> bool:
     """Whether this operator holds the object, or who it takes over from."""
-    return not set(at.settings.finalizers).isdisjoint(body.finalizers)
+    present = body.finalizers
+    return bool(present) and not set(at.settings.finalizers).isdisjoint(present)
 
 
 def _is_of_interest(at: Moment, known: Known) -> bool:
