@@ -143,6 +143,54 @@ def test_r18_equal_values_are_no_matter(registry: Registry) -> None:
     assert story.said_at("warning") == []
 
 
+def test_r18_two_that_patch_each_other_wait_for_nobody(registry: Registry) -> None:
+    """No change of either is lost, and no handler runs again (decision 0016)."""
+    runs: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    async def greet(name: str, **_: Any) -> list[fnop.Effect]:
+        runs.append(name)
+        await fnop.get("configmaps", name="x")
+        other = "example-2" if name == "example-1" else "example-1"
+        target = fnop.Target(KIND, other)
+        return [
+            fnop.patch(target, status={"greeted_by": name}),
+            fnop.patch(status={"greets": other}),
+        ]
+
+    one, two = example(), example()
+    two["metadata"]["name"] = "example-2"
+    story = Story(registry, [one, two])
+    assert story.settle(seconds=60)
+    assert sorted(runs) == ["example-1", "example-2"]
+    for name, other in (("example-1", "example-2"), ("example-2", "example-1")):
+        found = story.get(KIND, name)
+        assert found is not None
+        assert found["status"]["greets"] == other
+        assert found["status"]["greeted_by"] == other
+    assert story.said_at("warning") == []
+
+
+def test_r18_a_write_to_another_object_waits_for_no_conversation_of_it(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    async def handle(name: str, **_: Any) -> fnop.Effect | None:
+        if name == "example-1":
+            await fnop.sleep(1000)
+            return None
+        return fnop.patch(fnop.Target(KIND, "example-1"), status={"told": True})
+
+    story = Story(registry, [example()])
+    story.settle(seconds=5)
+    second = example()
+    second["metadata"]["name"] = "example-2"
+    story.apply(second)
+    story.settle(seconds=5)
+    assert story.status()["told"] is True
+    assert story.clock.elapsed < 100
+
+
 # ------------------------------------------------------ R19: when progress is written
 
 
