@@ -253,7 +253,7 @@ def matches(
             indices=known,
         )
         return sees(found, situation)
-    failed: list[tuple[Handler, Exception]] = []
+    failed: list[tuple[Handler, BaseException]] = []
     at = Moment(
         kind_of(resource, [found], settings), settings, moment, "", False, failed, known
     )

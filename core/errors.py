@@ -14,7 +14,34 @@ __all__ = [
     "Refused",
     "RegistrationError",
     "TemporaryError",
+    "described",
+    "text_of",
 ]
+
+
+def text_of(problem: BaseException) -> str:
+    """The text of an exception that anybody may have written: Unicode, in any case.
+
+    Names of files, of which there are others, may well be in it.
+
+    >>> text_of(FileNotFoundError("caf\\udce9"))
+    'caf\\\\udce9'
+    """
+    try:
+        text = str(problem)
+    except Exception:
+        return "(an error whose text cannot be had)"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def described(problem: BaseException) -> str:
+    """An exception in a line: its class and its text.
+
+    >>> described(ValueError("no")), described(KeyError())
+    ('ValueError: no', 'KeyError')
+    """
+    name, text = type(problem).__name__, text_of(problem)
+    return f"{name}: {text}" if text else name
 
 
 # Ten years: what is to be later than that will not be.

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 
 from fnop.core.arguments import PROVIDERS, Situation, Writers, arguments_for
 from fnop.core.diff import diff
-from fnop.core.errors import PermanentError, TemporaryError
+from fnop.core.errors import PermanentError, TemporaryError, text_of
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.progress import Failure
@@ -122,7 +122,7 @@ class Outside:
     def failed(self, problem: BaseException) -> dict[str, Any]:
         """How the handler failed, in JSON."""
         failure: dict[str, Any] = {"type": type(problem).__name__}
-        failure["message"] = str(problem)
+        failure["message"] = text_of(problem)
         if isinstance(problem, TemporaryError):
             failure["temporary"] = problem.delay
         failure["permanent"] = isinstance(problem, PermanentError)

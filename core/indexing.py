@@ -13,7 +13,7 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.arguments import Situation, Writers, arguments_for
-from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError, described
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
 from fnop.core.registry import Handler, Role
@@ -112,15 +112,17 @@ def _found(
         if not sees(handler, situation):
             return {}
         return _values(handler.fn(**arguments_for(situation, Writers())))
-    except Exception as problem:
-        text = f"{type(problem).__name__}: {problem}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
         turn.say("error", line, key=key, body=body, handler=handler.id, error=text)
         turn.failures += 1
         return None if _keeps(handler, problem) else {}
 
 
-def _keeps(handler: Handler, problem: Exception) -> bool:
+def _keeps(handler: Handler, problem: BaseException) -> bool:
     """Whether what was known of the object stays, although it may be out of date."""
     if isinstance(problem, (PermanentError, TemporaryError)):
         return False

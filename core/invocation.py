@@ -25,6 +25,8 @@ from fnop.core.errors import (
     PermanentError,
     Refused,
     TemporaryError,
+    described,
+    text_of,
 )
 from fnop.core.impure import call_of, ended
 from fnop.core.objects import View
@@ -321,10 +323,7 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
 def failure_of(problem: BaseException) -> Failure:
     """What an exception of a handler means: the one place that decides it."""
     name = type(problem).__name__
-    try:
-        message = str(problem)
-    except Exception:
-        message = "(an error whose text cannot be had)"
+    message = text_of(problem)
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)
@@ -411,11 +410,12 @@ def cancel(
             _redrive(drive, journal)
         if drive.conversation is not None:
             _throw_cancelled(drive)
-    except (Exception, SystemExit) as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         if not isinstance(problem, Cancelled):
-            drive.writers.lines.append(
-                Log("warning", f"failed while it was being cancelled: {problem}")
-            )
+            line = f"failed while it was being cancelled: {described(problem)}"
+            drive.writers.lines.append(Log("warning", line))
     return drive.fresh_lines()
 
 

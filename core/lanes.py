@@ -27,6 +27,7 @@ from fnop.core.background import (
     Tend,
     with_standing,
 )
+from fnop.core.errors import described
 from fnop.core.filters import Callback
 from fnop.core.known import Invocation, Known, Sighting, Standing, Work
 from fnop.core.now import Now
@@ -142,9 +143,11 @@ def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
     before = turn.known(key)
     try:
         work()
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         turn.failures += 1
-        text = f"{type(problem).__name__}: {problem}"
+        text = described(problem)
         turn.say(
             "error",
             f"what is under way with the object is given up, and begun anew: {text}",
@@ -173,13 +176,15 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
     if kind is None:
         return Forget()
     stopping = turn.phase is not Phase.SERVING
-    failed: list[tuple[Handler, Exception]] = []
+    failed: list[tuple[Handler, BaseException]] = []
     at = Moment(
         kind, turn.settings, turn.now, turn.seed, stopping, failed, turn.indices
     )
     try:
         move = reconcile(at, known)
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         text = "it cannot be decided what to do about this state"
         _complain(turn, key, known, text, problem)
         work = known.work or Work()
@@ -191,13 +196,13 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
 
 
 def _complain(
-    turn: Turn, key: Key, known: Known, line: str, problem: Exception
+    turn: Turn, key: Key, known: Known, line: str, problem: BaseException
 ) -> None:
     """Say once for each state of the object that the author's code fails on it."""
     about = f"{known.body.version} {line}"
     if about in known.complaints:
         return
-    text = f"{type(problem).__name__}: {problem}"
+    text = described(problem)
     turn.say("error", f"{line}: {text}", key=key, error=text, exception=problem)
     turn.failures += 1
     version = f"{known.body.version} "
@@ -410,7 +415,9 @@ def _called_delay(
     try:
         found = delay.fn(**filter_arguments(situation, delay.wants, delay.rest))
         return max(0.0, float(found or 0.0))
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         _complain(turn, key, known, "initial_delay= failed and counts as 0", problem)
         return 0.0
 

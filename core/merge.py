@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fnop.core.errors import described
 from fnop.effects.values import freeze_json, same_json, thaw_json
 
 __all__ = [
@@ -105,9 +106,11 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     try:
         change(found)
         return freeze_json(found, "the object")
-    except (Exception, SystemExit) as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         name = getattr(change, "__qualname__", repr(change))
-        text = f"{name} fails: {type(problem).__name__}: {problem}"
+        text = f"{name} fails: {described(problem)}"
         raise OperationFailed(text) from problem
 
 

@@ -38,7 +38,7 @@ class Moment(NamedTuple):
     now: Now
     seed: str
     stopping: bool
-    failed: list[tuple[Handler, Exception]]
+    failed: list[tuple[Handler, BaseException]]
     indices: Mapping[str, Any] = NOTHING
 
 
@@ -111,7 +111,9 @@ def passes(
         return handler.filters.prematch(sight) and (
             not changed or handler.filters.change_fits(sight)
         )
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         if handler in at.kind.deleters:
             raise
         if all(each is not handler for each, _ in at.failed):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds, growing_seconds
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
+from fnop.core.errors import described
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.namespaces import has_patterns, served_namespaces
@@ -101,7 +102,7 @@ def _with_document(
     try:
         return discovering.answered(discovery, number, outcome)
     except Exception as problem:  # of any shape: it comes from outside
-        unread = Unknown(f"{path} cannot be read: {type(problem).__name__}: {problem}")
+        unread = Unknown(f"{path} cannot be read: {described(problem)}")
         return discovering.answered(discovery, number, unread)
 
 
@@ -211,12 +212,14 @@ def _found(
     """The kinds that a handler means; None where its own function fails."""
     try:
         return turn.catalogue.find(selector)
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         about = f"selector {handler.id}"
         if about not in turn.warned:
             turn.warned |= {about}
             turn.failures += 1
-            text = f"{type(problem).__name__}: {problem}"
+            text = described(problem)
             turn.say(
                 "error",
                 f"{handler.id} is called for no kind: its selector failed: {text}",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fnop.core.diff import Path, parse_field
+from fnop.core.errors import described
 from fnop.core.merge import applied, difference
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
@@ -208,8 +209,10 @@ class _Own:
     def read(self, body: Body) -> Any:
         try:
             return self.storage.read(read_only(body.data))
-        except Exception as problem:  # of the author's: it hurts this object alone
-            return Unreadable(f"{type(problem).__name__}: {problem}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # of the author's: it hurts this object alone
+            return Unreadable(described(problem))
 
     def write(self, text: str | None) -> dict[str, Any]:
         try:
@@ -217,8 +220,10 @@ class _Own:
             if not isinstance(found, Mapping):
                 raise TypeError(f"a merge patch is a mapping, not {found!r:.80}")
             frozen: dict[str, Any] = freeze_json(dict(found), "the merge patch")
-        except Exception as problem:
-            raise StorageFailed(f"{type(problem).__name__}: {problem}") from problem
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            raise StorageFailed(described(problem)) from problem
         return frozen
 
 

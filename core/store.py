@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
+from fnop.core.errors import described
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import Known, Sighting, Work
 from fnop.core.last_seen import (
@@ -204,8 +205,10 @@ def spy_wants(
     )
     try:
         return sees(handler, situation)
-    except (Exception, SystemExit) as problem:
-        text = f"{problem.__class__.__name__}: {problem}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        text = described(problem)
         turn.say(
             "error",
             f"a filter of {handler.id} failed, so it is not called: {text}",

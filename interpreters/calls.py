@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
-from fnop.core.errors import PermanentError, TemporaryError
+from fnop.core.errors import PermanentError, TemporaryError, text_of
 from fnop.core.impure import Outside
 from fnop.effects import Answer, Call, Log, Outcome, Raised
 from fnop.effects.values import freeze_json
@@ -109,7 +109,7 @@ class _Run:
     def failed(self, problem: BaseException) -> Outcome:
         if self.outside is None:
             return raised(problem)
-        if isinstance(problem, RuntimeError) and "bad yield" in str(problem):
+        if isinstance(problem, RuntimeError) and "bad yield" in text_of(problem):
             text = "an impure handler cannot await effects; let it return them"
             problem = PermanentError(f"{text} ({problem})")
         return Answer(freeze_json(self.outside.failed(problem), "the failure"))
@@ -170,7 +170,7 @@ async def called_on_loop(
 
 def raised(problem: BaseException) -> Raised:
     """What an exception of a called function is to the handler that called it."""
-    name, text = type(problem).__name__, str(problem)
+    name, text = type(problem).__name__, text_of(problem)
     match problem:
         case TemporaryError():
             return Raised("TemporaryError", text, problem.delay)

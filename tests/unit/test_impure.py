@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import impure, resources
+from fnop.core import errors, impure, resources
 from fnop.core.registry import Registry
 from fnop.effects import Call, builders
 from fnop.effects.wire import from_wire, to_wire
@@ -26,7 +26,7 @@ def registry() -> Registry:
     return Registry()
 
 
-@pytest.mark.parametrize("module", [impure, resources, builders])
+@pytest.mark.parametrize("module", [impure, resources, builders, errors])
 def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
     import doctest
 

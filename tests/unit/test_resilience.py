@@ -1,5 +1,6 @@
 """Nothing is lost, nothing spins, nobody else is hurt: what went wrong once."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -459,3 +460,90 @@ def test_a_stop_that_is_passed_on_twice_is_one(registry: Registry) -> None:
 
     assert stopping(0.5).exit == Exit(0, "stopped")
     assert stopping(0.5, 2).exit == Exit(1, "stopped at once: SIGTERM came again")
+
+
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it has no text")
+
+
+class _Foreign(BaseException):
+    """As those of gevent and of pytest."""
+
+
+ODD = [_Mute(), _Foreign("x"), SystemExit(3), GeneratorExit(), OSError("caf\udce9")]
+
+
+def odd_named(problem: BaseException) -> str:
+    return type(problem).__name__
+
+
+Raising = Callable[..., Any]
+
+
+def declare_raising(registry: Registry, place: str, raises: Raising) -> None:
+    def refuses(value: Any, **_: Any) -> Any:
+        raises()
+
+    def chooses(resource: fnop.Resource) -> Any:
+        raises()
+
+    def handle(**_: Any) -> None:
+        raise AssertionError("it is not called")
+
+    on: Any = fnop.on
+    match place:
+        case "when":
+            on.create(KIND, registry=registry, when=raises)(handle)
+        case "label":
+            on.create(KIND, registry=registry, labels={"a": refuses})(handle)
+        case "event":
+            on.event(KIND, registry=registry, when=raises)(handle)
+        case "index":
+            fnop.index(KIND, registry=registry, id="names")(raises)
+        case "kind":
+            on.create(chooses, registry=registry)(handle)
+
+
+@pytest.mark.parametrize("problem", ODD, ids=odd_named)
+@pytest.mark.parametrize("place", ["when", "label", "event", "index", "kind"])
+def test_whatever_a_function_raises_ends_no_operator(
+    registry: Registry, place: str, problem: BaseException
+) -> None:
+    called: list[str] = []
+
+    def raises(**_: Any) -> Any:
+        raise problem
+
+    declare_raising(registry, place, raises)
+
+    @fnop.on.create(KIND, registry=registry)
+    def other(**_: Any) -> None:
+        called.append("other")
+
+    story = Story(registry, [example()])
+    story.settle(seconds=5)
+    assert called == ["other"]
+    lines = story.said_at("error")
+    assert lines
+    assert all(type(problem).__name__ in line for line in lines)
+
+
+@pytest.mark.parametrize("problem", ODD, ids=odd_named)
+def test_whatever_a_handler_raises_is_its_failure(
+    registry: Registry, problem: BaseException
+) -> None:
+    calls: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry, retries=2, backoff=1)
+    def create(**_: Any) -> None:
+        calls.append("create")
+        raise problem
+
+    @fnop.on.create(KIND, registry=registry)
+    def other(**_: Any) -> None:
+        calls.append("other")
+
+    story = Story(registry, [example()])
+    story.settle(seconds=5)
+    assert calls == ["create", "other", "create"]
