@@ -501,7 +501,7 @@ def declare_raising(registry: Registry, place: str, raises: Raising) -> None:
             on.event(KIND, registry=registry, when=raises)(handle)
         case "index":
             fnop.index(KIND, registry=registry, id="names")(raises)
-        case "kind":
+        case _:
             on.create(chooses, registry=registry)(handle)
 
 
