@@ -310,8 +310,9 @@ def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
             return None
         case Raised(permanent=True):
             return Failure(outcome.type, outcome.message, permanent=True)
-        case Raised():
-            return Failure(outcome.type, outcome.message, outcome.delay_seconds)
+        case Raised(exception=problem):
+            delay = outcome.delay_seconds
+            return Failure(outcome.type, outcome.message, delay, exception=problem)
         case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
             name = type(outcome).__name__
             return Failure(name, f"{what}: {outcome.message}")

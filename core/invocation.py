@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
 
 from fnop.core.arguments import Situation, Writers, arguments_for
@@ -287,6 +287,8 @@ def _outside(situation: Situation, journal: Journal) -> Advance:
         if isinstance(found, Exception):
             raise found
         value, patch, failure = ended(found)
+        if failure is not None and isinstance(journal[-1].outcome, Answer):
+            failure = replace(failure, exception=journal[-1].outcome.exception)
         plan = () if failure is not None else _plan_of(value)
     except Exception as problem:
         plan, failure = (), failure_of(problem)
@@ -471,4 +473,6 @@ def _raised(raised: Raised) -> Exception:
         return PermanentError(raised.message)
     if raised.delay_seconds is not None:
         return TemporaryError(raised.message, raised.delay_seconds)
-    return CallFailed(raised.type, raised.message)
+    problem = CallFailed(raised.type, raised.message)
+    problem.__cause__ = raised.exception  # shown in the traceback
+    return problem

@@ -7,7 +7,7 @@ called function's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
@@ -32,9 +32,13 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A value that is no object: of a call, a listing, of fresh randomness."""
+    """A value that is no object: of a call, a listing, of fresh randomness.
+
+    An impure handler that failed answers with the `exception`, too.
+    """
 
     value: Any = None
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,15 @@ class Raised:
     """A called function raised.
 
     `type` is the class name; `delay_seconds` is set for a TemporaryError, and
-    `permanent` for a PermanentError.
+    `permanent` for a PermanentError.  The live `exception` is for a traceback: it is
+    no part of the value, and never recorded.
     """
 
     type: str
     message: str
     delay_seconds: float | None = None
     permanent: bool = False
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
 
 
 Outcome = (

@@ -29,7 +29,7 @@ _CLASSES: dict[str, type] = {
 
 @cache
 def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((each.name, _default(each)) for each in fields(cls))
+    return tuple((each.name, _default(each)) for each in fields(cls) if each.compare)
 
 
 def _default(each: Field[Any]) -> Any:

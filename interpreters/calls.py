@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
@@ -107,12 +108,14 @@ class _Run:
         return Answer(freeze_json(value, f"the answer of {self.call.function}"))
 
     def failed(self, problem: BaseException) -> Outcome:
+        _kept_for_the_log(problem)
         if self.outside is None:
             return raised(problem)
         if isinstance(problem, RuntimeError) and "bad yield" in text_of(problem):
             text = "an impure handler cannot await effects; let it return them"
             problem = PermanentError(f"{text} ({problem})")
-        return Answer(freeze_json(self.outside.failed(problem), "the failure"))
+        failure = freeze_json(self.outside.failed(problem), "the failure")
+        return Answer(failure, problem)
 
 
 def _nobody(line: Log) -> None:
@@ -177,4 +180,11 @@ def raised(problem: BaseException) -> Raised:
         case PermanentError():
             return Raised(name, text, permanent=True)
         case _:
-            return Raised(name, text)
+            return Raised(name, text, exception=problem)
+
+
+def _kept_for_the_log(problem: BaseException) -> None:
+    """Let an exception show the author's code, and hold nothing else in memory."""
+    steps = problem.__traceback__
+    problem.__traceback__ = steps and steps.tb_next  # the first step is in this module
+    traceback.clear_frames(problem.__traceback__)

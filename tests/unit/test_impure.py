@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
 from typing import Any
 
 import pytest
@@ -141,6 +142,33 @@ def test_r9_its_errors_mean_what_they_mean_everywhere(registry: Registry) -> Non
     assert found is not None
     assert found["status"]["tries"] == 3
     assert any("failing failed for good" in line for line in run.lines)
+
+
+def dividing(spec: Any, **_: Any) -> float:
+    return float(1 / spec["size"])
+
+
+async def dividing_on_the_loop(spec: Any, **_: Any) -> float:
+    return dividing(spec)
+
+
+@pytest.mark.parametrize("handler", [dividing, dividing_on_the_loop])
+def test_what_it_raises_is_shown_where_it_was_raised(
+    registry: Registry, handler: Any
+) -> None:
+    decorate: Any = fnop.on.create(KIND, registry=registry, impure=True)
+    decorate(handler)
+
+    async def story() -> Any:
+        async with operating(registry, [example(size=0)]) as run:
+            await run.until(lambda: any(say.error for say in run.said))
+            return next(say.exception for say in run.said if say.error)
+
+    problem = asyncio.run(story())
+    assert isinstance(problem, ZeroDivisionError)
+    names = [step.name for step in traceback.extract_tb(problem.__traceback__)]
+    assert names[0] == handler.__name__
+    assert names[-1] == "dividing"
 
 
 def transforming(patch: Any, **_: Any) -> None:

@@ -1,5 +1,6 @@
 """What a line of the core looks like in each format."""
 
+import asyncio
 import importlib
 import io
 import json
@@ -20,8 +21,11 @@ from fnop.adapters import loading
 from fnop.adapters.loading import load
 from fnop.adapters.logs import Console, configure
 from fnop.core.commands import Say, Subject
+from fnop.core.registry import Registry
 from fnop.effects.values import canonical
 from fnop.testing import plan_of
+from tests.live import operating
+from tests.simulations import example
 
 SUBJECT = Subject("examples.v1.dev", "default", "example", "uid-1", "Example", "dev/v1")
 # 2026-01-01 12:00:00.250 UTC
@@ -201,6 +205,39 @@ def test_a_refusal_is_shown_where_it_was_awaited(
         '    await fnop.list("pods")',
         "fnop.core.errors.Refused: not you",
     ]
+
+
+def dials(number: int) -> None:
+    raise ConnectionError(f"{number} is engaged")
+
+
+async def dials_on_the_loop(number: int) -> None:
+    dials(number)
+
+
+@pytest.mark.parametrize("function", [dials, dials_on_the_loop])
+def test_what_a_called_function_raises_is_shown_where_it_was_raised(
+    console: Make, stream: io.StringIO, function: Callable[..., Any]
+) -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def ask(**_: Any) -> None:
+        await fnop.call(function, number=5)
+
+    async def story() -> Say:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: any(say.error for say in run.said))
+            return next(say for say in run.said if say.error)
+
+    console("plain").say(asyncio.run(story()))
+    lines = [line for line in stream.getvalue().splitlines() if line.strip(" ~^")]
+    assert lines[1] == "Traceback (most recent call last):"
+    assert "test_logs.py" in lines[2]
+    assert '    raise ConnectionError(f"{number} is engaged")' in lines
+    assert "ConnectionError: 5 is engaged" in lines
+    assert lines[-2] == "    await fnop.call(function, number=5)"
+    assert not any("calls.py" in line for line in lines)
 
 
 def forgets() -> None:
