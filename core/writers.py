@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
@@ -64,9 +64,38 @@ class Stopped:
 class _Nest(dict[str, Any]):
     """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`."""
 
+    __slots__ = ()
+
     def __missing__(self, key: str) -> Any:
         found = self[key] = _Nest()
         return found
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse_attribute(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse_attribute(name)
+
+
+def _refuse_attribute(name: str) -> NoReturn:
+    raise AttributeError(
+        f"a patch has no attribute {name!r}: its fields are keys, as in "
+        "patch.status['phase'] = 'Ready', and a list is written as a whole"
+    )
+
+
+class _Metadata(_Nest):
+    """The metadata of a patch: `patch.metadata.labels["a"]`."""
+
+    __slots__ = ()
+
+    @property
+    def labels(self) -> Any:
+        return self["labels"]
+
+    @property
+    def annotations(self) -> Any:
+        return self["annotations"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +121,15 @@ class PatchWriter(_Nest):
     {'status': {'phase': 'Ready'}}
     >>> patch.fns.append(lambda body: body["spec"]["hosts"].remove("gone"))
     """
+
+    def __missing__(self, key: str) -> Any:
+        found = self[key] = _Metadata() if key == "metadata" else _Nest()
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "fns":
+            _refuse_attribute(name)
+        object.__setattr__(self, name, value)
 
     @cached_property
     def fns(self) -> list[Callable[[dict[str, Any]], object]]:

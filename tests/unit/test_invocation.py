@@ -385,6 +385,33 @@ def test_the_patch_argument_collects() -> None:
     }
 
 
+def test_the_patch_argument_has_the_labels_of_its_metadata() -> None:
+    def handler(patch: Any) -> None:
+        patch.metadata.labels["x"] = "y"
+        patch.meta.annotations["a"] = "b"
+        patch.labels["z"] = None
+
+    found = drive(handler)
+    assert found.end is not None
+    assert found.end.patches[0].merge == {
+        "metadata": {"labels": {"x": "y", "z": None}, "annotations": {"a": "b"}}
+    }
+
+
+def test_what_would_be_lost_of_a_patch_is_refused() -> None:
+    def sets(patch: Any) -> None:
+        patch.status.phase = "Ready"
+
+    def replaces(patch: Any) -> None:
+        patch.status = {"phase": "Ready"}
+
+    def appends(patch: Any) -> None:
+        patch.status["hosts"].append("a")
+
+    for handler in (sets, replaces, appends):
+        assert "its fields are keys" in failure_of(drive(handler))
+
+
 def test_both_awaiting_and_yielding_is_refused() -> None:
     async def handler() -> AsyncIterator[Any]:
         yield fnop.sleep(1)
