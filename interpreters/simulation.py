@@ -67,6 +67,8 @@ HORIZON_SECONDS = 7 * 24 * 3600.0
 STEPS_MAX = 1_000_000
 # Timers and daemons that have changed something so often will go on with it.
 ROUNDS_MAX = 200
+# How a plan fails that the API server refuses: no line of the author's raises that.
+REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
 # So often the same error in a row is not going to be another one.
 REPEATS_MAX = 20
 
@@ -105,7 +107,7 @@ class Despair:
     """Whether all that is left to do fails again and again, with the same error.
 
     What an author foresees, `TemporaryError` and `again`, may well come to an end; a
-    `NameError` does not.
+    `NameError` does not, nor does what the API server refuses.
     """
 
     def __init__(self) -> None:
@@ -118,7 +120,7 @@ class Despair:
             return
         key = ACTIVITY if say.subject is None else _key_of(say.subject)
         text, times = self.errors.pop((key, say.handler), ("", 0))
-        if say.exception is not None and say.error:
+        if say.error and (say.exception or say.error.startswith(REFUSALS)):
             times = times + 1 if say.error == text else 1
             self.errors[key, say.handler] = say.error, times
 

@@ -428,7 +428,7 @@ def test_a_kind_that_is_defined_later_is_served_while_time_passes() -> None:
 
 
 def failing(registry: Registry, role: str) -> None:
-    """A handler with a slip in it: at the start, of an object, or in a part of one."""
+    """A handler with a slip in it: at the start, of an object, in a part or a plan."""
 
     def fails(**_: Any) -> None:
         raise NameError("name 'owner' is not defined")
@@ -436,13 +436,17 @@ def failing(registry: Registry, role: str) -> None:
     def whole(**_: Any) -> None:
         fnop.register(fails, id="part")
 
+    def plan(**_: Any) -> fnop.Effect:
+        return fnop.patch(fnop.target("pods", name="nobody"), labels={"a": "b"})
+
     if role == "startup":
         fnop.on.startup(registry=registry)(fails)
     else:
-        fnop.on.create("claims", registry=registry)(fails if role == "whole" else whole)
+        handlers: Any = {"whole": fails, "part": whole, "plan": plan}
+        fnop.on.create("claims", registry=registry)(handlers[role])
 
 
-@pytest.mark.parametrize("role", ["startup", "whole", "part"])
+@pytest.mark.parametrize("role", ["startup", "whole", "part", "plan"])
 def test_who_fails_for_ever_is_not_waited_for_a_week(role: str) -> None:
     registry = Registry()
     failing(registry, role)
