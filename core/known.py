@@ -252,7 +252,7 @@ class Known(NamedTuple):
     background: Mapping[str, Standing] = NOTHING
     changed: float = 0.0
     reports: Reports = NO_REPORTS
-    # Its deletion, which others hold up, has been handled by optional handlers.
+    # Its deletion, which others still hold up, has been handled.
     released: bool = False
     # It was put aside: whoever served meanwhile may have left another state on it.
     stale: bool = False

@@ -353,11 +353,12 @@ def _is_held(at: Moment, body: Body) -> bool:
 
 
 def _is_of_interest(at: Moment, known: Known) -> bool:
-    """Whether a deletion that others hold up is to be handled all the same.
+    """Whether a deletion that is held up is to be handled, not being so by us.
 
+    Others' finalizers do so, and the grace that a pod has, or a namespace its content.
     Optional handlers are called for it, once in a process: they hold nothing.
     """
-    if known.released or not known.body.is_deleting or not known.body.finalizers:
+    if known.released or not known.body.is_deleting:
         return False
     return any(
         each.role is Role.DELETE and each.optional and prematches(at, known, each)

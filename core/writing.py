@@ -290,6 +290,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     kept = known._replace(
         stored=known.stored if writing.memory is None else writing.memory,
         initial=known.initial and not ends,
+        released=known.released or (ends and writing.finalizer == Duty.REMOVE.value),
         echo=echo,
         work=None if work.is_over else work,
     )

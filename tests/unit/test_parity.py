@@ -22,7 +22,7 @@ import fnop
 from fnop.adapters import cli
 from fnop.core.registry import Registry
 from fnop.interpreters.protocol import ApiRequest
-from fnop.testing import plan_of
+from fnop.testing import Simulation, plan_of
 from tests.simulations import DEFINITION, ROOT, example
 from tests.stories import Story
 
@@ -189,6 +189,38 @@ def test_k_1_27_an_optional_deletion_handler_runs_beside_others(
     story.settle()
     story.delete(KIND).settle()
     assert diary == ["optional", "needed"]
+
+
+@pytest.mark.parametrize("needs", [True, False], ids=["needed", "optional"])
+@pytest.mark.parametrize("held_by", ["others", "grace"])
+def test_k_1_27_an_optional_deletion_handler_is_called_once_while_others_hold_it(
+    registry: Registry, diary: list[Any], held_by: str, needs: bool
+) -> None:
+    @fnop.on.delete("pods", registry=registry, optional=True)
+    def optional(**_: Any) -> None:
+        diary.append("optional")
+
+    if needs:
+
+        @fnop.on.delete("pods", registry=registry)
+        def needed(**_: Any) -> None:
+            diary.append("needed")
+
+    meta = {"name": "p", "annotations": {"simulated.fnop.dev/stop-after": "20s"}}
+    pod: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    if held_by == "others":
+        pod["metadata"]["finalizers"] = ["example.com/other"]
+    sim = Simulation(registry, objects=pod).settle()
+    sim.delete("pods/p").wait(10)
+    assert "pods/p" in sim
+    sim.wait(60)
+    assert ("pods/p" in sim) == (held_by == "others")
+    assert diary == ["optional", "needed"][: 1 + needs]
 
 
 def test_k_1_28_resuming_is_once_in_a_process_and_never_part_of_a_creation(
