@@ -124,8 +124,11 @@ def freeze_json(value: Any, where: str) -> Any:
         ...
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
-    found = _frozen(value)
-    return _freeze(value, where) if found is _UNUSUAL else found
+    try:
+        found = _frozen(value)
+        return _freeze(value, where) if found is _UNUSUAL else found
+    except RecursionError:
+        raise ValueError(f"{where}: it contains itself, or is too deep") from None
 
 
 # What takes a closer look, to be told from values.

@@ -412,6 +412,15 @@ def test_what_would_be_lost_of_a_patch_is_refused() -> None:
         assert "its fields are keys" in failure_of(drive(handler))
 
 
+def test_a_result_that_contains_itself_is_a_failure_of_its_handler() -> None:
+    def handler() -> Any:
+        found: dict[str, Any] = {}
+        found["self"] = found
+        return found
+
+    assert "it contains itself" in failure_of(drive(handler))
+
+
 def test_both_awaiting_and_yielding_is_refused() -> None:
     async def handler() -> AsyncIterator[Any]:
         yield fnop.sleep(1)
