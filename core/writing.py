@@ -321,8 +321,8 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
                 _written(turn, key, shown(turn, known, body), writing, body)
         case Missing():
             _abandon(turn, key, known)
-        case Conflict() | Unknown():
-            _look_again(turn, key, known, writing)
+        case Conflict(message=message) | Unknown(message=message):
+            _look_again(turn, key, known, writing, message)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _refused(turn, key, known, writing, message)
         case Unreachable(message=message, retry_after_seconds=after):
@@ -369,9 +369,13 @@ def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         )
 
 
-def _look_again(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
+def _look_again(
+    turn: Turn, key: Key, known: Known, writing: Writing, message: str
+) -> None:
     """Somebody was quicker, or nobody knows: read the object, then fuse anew."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
+    if writing.tries == 5 or writing.tries % 20 == 0:
+        _warn_unwritten(turn, key, message)
     if writing.tries <= _QUICK_TRIES:
         _send(turn, key, known, writing)
     else:
@@ -388,10 +392,13 @@ def _later(
 ) -> None:
     writing = writing._replace(tries=writing.tries + 1)
     if writing.tries in (1, 5) or writing.tries % 20 == 0:
-        turn.say(
-            "warning", f"cannot be written, will be tried again: {message}", key=key
-        )
+        _warn_unwritten(turn, key, message)
     _wait(turn, key, known, writing, at_least)
+
+
+def _warn_unwritten(turn: Turn, key: Key, message: str) -> None:
+    line = f"cannot be written, will be tried again: {message}"
+    turn.say("warning", line, key=key)
 
 
 def _wait(

@@ -201,6 +201,8 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     if status in _TRY_AGAIN or (status == 401 and effect is not None):
         # 401: credentials are renewed; no handler has failed because of that.
         return Unreachable(message, response.retry_after_seconds)
+    if status == 500 and any(text in message for text in _TOO_LARGE):
+        return Refused(413, message, "RequestEntityTooLarge")
     if status >= 500:
         # It may have failed before or after it wrote.
         return Unknown(message)
@@ -236,6 +238,12 @@ def _success(effect: Effect | None, body: Any) -> Outcome:
     return Applied(body)
 
 
+# What etcd, and the server's client of it, say to more than 1.5 MiB, and 2; they will
+# say so again.
+_TOO_LARGE = (
+    "etcdserver: request is too large",
+    "code = ResourceExhausted desc = trying to send message larger than max",
+)
 # Names in causes are quoted as Go does it.
 _CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 

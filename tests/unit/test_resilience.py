@@ -441,6 +441,41 @@ def test_what_a_status_means_for_an_effect(status: int, expected: type) -> None:
         assert outcome.retry_after_seconds == 7.0
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "etcdserver: request is too large",
+        "rpc error: code = ResourceExhausted desc = trying to send message larger "
+        "than max (2500350 vs. 2097152)",
+    ],
+)
+def test_what_is_too_large_for_etcd_is_refused(message: str) -> None:
+    """The server says 500 then, which elsewhere may be all right a moment later."""
+    status = {"kind": "Status", "message": message}
+    for effect in (fnop.patch(status={"x": "y"}), fnop.create(example())):
+        assert outcome_of(effect, ApiResponse(500, status)) == Refused(
+            413, message, "RequestEntityTooLarge"
+        )
+
+
+def test_a_write_that_ends_in_errors_of_the_server_is_told(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(patch: Any, **_: Any) -> None:
+        patch.status["phase"] = "Ready"
+
+    def fails(story: Story, command: Perform) -> Outcome | None:
+        effect = command.effect
+        is_write = isinstance(effect, Patch) and effect.subresource == "status"
+        return Unknown("a webhook is away") if is_write else None
+
+    story = Story(registry)
+    story.fate = fails
+    story.apply(example())
+    story.settle(seconds=120)
+    told = [line for line in story.said_at("warning") if "a webhook is away" in line]
+    assert 1 <= len(told) < 5
+
+
 def test_a_stop_that_is_passed_on_twice_is_one(registry: Registry) -> None:
     """However far it has come by then; a person who asks again is in earnest."""
 
