@@ -319,8 +319,8 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
                 _send(turn, key, shown(turn, known, body), fresh)
             else:
                 _written(turn, key, shown(turn, known, body), writing, body)
-        case Missing():
-            _abandon(turn, key, known)
+        case Missing(message=message):
+            _missing(turn, key, known, writing, message)
         case Conflict(message=message) | Unknown(message=message):
             _look_again(turn, key, known, writing, message)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
@@ -360,9 +360,14 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
 
 
 def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
+    resource = turn.kinds[key.resource].resource
     for handler, pointer in dropped_fields(writing, known.body):
+        about = f"dropped {key.resource} {pointer}"
+        is_of_status = pointer.startswith("/status")
+        if is_of_status and not resource.has_status and about not in turn.warned:
+            turn.rediscover()  # the kind may have a status of its own by now
         turn.warn_once(
-            f"dropped {key.resource} {pointer}",
+            about,
             f"{handler} writes {pointer}, which the API server does not keep: the "
             "definition of this kind has no such field",
             key,
@@ -408,6 +413,18 @@ def _wait(
     due = turn.now.mono + pause
     _put(turn, key, known, writing._replace(due=due))
     turn.due(key, due)
+
+
+def _missing(
+    turn: Turn, key: Key, known: Known, writing: Writing, message: str
+) -> None:
+    """The object is gone, or its kind has no status of its own any more: look."""
+    if writing.looking or writing.endpoint != "status":
+        _abandon(turn, key, known)
+        return
+    if writing.tries:
+        turn.rediscover()
+    _look_again(turn, key, known, writing, message)
 
 
 def _abandon(turn: Turn, key: Key, known: Known) -> None:

@@ -15,7 +15,7 @@ from fnop.core.settings import Settings
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
-from tests.stories import Trace
+from tests.stories import Trace, definition as story_definition
 
 KIND = "fnopexamples"
 
@@ -99,6 +99,46 @@ def test_a_kind_that_goes_and_comes_again_is_served_again(registry: Registry) ->
     sim.apply(definition("widgets")).settle()
     sim.apply(thing("Widget", "b")).settle()
     assert told == ["created a", "gone a", "created b"]
+
+
+def test_a_status_that_is_no_endpoint_any_more_is_no_missing_object(
+    registry: Registry,
+) -> None:
+    """A definition is replaced, and nobody tells: its kind is there all the time."""
+    ends: list[str] = []
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    @fnop.on.update("fnopexamples", registry=registry)
+    def note(spec: Any, patch: Any, **_: Any) -> None:
+        patch.status["size"] = spec["size"]
+
+    @fnop.daemon("fnopexamples", registry=registry)
+    async def follow(stopped: Any, **_: Any) -> None:
+        while not stopped:
+            await fnop.sleep(1000)
+        ends.append(stopped.reason)
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example(size=1)).wait(10)
+    assert sim["fnopexamples/example-1"].status["size"] == 1
+    sim.apply(story_definition(subresource=False)).wait(10)
+    sim.edit("fnopexamples/example-1", spec={"size": 2}).wait(60)
+    sim.apply(example("example-2", size=3)).wait(60)
+    sizes = [each["status"]["size"] for each in sim.objects("fnopexamples")]
+    assert sizes == [2, 3]
+    assert ends == []
+
+
+def test_a_status_that_has_become_an_endpoint_is_found(registry: Registry) -> None:
+    @fnop.on.create("fnopexamples", registry=registry)
+    def note(spec: Any, patch: Any, **_: Any) -> None:
+        patch.status["size"] = spec["size"]
+
+    without = story_definition(subresource=False)
+    sim = Simulation(registry, crds=without, objects=example(size=1)).wait(10)
+    sim.apply(DEFINITION).wait(10)
+    sim.apply(example("example-2", size=2)).wait(60)  # at the latest this one tells
+    sim.apply(example("example-3", size=3)).wait(60)
+    assert sim["fnopexamples/example-3"].status["size"] == 3
 
 
 def test_a_named_kind_that_is_there_needs_no_look_at_definitions(
