@@ -66,7 +66,7 @@ SERVED = (PODS, MAPS, EVENTS, DEPLOYMENTS, FOOS, FOOS_OLD, BARS)
         # A predicate sees every version.
         (Selector.of(lambda resource: resource.plural == "foos"), {FOOS, FOOS_OLD}),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, Selector) else "",
 )
 def test_k_2_broad_selectors(selector: Selector, found: set[Resource]) -> None:
     assert set(Catalogue(SERVED).find(selector)) == found
