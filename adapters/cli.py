@@ -259,6 +259,8 @@ def run(
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    if not simulate:
+        _refuse_of_simulations(options)
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
     settings = _among_others(settings, simulated=bool(simulate), options=options)
@@ -273,6 +275,13 @@ def run(
         if recorder is not None:
             _close_recording(recorder)
     _leave(status)
+
+
+def _refuse_of_simulations(options: dict[str, Any]) -> None:
+    for name in ("for", "calls", "real_calls"):
+        if options[name]:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} is of no use without --simulate")
 
 
 def _close_recording(recorder: Any) -> None:
@@ -344,12 +353,15 @@ def _among_others(
 
 
 def _program(
-    paths: Sequence[str], modules: Sequence[str], settings: Settings
+    paths: Sequence[str],
+    modules: Sequence[str],
+    settings: Settings,
+    command: str = "fnop run",
 ) -> Program:
     """The handlers that importing the files has declared."""
     if not paths and not modules:
         raise click.UsageError(
-            "name the operator's file, such as: fnop run operator.py"
+            f"name the operator's file, such as: {command} operator.py"
         )
     try:
         load(paths, modules)
@@ -551,7 +563,9 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
                 header.get("selector", ""),
             )
             settings = among_others(settings, header)
-            found = replayed(records, _program(paths, module, settings))
+            command = f"fnop replay {recording}"
+            program = _program(paths, module, settings, command)
+            found = replayed(records, program)
         except RecordingProblem as problem:
             _fail(str(problem))
     if found.difference is not None:

@@ -344,6 +344,18 @@ USAGE = {
         ("run", "operator.py", "--simulate", "object.yaml", "--for", "soon"),
         "write 90, 90s, 15m or 1h30m",
     ),
+    "a time on a cluster": (
+        ("run", "operator.py", "--for", "60s"),
+        "--for is of no use without --simulate",
+    ),
+    "models on a cluster": (
+        ("run", "operator.py", "--calls", "operator.py"),
+        "--calls is of no use without --simulate",
+    ),
+    "real calls on a cluster": (
+        ("run", "operator.py", "--real-calls"),
+        "--real-calls is of no use without --simulate",
+    ),
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
     "a lease's place without a lease": (
         ("run", "operator.py", "--lease-namespace", "x"),
