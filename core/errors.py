@@ -14,6 +14,7 @@ __all__ = [
     "Refused",
     "RegistrationError",
     "TemporaryError",
+    "as_unicode",
     "described",
     "text_of",
 ]
@@ -31,6 +32,17 @@ def text_of(problem: BaseException) -> str:
         text = str(problem)
     except Exception:
         return "(an error whose text cannot be had)"
+    return as_unicode(text)
+
+
+def as_unicode(text: str) -> str:
+    """A text with escapes in the place of what is no Unicode.
+
+    >>> as_unicode("caf\\udce9 \u00e9")
+    'caf\\\\udce9 \u00e9'
+    """
+    if text.isascii():
+        return text
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -322,10 +322,19 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     return Advance(lines, end=ending)
 
 
+# What asyncio says where there is none, and what it wants.
+_NO_LOOP = (
+    "; a handler waits by fnop.sleep, and asks the world by fnop.call: "
+    "one that needs asyncio is declared with impure=True"
+)
+
+
 def failure_of(problem: BaseException) -> Failure:
     """What an exception of a handler means: the one place that decides it."""
     name = type(problem).__name__
     message = text_of(problem)
+    if message == "no running event loop":
+        message += _NO_LOOP
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)

@@ -230,6 +230,7 @@ def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -
             body=invocation.situation.body,
             handler=invocation.handler.id,
             fields=tuple(sorted(line.fields.items())),
+            exception=line.exception,
         )
         note_line(turn, key, invocation.handler.role, line.level, line.message)
 

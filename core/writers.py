@@ -7,12 +7,14 @@ other effects when the attempt ends.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
+from fnop.core.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 
@@ -199,7 +201,9 @@ class LogWriter:
     def __init__(self, take: Callable[[Log], None]) -> None:
         self._take = take
 
-    def _log(self, level: str, message: Any, args: tuple[Any, ...]) -> None:
+    def _log(
+        self, level: str, message: Any, args: tuple[Any, ...], exc_info: Any = None
+    ) -> None:
         text = str(message)
         if args:
             try:
@@ -208,20 +212,42 @@ class LogWriter:
                 text = " ".join((text, *map(str, args)))
         # A line that is collected is not an effect that somebody could lose.
         with Witness.looking_away():
-            self._take(Log(level, text))
+            self._take(Log(level, as_unicode(text), {}, _exception_of(exc_info)))
 
-    def debug(self, message: Any, *args: Any, **_: Any) -> None:
-        self._log("debug", message, args)
+    def debug(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("debug", message, args, exc_info)
 
-    def info(self, message: Any, *args: Any, **_: Any) -> None:
-        self._log("info", message, args)
+    def info(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("info", message, args, exc_info)
 
-    def warning(self, message: Any, *args: Any, **_: Any) -> None:
-        self._log("warning", message, args)
+    def warning(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("warning", message, args, exc_info)
 
-    warn = warning
+    def error(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("error", message, args, exc_info)
 
-    def error(self, message: Any, *args: Any, **_: Any) -> None:
-        self._log("error", message, args)
+    def exception(
+        self, message: Any, *args: Any, exc_info: Any = True, **_: Any
+    ) -> None:
+        self._log("error", message, args, exc_info)
 
-    exception = critical = error
+    def log(
+        self, level: int, message: Any, *args: Any, exc_info: Any = None, **_: Any
+    ) -> None:
+        found = next((name for least, name in _LEVELS if level >= least), "debug")
+        self._log(found, message, args, exc_info)
+
+    warn, critical, fatal = warning, error, error
+
+
+# The numbers of the standard library's levels.
+_LEVELS = ((40, "error"), (30, "warning"), (20, "info"))
+
+
+def _exception_of(exc_info: Any) -> BaseException | None:
+    """What `exc_info=` of a standard logger means."""
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    return sys.exception() if exc_info else None

@@ -492,11 +492,15 @@ class Random(_Effect):
 
 @dataclass(frozen=True, slots=True)
 class Log(_Effect):
-    """Write a line to the operator's log, prefixed with the handled object."""
+    """Write a line to the operator's log, prefixed with the handled object.
+
+    The traceback of a live `exception` is shown: it is no part of the value.
+    """
 
     level: str
     message: str
     fields: Any = field(default_factory=dict)
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
 
     def _check(self) -> None:
         if self.level not in LEVELS:

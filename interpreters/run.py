@@ -298,7 +298,8 @@ class Runner:
 
     def _said(self, command: Perform, line: Log) -> None:
         """A log line of an impure handler, as it is said."""
-        self._on_say(Say(line.level, line.message, command.subject, command.handler))
+        say = Say(line.level, line.message, command.subject, command.handler)
+        self._on_say(replace(say, exception=line.exception))
 
     def _interrupt(self, command: Interrupt) -> None:
         found = self._outside.get(command.id)

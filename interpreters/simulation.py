@@ -393,7 +393,7 @@ class SimulatedRun:
     def _said(self, command: Perform, line: Log) -> None:
         """A log line of an impure handler."""
         say = Say(line.level, line.message, command.subject, command.handler)
-        self.perform(say)
+        self.perform(replace(say, exception=line.exception))
 
     def _list(self, command: ListPage) -> None:
         response = self.request(list_request(command))

@@ -1,6 +1,7 @@
 """Driving handlers: the three forms, journals, and what is refused."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
@@ -299,7 +300,10 @@ def test_r11_an_event_loop_is_never_visible_to_a_pure_handler() -> None:
     async def handler() -> None:
         asyncio.get_running_loop()
 
-    assert "RuntimeError" in failure_of(drive(handler))
+    failure = failure_of(drive(handler))
+    assert failure.startswith("RuntimeError: no running event loop; ")
+    assert "fnop.sleep" in failure
+    assert "impure=True" in failure
 
 
 def test_awaiting_something_else_names_the_door() -> None:
@@ -410,6 +414,29 @@ def test_what_would_be_lost_of_a_patch_is_refused() -> None:
 
     for handler in (sets, replaces, appends):
         assert "its fields are keys" in failure_of(drive(handler))
+
+
+def test_the_logger_is_used_as_a_standard_one() -> None:
+    def handler(logger: Any) -> None:
+        logger.log(logging.WARNING, "%s of %d", "one", 2)
+        logger.critical("caf\udce9")
+        try:
+            raise OSError("it is engaged")
+        except OSError as problem:
+            logger.exception("no answer")
+            logger.warning("no answer", exc_info=problem)
+        logger.error("nothing", exc_info=True)
+
+    lines = drive(handler).lines
+    assert [(line.level, line.message) for line in lines] == [
+        ("warning", "one of 2"),
+        ("error", "caf\\udce9"),
+        ("error", "no answer"),
+        ("warning", "no answer"),
+        ("error", "nothing"),
+    ]
+    kinds = [type(line.exception) for line in lines]
+    assert kinds == [type(None), type(None), OSError, OSError, type(None)]
 
 
 def test_a_result_that_contains_itself_is_a_failure_of_its_handler() -> None:
