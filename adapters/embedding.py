@@ -334,6 +334,11 @@ class operator:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Running:
+        if not self._program.handlers:
+            raise ValueError(
+                "there are no handlers; import the modules that declare them before, "
+                "or name the registry= that has them"
+            )
         stack, tasks = AsyncExitStack(), []
         running = await stack.enter_async_context(
             serving(self._program, **self._options)

@@ -489,6 +489,12 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], text: str) -> 
         fnop.operator(registry=Registry(), **options)
 
 
+def test_an_operator_without_handlers_is_a_mistake() -> None:
+    """As that of a program that does not import the module which declares them."""
+    with pytest.raises(ValueError, match="import the modules that declare them"):
+        fnop.run(registry=Registry())
+
+
 def test_run_takes_what_an_operator_takes() -> None:
     taken = inspect.signature(fnop.operator).parameters
     assert embedding.Options.__annotations__.keys() == taken.keys()

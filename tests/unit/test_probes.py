@@ -398,7 +398,12 @@ async def test_prometheus_reads_what_is_counted(registry: Registry) -> None:
 
 
 async def test_two_operators_have_metrics_of_their_own(registry: Registry) -> None:
-    async with watched(registry) as one, watched(Registry()) as other:
+    idle = Registry()
+
+    @fnop.on.create("pods", registry=idle)
+    def create(**_: Any) -> None: ...
+
+    async with watched(registry) as one, watched(idle) as other:
         await one.running.ready()
         await other.running.ready()
         one.create(example())
