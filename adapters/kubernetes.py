@@ -19,6 +19,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from fnop.adapters.deep_json import loads
 from fnop.adapters.kubeconfig import (
     ConfigurationProblem,
     Login,
@@ -417,7 +418,7 @@ def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiRe
     and an empty page must not be taken for an empty list.
     """
     try:
-        body = orjson.loads(text)
+        body = loads(text)
     except ValueError as problem:
         plain = response.content_type == "text/plain"
         if response.status < 300 and not plain:
@@ -495,9 +496,9 @@ def _watch_line(line: bytes) -> WatchLine:
         try:
             return WatchLine(line[len(_TYPE) : end].decode(), orjson.loads(raw), raw)
         except ValueError:
-            pass  # more fields, or not JSON at all: as a whole, then
+            pass  # more fields, too deep, or not JSON at all: as a whole, then
     try:
-        event = orjson.loads(line)
+        event = loads(line)
         return WatchLine(event["type"], event["object"])
     except (ValueError, KeyError, TypeError) as problem:
         raise StreamUndecodable(f"no watch event: {_shown(line)[:100]!r}") from problem

@@ -1,6 +1,7 @@
 """The client of a real cluster, on servers that misbehave to order."""
 
 import asyncio
+import doctest
 import json
 import socket
 import subprocess
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from fnop.adapters import kubeconfig, kubernetes
+from fnop.adapters import deep_json, kubeconfig, kubernetes
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
@@ -402,6 +404,55 @@ async def test_a_line_longer_than_every_buffer(tmp_path: Path) -> None:
     (got,) = await follow(tmp_path, streaming(*pieces))
     assert got.object == {"v": value.decode()}
     assert got.raw == b'{"v":"%s"}' % value
+
+
+DEEP = b'{"a":' * 1500 + b"1" + b"}" * 1500
+
+
+async def test_an_object_that_is_too_deep_does_not_hide_others(tmp_path: Path) -> None:
+    text = b'{"items":[{"x":"[{"},%s,{"y":2}]}' % DEEP
+    answer = await send(tmp_path, answering(http(text)))
+    first, deep, last = answer.body["items"]
+    assert (first, last) == ({"x": "[{"}, {"y": 2})
+    levels = 0
+    while deep is not None:
+        deep, levels = deep["a"], levels + 1
+    assert levels == deep_json.LEVELS_MAX - 2
+
+
+async def test_an_event_about_an_object_that_is_too_deep_is_read(
+    tmp_path: Path,
+) -> None:
+    line = b'{"type":"ADDED","object":%s}\n' % DEEP
+    (got,) = await follow(tmp_path, streaming(line))
+    assert (got.type, got.raw) == ("ADDED", None)
+
+
+def test_the_examples_of_deep_json_hold() -> None:
+    assert doctest.testmod(deep_json).failed == 0
+
+
+def cut(value: Any, levels: int) -> Any:
+    if not isinstance(value, (list, dict)):
+        return value
+    if levels == 0:
+        return None
+    if isinstance(value, list):
+        return [cut(item, levels - 1) for item in value]
+    return {key: cut(item, levels - 1) for key, item in value.items()}
+
+
+JSON = st.recursive(
+    st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.integers(0, 4))
+def test_what_is_too_deep_is_null_and_nothing_else(value: Any, levels: int) -> None:
+    text = json.dumps(value).encode()
+    assert json.loads(deep_json.shallow(text, levels)) == cut(value, levels)
+    assert deep_json.shallow(text) == text
 
 
 @pytest.mark.parametrize(
