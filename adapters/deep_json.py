@@ -13,25 +13,28 @@ import orjson
 
 __all__ = ["LEVELS_MAX", "loads", "shallow"]
 
-# As deep as anything of a cut text is nested; far more than anybody writes.
+# As deep as a cut object is nested, wherever it stands; far more than anybody writes.
 LEVELS_MAX = 200
 
 # Possessive: in linear time, whatever the text.
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
 
 
-def loads(text: bytes) -> Any:
-    """Parse JSON; of what is too deep for the parser, all that is too deep is null.
+def loads(text: bytes, around: int = 0) -> Any:
+    """Parse an object, or a list of objects, with null where it is nested too deep.
 
-    Raises `ValueError` for what is no JSON.
+    So many levels are `around` the object itself.  Raises `ValueError` for what is no
+    JSON.
     """
     try:
         return orjson.loads(text)
     except ValueError:
-        cut = shallow(text)
+        cut = shallow(text, LEVELS_MAX + around)
         if cut == text:
             raise
-        return orjson.loads(cut)
+        found = orjson.loads(cut)
+        is_list = isinstance(found, dict) and isinstance(found.get("items"), list)
+        return orjson.loads(shallow(text, LEVELS_MAX + 2)) if is_list else found
 
 
 def shallow(text: bytes, levels: int = LEVELS_MAX) -> bytes:

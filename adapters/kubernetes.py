@@ -498,7 +498,7 @@ def _watch_line(line: bytes) -> WatchLine:
         except ValueError:
             pass  # more fields, too deep, or not JSON at all: as a whole, then
     try:
-        event = loads(line)
+        event = loads(line, around=1)
         return WatchLine(event["type"], event["object"])
     except (ValueError, KeyError, TypeError) as problem:
         raise StreamUndecodable(f"no watch event: {_shown(line)[:100]!r}") from problem

@@ -414,18 +414,18 @@ async def test_an_object_that_is_too_deep_does_not_hide_others(tmp_path: Path) -
     answer = await send(tmp_path, answering(http(text)))
     first, deep, last = answer.body["items"]
     assert (first, last) == ({"x": "[{"}, {"y": 2})
+    alone = await send(tmp_path, answering(http(DEEP)))
+    (event,) = await follow(tmp_path, streaming(b'{"type":"T","object":%s}\n' % DEEP))
+    assert deep == alone.body == event.object, "it is one object, wherever it is read"
+    assert event.raw is None
+    assert levels_of(deep) == deep_json.LEVELS_MAX
+
+
+def levels_of(found: Any) -> int:
     levels = 0
-    while deep is not None:
-        deep, levels = deep["a"], levels + 1
-    assert levels == deep_json.LEVELS_MAX - 2
-
-
-async def test_an_event_about_an_object_that_is_too_deep_is_read(
-    tmp_path: Path,
-) -> None:
-    line = b'{"type":"ADDED","object":%s}\n' % DEEP
-    (got,) = await follow(tmp_path, streaming(line))
-    assert (got.type, got.raw) == ("ADDED", None)
+    while found is not None:
+        found, levels = found["a"], levels + 1
+    return levels
 
 
 def test_the_examples_of_deep_json_hold() -> None:
