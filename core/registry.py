@@ -468,6 +468,10 @@ class _Asking(NamedTuple):
 def _presence(
     values: Mapping[str, Any] | None, name: str, asking: _Asking
 ) -> tuple[Any, ...]:
+    if values is not None and not isinstance(values, Mapping):
+        raise RegistrationError(
+            f"{name}= takes a mapping, such as {{'app': 'db'}}, not {values!r:.40}"
+        )
     for key, value in (values or {}).items():
         if value is None:
             raise RegistrationError(

@@ -151,6 +151,8 @@ _OUTER = {
 if not TYPE_CHECKING:  # a type checker knows what there is
 
     def __getattr__(name: str) -> Any:
+        if name == "testing":
+            return import_module("fnop.testing")
         if name not in _OUTER:
             raise AttributeError(f"module 'fnop' has no attribute {name!r}")
         return getattr(import_module(_OUTER[name]), name)

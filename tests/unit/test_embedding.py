@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import logging
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -574,6 +576,11 @@ async def test_its_lines_go_to_the_log_of_the_program(
     assert line.startswith("[default/example-1] create handler bad failed for good:")
     assert "ValueError: oops" in line
     assert "test_embedding.py" in line, "with the traceback"
+
+
+def test_the_facade_has_its_tools_for_tests_when_they_are_asked_for() -> None:
+    lines = "import fnop, sys; found = 'fnop.testing' in sys.modules; fnop.testing.load"
+    subprocess.run([sys.executable, "-c", f"{lines}; assert not found"], check=True)
 
 
 def test_the_facade_has_no_other_names() -> None:

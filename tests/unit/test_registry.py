@@ -235,6 +235,12 @@ def test_a_none_in_a_filter_is_ambiguous(option: str) -> None:
     assert "fnop.PRESENT or fnop.ABSENT" in message
 
 
+@pytest.mark.parametrize("option", ["labels", "annotations"])
+def test_a_filter_of_labels_is_a_mapping(option: str) -> None:
+    options: dict[str, Any] = {option: ["app"]}
+    assert f"{option}= takes a mapping" in refusal(nothing, **options)
+
+
 def test_filters_are_kept_as_given() -> None:
     handler = declared(nothing, labels={"b": "1", "a": PRESENT})
     assert handler.filters.labels == (("a", PRESENT), ("b", "1"))
