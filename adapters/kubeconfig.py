@@ -245,7 +245,9 @@ def _diagnosis(paths: str, context: str | None) -> str | None:
 def _missing_name(
     paths: str, context: str | None, merged: dict[str, dict[str, Any]]
 ) -> str | None:
-    names = ", ".join(sorted(merged["contexts"])) or "none"
+    names = ", ".join(sorted(merged["contexts"]))
+    if not names:
+        return f"{paths} has no contexts; is it the kubeconfig that you mean?"
     if not context:
         return f"{paths} selects no context; choose one with --context: {names}"
     if context not in merged["contexts"]:

@@ -704,7 +704,8 @@ async def test_files_that_are_no_kubeconfig(tmp_path: Path) -> None:
     for text, expected in (
         ("a: [1", f"{file}:1 is not YAML"),
         ("- 1", "holds no mapping"),
-        ("{}", "selects no context; choose one with --context: none"),
+        ("{}", "has no contexts; is it the kubeconfig that you mean?"),
+        ("contexts: [{name: a}]", "selects no context; choose one with --context: a"),
     ):
         file.write_text(text)
         assert expected in await problem_of(str(file))
