@@ -389,7 +389,7 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield _required(f"{where}.schema.openAPIV3Schema")
         yield from _deprecation_faults(version, where)
-    stored = [version["name"] for version in versions if version.get("storage")]
+    stored = [each.get("name") or "" for each in versions if each.get("storage")]
     if len({version.get("name") for version in versions}) != len(versions):
         shown = _printed(versions)
         yield _invalid("spec.versions", shown, "must contain unique version names")

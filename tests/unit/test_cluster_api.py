@@ -346,6 +346,16 @@ REQUESTS = st.builds(
 )
 
 
+def test_a_definition_whose_version_loses_its_name_is_refused(cluster: Cluster) -> None:
+    path = f"{DEFINITIONS}/foos.{FOOS.split('/')[2]}"
+    definition = ask(cluster, "GET", path)[1].body
+    (version,) = definition["spec"]["versions"]
+    nameless = {"spec": {"versions": [{**version, "name": None}]}}
+    _, response, _ = ask(cluster, "PATCH", path, nameless, MERGE_PATCH)
+    assert response.status == 422
+    assert "spec.versions[0].name" in response.body["message"]
+
+
 # A failure is shown as it is, however long its example.
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=250, deadline=None)
