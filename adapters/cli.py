@@ -370,11 +370,10 @@ def _program(
     handlers = default_registry.handlers
     if not handlers:
         names = ", ".join([*paths, *modules])
-        _fail(
-            f"{names} declares no handlers; decorate a function with "
-            "@fnop.on.create('pods') or the like",
-            EXIT_USAGE,
-        )
+        remedy = "decorate a function with @fnop.on.create('pods') or the like"
+        if "kopf" in sys.modules:
+            remedy = "it imports kopf: import fnop in its place (docs/porting.md)"
+        _fail(f"{names} declares no handlers; {remedy}", EXIT_USAGE)
     return Program(handlers, settings)
 
 

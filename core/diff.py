@@ -7,13 +7,30 @@ from int.  A new or a gone subtree is one item, not one per leaf.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from fnop.effects.values import same_json
 
-__all__ = ["Diff", "DiffItem", "diff", "parse_field", "reduce", "resolve"]
+__all__ = [
+    "Diff",
+    "DiffItem",
+    "DiffOperation",
+    "diff",
+    "parse_field",
+    "reduce",
+    "resolve",
+]
 
 Path = tuple[str, ...]
+
+
+class DiffOperation(StrEnum):
+    """The names of what a difference does; they equal their texts."""
+
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
 
 
 class DiffItem(NamedTuple):

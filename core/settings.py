@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from fnop.core.diff import Path, parse_field
+from fnop.core.label_selectors import check_selector
 from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
@@ -116,6 +117,7 @@ class Settings:
     def __post_init__(self) -> None:
         for namespace in self.namespaces or ():
             check_namespace(namespace)
+        check_selector(self.selector)
         if self.posting_level is not None and self.posting_level not in LEVELS:
             raise ValueError(
                 f"posting_level= is one of {', '.join(LEVELS)}, or None, not "

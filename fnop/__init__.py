@@ -28,7 +28,11 @@ from fnop.core.decorators import (
     subhandler as subhandler,
     timer as timer,
 )
-from fnop.core.diff import Diff as Diff, DiffItem as DiffItem
+from fnop.core.diff import (
+    Diff as Diff,
+    DiffItem as DiffItem,
+    DiffOperation as DiffOperation,
+)
 from fnop.core.errors import (
     CallFailed as CallFailed,
     Cancelled as Cancelled,

@@ -271,6 +271,11 @@ def test_a_simulation_never_loads_a_client(folder: Path) -> None:
 
 OPERATORS = {
     "no handlers": ("import fnop", 2, ("declares no handlers", "@fnop.on.create")),
+    "Kopf's handlers": (
+        "import sys\nsys.modules['kopf'] = sys",
+        2,
+        ("declares no handlers", "import fnop in its place"),
+    ),
     "unknown argument": (
         "import fnop\n@fnop.on.create('pods')\ndef f(specs): ...",
         1,
@@ -357,6 +362,7 @@ USAGE = {
         "--real-calls is of no use without --simulate",
     ),
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
+    "no selector": (("run", "operator.py", "-l", "app in db"), "no label selector"),
     "a lease's place without a lease": (
         ("run", "operator.py", "--lease-namespace", "x"),
         "of no use without --leader-elect",

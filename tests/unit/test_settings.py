@@ -11,6 +11,7 @@ import fnop
 from fnop.core import settings as module
 from fnop.core.program import Program
 from fnop.core.registry import Registry, Role, kwargs_of
+from fnop.interpreters.cluster.selectors import label_clauses
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -355,3 +356,12 @@ def test_an_event_about_an_event_is_dropped(registry: Registry) -> None:
     run = Scenario(registry, [example()])
     assert run.settle()
     assert [each["reason"] for each in run.objects("events")] == ["Made"]
+
+
+@pytest.mark.parametrize(
+    "selector", ["app in db", "a b", "=x", "a=b c", "a in (b", "a,,b", "a=b)", "!"]
+)
+def test_what_is_no_selector_is_refused(selector: str) -> None:
+    assert isinstance(label_clauses(selector), str), "so does a server"
+    with pytest.raises(ValueError, match="is no label selector"):
+        fnop.Settings(selector=selector)

@@ -1,0 +1,39 @@
+"""Label selectors as people give them: `app=db,tier in (web, api),!legacy`.
+
+What they select is the API server's to say; here is only told, before anything is
+asked, what it is sure to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["check_selector"]
+
+# Kubernetes: labels.Parse.  Words end at spaces and special symbols.
+_WORD = r"[^=!(),<>\s]+"
+_VALUES = rf"\(\s*(?:{_WORD})?(?:\s*,\s*(?:{_WORD})?)*\s*\)"
+_CLAUSE = rf"""\s*(?:
+    !\s*{_WORD}                                 # the label is absent
+  | {_WORD} (?:
+        \s*(?:==|=|!=)\s*(?:{_WORD})?           # has the value, or another
+      | \s+(?:in|notin)\s*{_VALUES}             # one of the values, or none of them
+      | \s*[<>]\s*{_WORD}                       # is a number below or above
+    )?                                          # or is there
+)\s*"""
+_SELECTOR = re.compile(rf"\s*|{_CLAUSE}(?:,{_CLAUSE})*", re.VERBOSE)
+
+
+def check_selector(selector: str) -> None:
+    """Raise `ValueError` for what is no label selector.
+
+    >>> check_selector("app=db,tier in (web, api),!legacy")
+    >>> check_selector("app in db")
+    Traceback (most recent call last):
+        ...
+    ValueError: 'app in db' is no label selector; write such as 'app=db,tier in (a, b)'
+    """
+    if not _SELECTOR.fullmatch(selector):
+        raise ValueError(
+            f"{selector!r} is no label selector; write such as 'app=db,tier in (a, b)'"
+        )
