@@ -92,9 +92,10 @@ DELETION = (
             post(PLAINS, plain(finalizers=["a.dev/one"])),
             delete(
                 f"{PLAINS}/a",
-                {"propagationPolicy": "Foreground"},
+                # In the foreground the collector would soon write, too.
+                {"propagationPolicy": "Background"},
                 query=DRY,
-                has={"metadata.finalizers.1": "foregroundDeletion"},
+                has={"metadata.generation": 2, "metadata.finalizers.1": ABSENT},
             ),
             get(f"{PLAINS}/a", has={"metadata.generation": 2}),
         ),
