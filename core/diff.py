@@ -18,6 +18,8 @@ __all__ = [
     "DiffOperation",
     "diff",
     "parse_field",
+    "path_at",
+    "pointer",
     "reduce",
     "resolve",
 ]
@@ -120,3 +122,22 @@ def parse_field(field: Any) -> Path:
             f"field={field!r} is not a path such as 'spec.size' or a list of keys"
         )
     return path
+
+
+def pointer(path: Path) -> str:
+    """The JSON pointer of a path (RFC 6901).
+
+    >>> pointer(("metadata", "labels", "a/b"))
+    '/metadata/labels/a~1b'
+    """
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def path_at(pointer: str) -> Path:
+    """The path that a JSON pointer names.
+
+    >>> path_at("/metadata/labels/a~1b")
+    ('metadata', 'labels', 'a/b')
+    """
+    keys = pointer.split("/")[1:]
+    return tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)

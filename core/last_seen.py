@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fnop.core.diff import Path, resolve
+from fnop.core.diff import Path, path_at, pointer, resolve
 from fnop.core.evolve import quick
 from fnop.core.merge import applied
 from fnop.core.objects import Body
@@ -115,7 +115,7 @@ def scope_name(path: Path) -> Scope:
     >>> scope_name(()), scope_name(("metadata", "labels", "a/b"))
     ('', '/metadata/labels/a~1b')
     """
-    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
+    return pointer(path)
 
 
 def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     changed where it was by the former rule, or, with the values at hand, where it is
     by both.
     """
-    formerly = tuple(map(_path_of, stored.ignoring))
+    formerly = tuple(map(path_at, stored.ignoring))
     if formerly == observation.ignored:
         return stored
     own = observation.hidden[len(observation.ignored) :]
@@ -378,16 +378,6 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
             found = {key: found}
         old = old if found is None else applied(found, old)
     return old
-
-
-def _path_of(scope: Scope) -> Path:
-    """The path of a scope's name.
-
-    >>> _path_of(scope_name(("metadata", "labels", "a/b")))
-    ('metadata', 'labels', 'a/b')
-    """
-    keys = scope.split("/")[1:]
-    return tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
 
 
 def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:

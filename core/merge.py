@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fnop.core.diff import Path, path_at, pointer
 from fnop.core.errors import described
 from fnop.effects.values import freeze_json, same_json, thaw_json
 
@@ -19,7 +20,6 @@ __all__ = [
     "difference",
     "effective",
     "operated",
-    "pointer",
     "transformed",
 ]
 
@@ -139,12 +139,10 @@ def _operated(step: Mapping[str, Any], base: Any) -> Any:
             raise OperationFailed(f"there is no JSON patch operation {other!r}")
 
 
-def _parsed(path: str) -> tuple[str, ...]:
+def _parsed(path: str) -> Path:
     if path and not path.startswith("/"):
         raise OperationFailed(f"{path!r} is no JSON pointer; it begins with a /")
-    return tuple(
-        part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]
-    )
+    return path_at(path)
 
 
 def _resolved(base: Any, path: tuple[str, ...]) -> Any:
@@ -213,8 +211,3 @@ def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
         elif not same_json(mine, theirs):
             found.append(pointer((key,)))
     return found
-
-
-def pointer(path: tuple[str, ...]) -> str:
-    """The JSON pointer of a path (RFC 6901)."""
-    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
