@@ -7,6 +7,7 @@ the next state.  It lives within one call of `step` and never escapes.
 from __future__ import annotations
 
 from enum import Enum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from immutables import Map
@@ -187,6 +188,9 @@ def settings_of(program: Program, state: State) -> Settings:
 _AGAIN = "info", "serving again"
 
 
+_fields_of = itemgetter(*State._fields)
+
+
 class Turn:
     """A state, open for one step, and the commands of that step."""
 
@@ -280,43 +284,7 @@ class Turn:
         """The next state."""
         self._store()
         assert self.fresh is None, "what is due is queued before a turn is closed"
-        return State(
-            self.phase,
-            self.seed,
-            self.serial,
-            self.step,
-            self.catalogue,
-            self.kinds,
-            self.discovery,
-            self.discovery_due,
-            self.discovery_tries,
-            self.kind_wanted,
-            self.streams,
-            self.followed,
-            self.objects,
-            self.queue,
-            self.pending,
-            self.alarm,
-            self.annotated,
-            self.unconditioned,
-            self.warned,
-            self.failures,
-            self.calls,
-            self.ready,
-            self.indices,
-            self.stopping_since,
-            self.stop_by,
-            self.exit_status,
-            self.configured,
-            self.memo,
-            self.namespaces,
-            self.restless_until,
-            self.peering,
-            self.peering_due,
-            self.election,
-            self.election_due,
-            self.frozen,
-        )
+        return State._make(_fields_of(self.__dict__))
 
     def next_serial(self) -> int:
         self.serial += 1
