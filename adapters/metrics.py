@@ -246,10 +246,7 @@ def _gauges(
 ) -> Any:
     from prometheus_client.core import GaugeMetricFamily
 
-    family = GaugeMetricFamily(name, help, labels=labels)
-    for key in sorted(values):
-        family.add_metric(key, values[key])
-    return family
+    return _filled(GaugeMetricFamily(name, help, labels=labels), values)
 
 
 def _counters(
@@ -257,7 +254,10 @@ def _counters(
 ) -> Any:
     from prometheus_client.core import CounterMetricFamily
 
-    family = CounterMetricFamily(name, help, labels=labels)
+    return _filled(CounterMetricFamily(name, help, labels=labels), values)
+
+
+def _filled(family: Any, values: Mapping[Labels, float]) -> Any:
     for key in sorted(values):
         family.add_metric(key, values[key])
     return family
