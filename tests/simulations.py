@@ -27,9 +27,14 @@ EXAMPLES = ("01-minimal", "02-children", "03-exceptions", "04-events", "05-handl
 
 def example_handlers(name: str) -> tuple[Handler, ...]:
     """The handlers of an example, freshly imported."""
+    return handlers_in(ROOT / "examples" / name / "example.py")
+
+
+def handlers_in(file: Path) -> tuple[Handler, ...]:
+    """The handlers that a file declares, freshly imported."""
     default_registry.clear()
-    path = ROOT / "examples" / name / "example.py"
-    spec = importlib.util.spec_from_file_location(f"example_{name[:2]}", path)
+    name = f"example_{file.parent.name[:2]}"
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,7 +18,7 @@ from fnop.adapters.scenario import apply_manifests
 from fnop.core.commands import Command, Say, Watch
 from fnop.core.election import Candidate
 from fnop.core.program import Program
-from fnop.core.registry import Handler, default_registry
+from fnop.core.registry import Handler
 from fnop.core.settings import Settings
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH
@@ -28,7 +27,7 @@ from fnop.interpreters.cluster.request import attributes_of
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import watch_request
 from fnop.interpreters.simulation import SimulatedRun
-from tests.simulations import DEFINITION, ROOT
+from tests.simulations import DEFINITION, ROOT, handlers_in
 
 FOLDER = ROOT / "examples" / "deployment"
 ACCOUNT = User(
@@ -51,16 +50,7 @@ def one(file: str, kind: str) -> dict[str, Any]:
     return found
 
 
-@cache
-def handlers_of(file: Path) -> tuple[Handler, ...]:
-    default_registry.clear()
-    spec = importlib.util.spec_from_file_location(f"deployed_{file.parent.name}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    handlers = default_registry.handlers
-    default_registry.clear()
-    return handlers
+handlers_of = cache(handlers_in)
 
 
 # ----------------------------------------------------------- a life with rights

@@ -105,7 +105,9 @@ def test_a_restart_runs_the_parent_and_only_the_parts_that_are_left(
     assert calls == ["create", "one", "two", "create", "two"]
 
 
-def test_a_part_that_fails_for_good_is_seen_by_its_parent(registry: Registry) -> None:
+def with_a_failing_part(registry: Registry) -> Scenario:
+    """A handler of two parts, of which one fails for good; settled."""
+
     @fnop.on.create(KIND, id="create", registry=registry)
     def create(**_: Any) -> None:
         @fnop.subhandler()
@@ -117,6 +119,11 @@ def test_a_part_that_fails_for_good_is_seen_by_its_parent(registry: Registry) ->
 
     run = Scenario(registry, [example()])
     assert run.settle()
+    return run
+
+
+def test_a_part_that_fails_for_good_is_seen_by_its_parent(registry: Registry) -> None:
+    run = with_a_failing_part(registry)
     assert run.machine.state.failures == 1
     assert any("create/one failed for good" in line for line in run.lines)
 
@@ -377,17 +384,7 @@ def test_a_handler_with_parts_tells_its_own_end(registry: Registry) -> None:
 
 
 def test_a_handler_whose_part_fails_tells_which(registry: Registry) -> None:
-    @fnop.on.create(KIND, id="create", registry=registry)
-    def create(**_: Any) -> None:
-        @fnop.subhandler()
-        def one(**_: Any) -> None:
-            raise fnop.PermanentError("never")
-
-        @fnop.subhandler()
-        def two(**_: Any) -> None: ...
-
-    run = Scenario(registry, [example()])
-    assert run.settle()
+    run = with_a_failing_part(registry)
     assert ends_of(run)[1:] == [
         "create handler create/one failed for good: PermanentError: never",
         "create handler create/two succeeded",
