@@ -14,7 +14,7 @@ from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
 from fnop.core.commands import Interrupt
 from fnop.core.errands import Errand, proceed
-from fnop.core.known import Declared, Invocation, Known, Standing, Work
+from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
@@ -77,7 +77,7 @@ def left(
 def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     """Put the record back; at the end of a cycle its work is dropped."""
     if ends:
-        work = (known.work or Work())._replace(
+        work = (known.work or IDLE)._replace(
             cycle=None, progress={}, declared={}, results={}
         )
         known = known._replace(work=work, initial=False)
@@ -88,7 +88,7 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
 
 def let_go(turn: Turn, key: Key, known: Known) -> None:
     """Drop the conversations about an object that is not there any more."""
-    work = known.work or Work()
+    work = known.work or IDLE
     for each in (*work.running, *work.tending):
         turn.program.live.drop(_live_key(key, each))
 
@@ -133,7 +133,7 @@ def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
 
 
 def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
-    work = known.work or Work()
+    work = known.work or IDLE
     work = work._replace(
         running=_put(work.running, invocation),
         spying=_put(work.spying, invocation),

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fnop.core.known import Invocation, Known, Standing, Work
+from fnop.core.known import IDLE, Invocation, Known, Standing, Work
 from fnop.core.now import Now
 from fnop.core.program import Kind
 from fnop.core.progress import FRESH, Progress
@@ -148,7 +148,7 @@ def runs_due(kind: Kind, known: Known, work: Work) -> Iterator[float]:
 
 def holds_object(at: Moment, known: Known) -> bool:
     """Whether a daemon or timer needs the finalizer: it may run, or still does."""
-    work = known.work or Work()
+    work = known.work or IDLE
     return any(
         handler.finalizer and _is_wanted(at, known, work, handler)
         for handler in at.kind.background

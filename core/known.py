@@ -23,6 +23,7 @@ from fnop.effects import Again, Effect, Event, Patch
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
+    "IDLE",
     "Cycle",
     "Declared",
     "Echo",
@@ -172,10 +173,10 @@ class Work(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        return self == _NO_WORK
+        return self == IDLE
 
 
-_NO_WORK = Work()
+IDLE = Work()
 
 
 @quick
@@ -261,7 +262,7 @@ class Known(NamedTuple):
 
     def record_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""
-        records = self.work.progress if self.work else _NO_WORK.progress
+        records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
 
     def before(self, handler: Handler, observation: Observation) -> Seen | None:

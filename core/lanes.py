@@ -29,7 +29,7 @@ from fnop.core.background import (
 )
 from fnop.core.errors import described
 from fnop.core.filters import Callback
-from fnop.core.known import Invocation, Known, Sighting, Standing, Work
+from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
 from fnop.core.now import Now
 from fnop.core.objects import Key
 from fnop.core.progress import (
@@ -104,7 +104,7 @@ def _put_aside(turn: Turn, key: Key) -> None:
     known = turn.known(key)
     if known is None or (known.stale and known.work is None and not known.gone):
         return
-    work = known.work or Work()
+    work = known.work or IDLE
     for each in work.invocations:
         pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
         stop(turn, key, known, each, reason=pausing)
@@ -187,7 +187,7 @@ def _decide(turn: Turn, key: Key, known: Known) -> Move:
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
         _complain(turn, key, known, text, problem)
-        work = known.work or Work()
+        work = known.work or IDLE
         return Rest(first_due((*work.running, *work.spying)))
     for handler, raised in failed:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
@@ -213,7 +213,7 @@ def _complain(
 
 def _activity_move(turn: Turn, known: Known) -> Move:
     """Startup and cleanup: one handler after the other, without an object."""
-    work = known.work or Work()
+    work = known.work or IDLE
     for each in work.running:
         if each.ready or (each.wake is not None and each.wake <= turn.now.mono):
             return GoOn(each)
@@ -267,7 +267,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
 def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
     """Start an attempt: its arguments are fixed from here on (R6)."""
     handler, cycle, progress = move.handler, move.cycle, move.progress
-    work = known.work or Work()
+    work = known.work or IDLE
     started = turn.now.wall if progress.started is None else progress.started
     progress = progress._replace(started=started, until=None, due=None)
     own = key != ACTIVITY
@@ -447,7 +447,7 @@ def _tend(
     progress = progress._replace(started=situation.started, until=None, due=None)
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
-    work = known.work or Work()
+    work = known.work or IDLE
     known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
     begun = Standing(None, turn.now.mono, progress=progress)
     go_on(turn, key, with_standing(known, handler, begun), invocation)

@@ -28,7 +28,7 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.known import Cycle, Known, Work
+from fnop.core.known import IDLE, Cycle, Known, Work
 from fnop.core.kubernetes_events import event_posted, report_noted
 from fnop.core.lanes import guarded, serve
 from fnop.core.last_seen import Seen, Stored
@@ -66,8 +66,6 @@ LEAVE_SECONDS = 5.0
 PATIENCE_SECONDS = 3600.0
 # So many objects are served in one step, where the author's code is not called.
 UNITS_MAX = 4
-
-_IDLE = Work()
 
 
 def step(
@@ -122,7 +120,7 @@ def background_horizon(state: State, now: Now) -> float | None:
         known = state.objects.get(key)
         if known is None or not known.background or not _only_tends(known.work):
             return None
-        work = known.work or _IDLE
+        work = known.work or IDLE
         moments.append(due)
         moments += (each.wake for each in work.tending if each.wake)
         moments += runs_due(state.kinds[key.resource], known, work)

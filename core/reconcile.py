@@ -28,7 +28,7 @@ from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.conditions import Condition, condition_of, told_by
 from fnop.core.finalizers import Duty, finalizer_duty, without_finalizer
 from fnop.core.fusion import Writing
-from fnop.core.known import Cycle, Echo, Invocation, Known, Sighting, Work
+from fnop.core.known import IDLE, Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import (
     Seen,
     Stored,
@@ -162,15 +162,12 @@ Move = (
 )
 
 
-_IDLE = Work()
-
-
 def reconcile(at: Moment, known: Known) -> Move:
     """The next move about an object; total.
 
     Filters are the author's code: what they raise escalates to the caller.
     """
-    work = known.work or _IDLE
+    work = known.work or IDLE
     move: Move | None = _going_on(at, work)
     if move is None and at.kind.background:
         move = background_move(at, known, work)

@@ -10,7 +10,7 @@ from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
 from fnop.core.errors import described
 from fnop.core.indexing import indexed, unindexed
-from fnop.core.known import Known, Sighting, Work
+from fnop.core.known import IDLE, Known, Sighting, Work
 from fnop.core.last_seen import (
     Stored,
     Unreadable,
@@ -100,7 +100,7 @@ def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:
     if kind.spies and not known.gone:
         known = _sighted(turn, key, known, kind, "DELETED", known.body)
     turn.drop(key)
-    work = known.work or Work()
+    work = known.work or IDLE
     left = Work(spying=work.spying, sightings=work.sightings)
     return None if left.is_over else left
 
@@ -176,7 +176,7 @@ def _sighted(
     )
     if not fresh:
         return known
-    work = known.work or Work()
+    work = known.work or IDLE
     sightings = (*work.sightings, *fresh)
     if len(sightings) > SIGHTINGS_MAX:
         sightings = sightings[-SIGHTINGS_MAX:]

@@ -19,7 +19,7 @@ from fnop.core.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.known import Echo, Known, Work
+from fnop.core.known import IDLE, Echo, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions
@@ -50,7 +50,6 @@ __all__ = [
     "vanished",
 ]
 
-_IDLE = Work()
 
 # Conflicts are answered by an immediate live read; a rival who writes without
 # end is met with backoff.
@@ -91,7 +90,7 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             writing = _in_order(turn, key, writing)
             _warn_collisions(turn, key, writing)
         if writing.finalizer is None:
-            work = known.work or _IDLE
+            work = known.work or IDLE
             later = {k: v for k, v in work.results.items() if k not in writing.results}
             known = known._replace(work=work._replace(patches=(), results=later))
         writing = _housed(turn, key, known, writing)
@@ -244,7 +243,7 @@ def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
 
 
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
-    work = (known.work or _IDLE)._replace(writing=writing)
+    work = (known.work or IDLE)._replace(writing=writing)
     kept = known._replace(work=None if work.is_over else work)
     turn.put(key, kept)
 
@@ -277,7 +276,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         known = known._replace(unsaved_until=0.0, unsaved_tries=0)
     if writing.condition is not None:
         known = known._replace(told=writing.condition)
-    work, echo, ends = known.work or _IDLE, known.echo, writing.ends
+    work, echo, ends = known.work or IDLE, known.echo, writing.ends
     work = work._replace(
         writing=None,
         cycle=None if ends else work.cycle,
@@ -523,7 +522,7 @@ def _blame(
     What the others want written waits for the next write; what of it has been
     written already is no change any more.
     """
-    work = known.work or _IDLE
+    work = known.work or IDLE
     others = tuple(patch for patch in writing.patches if patch[0] != author)
     results = {k: v for k, v in writing.results.items() if k != author}
     work = work._replace(

@@ -39,7 +39,7 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.known import Known, Work
+from fnop.core.known import IDLE, Known
 from fnop.core.objects import Body, Key
 from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
@@ -146,7 +146,7 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
     """Whether an object waits for these handlers, or parts, and for no others."""
     if known is None:
         return False
-    work = known.work or Work()
+    work = known.work or IDLE
     if work.running or work.spying or work.writing is not None:
         return False
     records = {**known.stored.progress, **work.progress}
