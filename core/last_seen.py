@@ -339,7 +339,7 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     formerly = tuple(map(path_at, stored.ignoring))
     if formerly == observation.ignored:
         return stored
-    own = observation.hidden[len(observation.ignored) :]
+    own = hidden_of((), observation.own)
     was = _digest(essence_of(body, (*formerly, *own)))
     now = essence_of(body, observation.hidden)
     new = _digest(now)
