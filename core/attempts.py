@@ -403,7 +403,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         known = _tended(turn, key, known, invocation)
     else:
         judged = _judged(turn, key, invocation, progress[handler.id])
-        judged = _acted(turn, key, invocation, judged)
+        judged = _acted(turn, key, known, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = work._replace(
         running=left(work.running, invocation),
@@ -460,8 +460,14 @@ def _judged(
     return judgement.progress
 
 
-def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Progress:
-    """The record, with what has been acted upon where something may have been done."""
+def _acted(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, record: Progress
+) -> Progress:
+    """The record, with what has been acted upon where something may have been done.
+
+    Who is at work on going back to what was handled before is not done with the state
+    that it had acted upon: until it is, that is what tells of the change.
+    """
     body, kind = invocation.situation.body, turn.kinds.get(key.resource)
     if body is None or kind is None:
         return record
@@ -469,6 +475,8 @@ def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Pr
         return record
     seen = see(body, kind.observation)
     acted = seen.digests.get(scope_name(invocation.handler.field), "")
+    if not record.is_finished and acted == known.handled_by(invocation.handler):
+        return record
     was = seen if record.is_finished else record.seen
     return record._replace(acted=acted, seen=was)
 

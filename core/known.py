@@ -265,6 +265,16 @@ class Known(NamedTuple):
         records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
 
+    def handled_by(self, handler: Handler) -> str:
+        """The digest of what a handler has last been done with; "" where none is known.
+
+        That is what the object was seen as last, unless its record says otherwise.
+        """
+        record, seen = self.record_of(handler.id), self.stored.seen
+        if record is not None and record.handled:
+            return record.handled
+        return seen.digests.get(scope_name(handler.field), "") if seen else ""
+
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
         """What the object was for a handler: what it acted upon last, if it is that
         no more, or else what it was when a change had last been handled."""

@@ -32,7 +32,7 @@ from fnop.core.known import IDLE, Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import (
     Seen,
     Stored,
-    essence_of,
+    digest_at,
     observed_at,
     scope_name,
     see,
@@ -45,7 +45,6 @@ from fnop.core.progress import Progress, anew
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
 from fnop.effects import Execute
-from fnop.effects.values import digest
 
 __all__ = [
     "Begin",
@@ -276,9 +275,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
     if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
     selected = _selected(at, known, cause, seen)
-    aims = {
-        each.id: _aim(at, known.body, cause.reason, seen, each) for each in selected
-    }
+    aims = {each.id: _aim(at, known.body, cause.reason, each) for each in selected}
     cycle = Cycle(
         cause.reason,
         cause.initial,
@@ -425,12 +422,10 @@ def _takes_part(
 
 def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
     """Whether what the handler observes is not what it was."""
-    scope = scope_name(handler.field)
-    was = known.stored.seen
-    if was is None:
+    now = seen.digests[scope_name(handler.field)]
+    if known.stored.seen is None:
         return False
-    differs = seen.digests[scope] != was.digests.get(scope, seen.digests[scope])
-    return differs or _is_ahead(handler, known, seen)
+    return now != (known.handled_by(handler) or now) or _is_ahead(handler, known, seen)
 
 
 def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
@@ -606,17 +601,11 @@ def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progre
     return anew(found, aim)
 
 
-def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -> str:
+def _aim(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
     """What a handler is about: the reason, and the digest of what it observes."""
     if handler.role is Role.RESUME:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    observed = seen.digests.get(scope_name(handler.field))
-    if observed is None:
-        hidden = at.kind.observation.hidden
-        observed = digest(
-            _field(at, body, handler) if handler.field else essence_of(body, hidden)
-        )
-    return f"{reason.value}:{observed}"
+    return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
@@ -758,15 +747,29 @@ def _ended(
     for handler in at.kind.changes:
         if handler.role not in (Role.UPDATE, Role.FIELD):
             continue
-        # What a creation was about concerns those who are told of its changes.
-        created = cycle.reason is Reason.CREATE
-        names = tuple(records) if created else (handler.id,)
-        for other in cycle.selected:
-            record = records[other.id] if other.id in names else None
-            view = _viewed(record, other, handler, seen)
-            if record is not None and view != seen.digests[scope_name(handler.field)]:
-                ahead[handler.id] = anew(record, "")._replace(acted=view)
+        own = records.get(handler.id)
+        if own is not None:
+            view = _viewed(own, handler, handler, seen)
+            if view != seen.digests[scope_name(handler.field)]:
+                # It is done with that, whatever others of the creation began with.
+                ahead[handler.id] = anew(own, "")._replace(acted=view, handled=view)
+        elif cycle.reason is Reason.CREATE:
+            # What a creation was about concerns those who are told of its changes.
+            ahead |= _ahead_of_creation(handler, cycle, records, seen)
     return Stored(seen, False, ahead, stored.results)
+
+
+def _ahead_of_creation(
+    handler: Handler, cycle: Cycle, records: Mapping[str, Progress], seen: Seen
+) -> dict[str, Progress]:
+    """The last of a creation's views that was another one than what was seen."""
+    found: dict[str, Progress] = {}
+    for other in cycle.selected:
+        record = records[other.id]
+        view = _viewed(record, other, handler, seen)
+        if view != seen.digests[scope_name(handler.field)]:
+            found[handler.id] = anew(record, "")._replace(acted=view, handled="")
+    return found
 
 
 def _viewed(
@@ -794,6 +797,11 @@ def _partial(
     handlers = {each.id: each for each in cycle.selected}
     kept = {
         name: each
+        for name, each in stored.progress.items()
+        if each.handled and name not in records
+    }
+    kept |= {
+        name: each
         for name, each in records.items()
         if _matters(handlers[name], each, at.now, several=several)
     }
@@ -810,6 +818,8 @@ def _partial(
 def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
     if progress.is_finished:
         return several
+    if progress.handled:
+        return True
     if progress.acted and not progress.aim.endswith(progress.acted):
         return True
     if not progress.retries and progress.started is None:
