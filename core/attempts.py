@@ -18,6 +18,7 @@ from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
+from fnop.core.own_writes import is_all_ours, moves_of, with_moves
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -28,7 +29,7 @@ from fnop.core.progress import (
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
-from fnop.core.writing import shown, vanished
+from fnop.core.writing import keeping_pace, shown, vanished
 from fnop.effects import (
     Again,
     Answer,
@@ -344,7 +345,10 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         known = vanished(turn, known)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
+        known = _followed(turn, key, known, invocation, own)
         known = shown(turn, known, own)
+    elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        _pace_another(turn, invocation.errand, invocation.handler, outcome.object)
     found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
@@ -358,6 +362,37 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     else:
         store(turn, key, known, send(turn, key, invocation, found))
     turn.due(key)
+
+
+def _followed(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, body: Body
+) -> Known:
+    """An awaited patch of the handled object makes no new change for its author."""
+    kind, handler, errand = (
+        turn.kinds[key.resource],
+        invocation.handler,
+        invocation.errand,
+    )
+    assert errand is not None
+    patch, base = errand.effect, errand.base
+    if base is None or not isinstance(patch, Patch):
+        return known
+    if is_all_ours(patch, kind, handler.field, base, body):
+        known = with_moves(known, kind, moves_of(kind, (handler.id,), base, body))
+    return keeping_pace(turn, key, known, [handler.id], base, body)
+
+
+def _pace_another(
+    turn: Turn, errand: Errand, handler: Handler, found: dict[str, Any]
+) -> None:
+    """A handler has changed another object, for which others may be called."""
+    if errand.base is None or errand.looking:
+        return
+    key, body = errand.requests[0].address.key, Body(found)
+    known = turn.known(key)
+    if known is not None and known.body.uid == body.uid == errand.base.uid:
+        paced = keeping_pace(turn, key, known, [handler.id], errand.base, body)
+        turn.put(key, paced)
 
 
 def _own_answer(invocation: Invocation, outcome: Outcome) -> Body | None:

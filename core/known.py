@@ -15,6 +15,7 @@ from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
 from fnop.core.objects import Body
+from fnop.core.pace import CALM, Pace
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.table import NOTHING
@@ -259,6 +260,8 @@ class Known(NamedTuple):
     stale: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None
+    # How quickly the operator makes changes that it is itself called for.
+    pace: Pace = CALM
 
     def record_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""
