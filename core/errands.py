@@ -56,6 +56,8 @@ from fnop.effects import (
 __all__ = ["Address", "Errand", "Request", "errand_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
+# So often is tried, in half a minute, what goes to a kind that is not served now.
+UNSERVED_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ def proceed(
             return outcome
         case Unreachable():
             return _later(errand, outcome, now, jitter)
+        case Missing(unserved=True) if errand.tries < UNSERVED_TRIES:
+            return _later(errand, outcome, now, jitter)
         case Unknown() if isinstance(errand.effect, Call):
             return outcome
         case Unknown():
@@ -179,7 +183,7 @@ def proceed(
 
 
 def _later(
-    errand: Errand, outcome: Unreachable | Unknown, now: Now, jitter: float
+    errand: Errand, outcome: Unreachable | Unknown | Missing, now: Now, jitter: float
 ) -> Errand:
     """Try again in a while, as often as it takes: a server that is away fails nobody.
 

@@ -37,6 +37,7 @@ __all__ = [
     "Writing",
     "authors_at",
     "dropped_fields",
+    "endpoints_of",
     "next_write",
     "was_pruned",
 ]
@@ -176,14 +177,17 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
     found = [
         name
         for name, patch in writing.patches
-        if not split or endpoint in _endpoints_of(patch)
+        if endpoint in endpoints_of(patch, split=split)
     ]
     if not split or endpoint == "status":
         found += writing.results
     return tuple(dict.fromkeys(found))
 
 
-def _endpoints_of(patch: Patch | Transform) -> set[str]:
+def endpoints_of(patch: Patch | Transform, *, split: bool) -> set[str]:
+    """The endpoints that a patch goes to; `split` tells that status has its own."""
+    if not split:
+        return {""}
     if isinstance(patch, Transform):
         return {"", "status"}  # one or the other: the function alone knows
     roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
-from fnop.core.errands import Address
+from fnop.core.errands import UNSERVED_TRIES, Address
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Writing,
     authors_at,
     dropped_fields,
+    endpoints_of,
     next_write,
     was_pruned,
 )
@@ -23,7 +24,7 @@ from fnop.core.known import IDLE, Echo, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions
-from fnop.core.objects import Body, Key
+from fnop.core.objects import Body, Key, is_behind
 from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
 from fnop.core.pace import paced
 from fnop.core.progress import Failure, Progress
@@ -70,9 +71,10 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     """
     if body.version == known.body.version:
         return known._replace(body=body)
-    if body.version in known.shown:
+    if body.version in known.shown or is_behind(body.version, known.body.version):
         return known  # the watch has shown it, and what came after it
-    return known._replace(body=body, echo=_echo(turn, body.version))
+    echo = _echo(turn, body.version)
+    return known._replace(body=body, echo=echo, learned=turn.step)
 
 
 def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
@@ -83,7 +85,7 @@ def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    return known._replace(vanished=True, echo=_echo(turn, ""))
+    return known._replace(vanished=True, echo=_echo(turn, ""), learned=turn.step)
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -336,6 +338,9 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
                 _send(turn, key, shown(turn, known, body), fresh)
             else:
                 _written(turn, key, shown(turn, known, body), writing, body)
+        case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
+            turn.rediscover()
+            _later(turn, key, known, writing, outcome.message)
         case Missing(message=message):
             _missing(turn, key, known, writing, message)
         case Conflict(message=message) | Unknown(message=message):
@@ -489,10 +494,33 @@ def _missing(
 def _abandon(turn: Turn, key: Key, known: Known) -> None:
     """The object is gone, or another one has its name: there is nothing to write.
 
-    The watch is to say so too; until then nothing is done about the object.
+    The watch is to say so too; until then nothing is done about the object.  Should it
+    be there after all, what was to be written still is.
     """
-    _put(turn, key, vanished(turn, known), None)
+    work = known.work or IDLE
+    kept = _unsent(work.writing, split=turn.kinds[key.resource].resource.has_status)
+    work = work._replace(
+        patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
+    )
+    _put(turn, key, vanished(turn, known._replace(work=work)), None)
     turn.due(key)
+
+
+def _unsent(writing: Writing | None, *, split: bool) -> Writing:
+    """What of a write, and of those that were to follow it, has not been sent yet."""
+    if writing is None:
+        return Writing()
+    patches, results = writing.patches, dict(writing.results)
+    if writing.sent:
+        patches = tuple(
+            (name, patch)
+            for name, patch in patches
+            if not endpoints_of(patch, split=split) <= writing.sent
+        )
+        results = {} if "status" in writing.sent or not split else results
+    for each in writing.then:
+        patches, results = (*patches, *each.patches), {**results, **each.results}
+    return Writing(patches, results)
 
 
 def _refused(
@@ -648,6 +676,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != known.body.uid:
+                turn.bury(key, known.body.uid)
                 known = known._replace(gone=True, echo=None)
             elif body.version in (*known.shown, echo.version):
                 # Nothing newer: the watch has shown it, or will not any more.
@@ -655,8 +684,11 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
             else:
                 # The watch is late: what it shows before this version is older.
                 fresh = _echo(turn, body.version, passes=True)
-                known = known._replace(body=body, vanished=False, echo=fresh)
-        case Missing():
+                known = known._replace(
+                    body=body, vanished=False, echo=fresh, learned=turn.step
+                )
+        case Missing(unserved=False):
+            turn.bury(key, known.body.uid)
             known = known._replace(gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds
