@@ -54,7 +54,8 @@ class Writing(NamedTuple):
     follows; `looking` means that the fresh body is being read after a conflict.
     `moved` tells that the state was tried in the status before, `unsaid` that the
     condition was, and `then` are writes that follow this one.  `base` is the state that
-    the present request was computed from.
+    the present request `asked` was computed from, `doubted` that nobody knows whether
+    it was done.
     """
 
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -75,6 +76,8 @@ class Writing(NamedTuple):
     unsaid: bool = False
     then: tuple[Writing, ...] = ()
     base: Body | None = None
+    asked: Patch | None = None
+    doubted: bool = False
 
 
 def next_write(

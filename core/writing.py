@@ -23,7 +23,7 @@ from fnop.core.fusion import (
 from fnop.core.known import IDLE, Echo, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
-from fnop.core.merge import OperationFailed, applied, collisions
+from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
 from fnop.core.pace import paced
@@ -231,7 +231,9 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         _send(turn, key, known, writing)
         return
     except OperationFailed as problem:
-        _judge_refusal(turn, key, known, writing, str(problem), split=False)
+        _judge_refusal(
+            turn, key, known, writing, str(problem), split=False, final=problem.final
+        )
         return
     if found is None:
         _done(turn, key, known, writing)
@@ -239,7 +241,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
     sent = writing._replace(
-        id=number, due=None, endpoint=endpoint, more=more, base=known.body
+        id=number, due=None, endpoint=endpoint, more=more, base=known.body, asked=patch
     )
     _put(turn, key, known, sent)
 
@@ -330,21 +332,17 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     writing = writing._replace(id=None)
     match outcome:
         case Applied(object=dict() as found):
-            body = Body(found)
-            if body.uid and known.body.uid and body.uid != known.body.uid:
-                _abandon(turn, key, known)
-            elif writing.looking:
-                fresh = writing._replace(looking=False, sent=frozenset())
-                _send(turn, key, shown(turn, known, body), fresh)
-            else:
-                _written(turn, key, shown(turn, known, body), writing, body)
+            _answered(turn, key, known, writing, Body(found))
         case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
             turn.rediscover()
             _later(turn, key, known, writing, outcome.message)
         case Missing(message=message):
             _missing(turn, key, known, writing, message)
-        case Conflict(message=message) | Unknown(message=message):
+        case Conflict(message=message):
             _look_again(turn, key, known, writing, message)
+        case Unknown(message=message):
+            doubted = writing._replace(doubted=not writing.looking or writing.doubted)
+            _look_again(turn, key, known, doubted, message)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _refused(turn, key, known, writing, message)
         case Unreachable(message=message, retry_after_seconds=after):
@@ -353,6 +351,33 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
             _later(turn, key, known, writing, message)
         case _:
             _later(turn, key, known, writing, f"an unexpected answer: {outcome!r:.80}")
+
+
+def _answered(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
+    """The object, as an own request has left it, or as a live read shows it."""
+    if body.uid and known.body.uid and body.uid != known.body.uid:
+        _abandon(turn, key, known)
+        return
+    known = shown(turn, known, body)
+    if not writing.looking or (writing.doubted and _has_landed(writing, body)):
+        done = writing._replace(looking=False, doubted=False)
+        _written(turn, key, known, done, body)
+    else:
+        fresh = writing._replace(looking=False, doubted=False)
+        _send(turn, key, known, fresh)
+
+
+def _has_landed(writing: Writing, body: Body) -> bool:
+    """Whether a request that was not answered has been done, as the object shows.
+
+    It was for one version alone: where the object still has that, it was not.
+    """
+    base, asked = writing.base, writing.asked
+    if base is None or asked is None or body.version == base.version:
+        return False
+    meta = {**asked.merge.get("metadata", {}), "resourceVersion": body.version}
+    made = applied({**asked.merge, "metadata": meta}, base.data)
+    return shows(base.data, made, body.data)
 
 
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
@@ -540,13 +565,20 @@ def _refused(
 
 
 def _judge_refusal(
-    turn: Turn, key: Key, known: Known, writing: Writing, message: str, *, split: bool
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    message: str,
+    *,
+    split: bool,
+    final: bool = False,
 ) -> None:
     match authors_at(writing, writing.endpoint, split=split):
         case ():
             _unsaved(turn, key, known, writing, message)
         case (author,):
-            _blame(turn, key, known, writing, author, message)
+            _blame(turn, key, known, writing, author, message, final)
         case authors:
             _one_by_one(turn, key, known, writing, authors)
 
@@ -603,7 +635,13 @@ def _one_by_one(
 
 
 def _blame(
-    turn: Turn, key: Key, known: Known, writing: Writing, author: str, message: str
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    author: str,
+    message: str,
+    final: bool,
 ) -> None:
     """The attempt whose patch or result is refused has failed.
 
@@ -623,7 +661,7 @@ def _blame(
     if handler is None or author not in work.progress:
         turn.say("error", f"the patch of {author} is refused: {message}", key=key)
     else:
-        judged = _blamed(turn, key, known, handler, message)
+        judged = _blamed(turn, key, known, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
     known = known._replace(work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
@@ -632,7 +670,7 @@ def _blame(
 
 
 def _blamed(
-    turn: Turn, key: Key, known: Known, handler: Handler, message: str
+    turn: Turn, key: Key, known: Known, handler: Handler, message: str, final: bool
 ) -> Progress:
     work = known.work
     assert work is not None
@@ -640,7 +678,7 @@ def _blamed(
     judgement = turn.judge(
         handler,
         was._replace(retries=max(0, was.retries - 1)),
-        Failure("Refused", f"the patch is refused: {message}"),
+        Failure("Refused", f"the patch is refused: {message}", permanent=final),
     )
     turn.say(
         judgement.level,
