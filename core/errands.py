@@ -353,11 +353,15 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
             return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
         case Claim.THEIRS:
             name = (found.get("metadata") or {}).get("name")
-            whose = "owned by this object" if adopts else "created by this handler"
+            whose, what, reason = (
+                ("owned by this object", "the child", "NotOurs")
+                if adopts
+                else ("created by this handler", "the new one", "AlreadyExists")
+            )
             return Conflict(
                 f"{found.get('kind')} {name} exists and is not {whose}; "
-                f"delete it, or give the {'child' if adopts else 'new one'} another name",
-                "NotOurs" if adopts else "AlreadyExists",
+                f"delete it, or give {what} another name",
+                reason,
             )
 
 

@@ -223,7 +223,7 @@ def first_due(invocations: Iterable[Invocation]) -> float | None:
 
 def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
     """Whether the change that conversations are about is overtaken (R16)."""
-    if known.gone or known.vanished or at.stopping:
+    if known.gone or at.stopping:
         return True
     reason = work.cycle.reason if work.cycle else None
     return known.body.is_deleting and reason is not Reason.DELETE
@@ -342,13 +342,23 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 
 def _duty(at: Moment, known: Known) -> Duty:
+    deleting = known.body.is_deleting
+    # An optional handler does not hold an object, but is called where another does.
+    deleters = _optional(at) if deleting else ()
     needed = any(
-        prematches(at, known, each) for each in at.kind.deleters
+        prematches(at, known, each) for each in (*at.kind.deleters, *deleters)
     ) or holds_object(at, known)
     return finalizer_duty(
         needed=needed,
         present=_is_present(at, known.body, needed=needed),
-        deleting=known.body.is_deleting,
+        deleting=deleting,
+    )
+
+
+def _optional(at: Moment) -> tuple[Handler, ...]:
+    """Deletion handlers that need no finalizer."""
+    return tuple(
+        each for each in at.kind.changes if each.role is Role.DELETE and each.optional
     )
 
 
@@ -366,10 +376,7 @@ def _is_of_interest(at: Moment, known: Known) -> bool:
     """
     if known.released or not known.body.is_deleting:
         return False
-    return any(
-        each.role is Role.DELETE and each.optional and prematches(at, known, each)
-        for each in at.kind.changes
-    )
+    return any(prematches(at, known, each) for each in _optional(at))
 
 
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import fnop
 from fnop.core.registry import Registry
 from tests.simulations import example
@@ -81,3 +83,28 @@ def test_who_is_done_with_a_value_is_not_called_again_for_an_older_view() -> Non
     story.edit(KIND, spec={"n": 1})
     assert story.settle()
     assert called[4:] == [("update", 2), ("field", 1), ("update", 1), ("field", 1)]
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_an_optional_deletion_handler_is_called_wherever_the_object_is_held(
+    seconds: int,
+) -> None:
+    """A daemon's finalizer holds it, however quickly the daemon ends."""
+    registry = Registry()
+    called: list[str] = []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def daemon(stopped: Any, **_: Any) -> None:
+        await stopped.wait()
+        await fnop.sleep(seconds)
+
+    @fnop.on.delete(KIND, registry=registry, optional=True)
+    def deleted(**_: Any) -> None:
+        called.append("deleted")
+
+    story = Story(registry, [example(n=0)])
+    story.settle(seconds=5)
+    story.delete(KIND)
+    assert story.settle()
+    assert story.get(KIND) is None
+    assert called == ["deleted"]
