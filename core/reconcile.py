@@ -925,6 +925,6 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
             seen=Seen(digests, was.values or seen.values), progress={}
         )
         return Write(Writing(after=after, memory=after, ends=True))
-    if seen.values is not None and was.values is None:
+    if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
         return Settle(known.stored._replace(seen=seen), ends=False)
     return Rest()

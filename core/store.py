@@ -11,6 +11,7 @@ from fnop.core.attempts import let_go
 from fnop.core.errors import described
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import IDLE, Known, Sighting, Work
+from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import (
     Stored,
     Unreadable,
@@ -27,6 +28,7 @@ from fnop.core.selection import sees
 from fnop.core.takeover import taken_over
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
+from fnop.effects import Event
 from fnop.effects.values import same_json
 
 __all__ = ["aside", "observe"]
@@ -129,20 +131,34 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
             seen = see(body, turn.kinds[key.resource].observation)
             return Known(body, Stored(seen), readable=False, initial=listed)
         case None:
-            return Known(body, _predecessors(turn, key, body), initial=listed)
+            return _predecessors(turn, key, body, listed=listed)
         case _:
             observation = turn.kinds[key.resource].observation
             return Known(body, restated(stored, body, observation), initial=listed)
 
 
-def _predecessors(turn: Turn, key: Key, body: Body) -> Stored:
-    """What the operator has left that this one takes over from; else nothing."""
-    prefix = turn.settings.takes_over
-    if prefix is None:
-        return Stored()
+def _predecessors(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
+    """An object without a state of ours; of whom this one takes over from, perhaps."""
+    kopf = turn.settings.predecessor
+    if kopf is None:
+        return Known(body, Stored(), initial=listed)
     kind = turn.kinds[key.resource]
     handlers = [each.id for each in kind.changes]
-    return taken_over(body, prefix, kind.observation, handlers) or Stored()
+    match taken_over(body, kopf, kind.observation, handlers):
+        case Unreadable(problem):
+            turn.failures += 1
+            text = (
+                "it was handled by the operator that is taken over, and is left alone: "
+                f"{problem}; set takes_over_key= or takes_over_field= to where that "
+                "operator kept it, or take the finalizer off to have it created anew"
+            )
+            turn.say("error", text, key=key, body=body)
+            seen = Stored(see(body, kind.observation))
+            known = Known(body, seen, readable=False)
+            event = Event("NotTakenOver", problem, "Warning")
+            return report_event(turn, key, known, event)
+        case stored:
+            return Known(body, stored or Stored(), initial=listed)
 
 
 def _refreshed(
