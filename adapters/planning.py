@@ -576,7 +576,7 @@ class _Drive:
         situation, handler = self.situation, self.situation.handler
         progress = Progress("", situation.retry, situation.started)
         if failure is not None:
-            default = situation.settings.default_backoff_seconds
+            default = situation.settings.default_backoff
             judged = judge_failure(
                 progress,
                 failure,

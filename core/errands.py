@@ -328,15 +328,14 @@ def _looked(
     request = errand.requests[0].effect
     match outcome:
         case Applied(object=dict() as found):
-            sent = errand._replace(looking=False)
-            match errand.effect, request:
-                case (Adopt(), _) | (_, Create()):
-                    return _claimed(errand, found, now)
-                case _, Patch() if not _is_in(request, errand.guard, found):
-                    return again._replace(guard=errand.guard and Body(found))
-                case _, Apply():
-                    return again
-            return _sent(sent, Applied(found), now, jitter)
+            if isinstance(errand.effect, Adopt) or isinstance(request, Create):
+                return _claimed(errand, found, now)
+            if isinstance(request, Apply):
+                return again
+            if isinstance(request, Patch) and not _is_in(request, errand.guard, found):
+                return again._replace(guard=errand.guard and Body(found))
+            done = errand._replace(looking=False)
+            return _sent(done, Applied(found), now, jitter)
         case Missing() if isinstance(request, (Create, Apply)):
             return again
         case _:

@@ -69,6 +69,8 @@ _MOVES_MAX = 64
 _DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire)
 # How long a daemon may go on that was told to stop, if it does not say.
 GRACE_SECONDS = 10.0
+# How long an object rests about which something went wrong that nobody foresaw.
+_BEGIN_ANEW_SECONDS = 60.0
 
 
 def serve(turn: Turn, key: Key) -> None:
@@ -166,7 +168,7 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
     elif known is not None:
         let_go(turn, key, known)
         turn.put(key, known._replace(work=None))
-        turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
+        turn.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
 
 
 def _decide(turn: Turn, key: Key, known: Known) -> Move:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
 
+from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.filters import Presence
 from fnop.core.resources import Everything, Resource
@@ -60,7 +61,7 @@ class _Retrying(TypedDict, total=False):
     errors: ErrorsMode | None
     timeout: float | None
     retries: int | None
-    backoff: float | None
+    backoff: float | Backoff | None
 
 
 class KindOptions(TypedDict, total=False):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.evolve import replace
@@ -248,7 +249,7 @@ class Handler:
     errors: ErrorsMode = ErrorsMode.TEMPORARY
     timeout: float | None = None
     retries: int | None = None
-    backoff: float | None = None
+    backoff: float | Backoff | None = None
     param: Any = None
     optional: bool = False
     deleted: bool = False
@@ -542,6 +543,8 @@ def _check_options(
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in _DURATIONS:
         value = options.get(name)
+        if name == "backoff" and isinstance(value, Backoff):
+            continue
         if value is not None and not _is_duration(value):
             raise RegistrationError(f"{label}: {name}= must be a number, zero or more")
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):

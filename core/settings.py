@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
 from fnop.core.label_selectors import check_selector
 from fnop.core.last_seen import hidden_of
@@ -63,6 +64,8 @@ class Settings:
 
     `operator` tells several operators that serve one kind apart: the finalizer,
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
+    `default_backoff` is how long to wait after an arbitrary error of a handler that has
+    no `backoff=` of its own: a `Backoff` that grows, or a number of seconds.
     `namespaces`, names or patterns (`fnop.core.namespaces`), None serves the whole
     cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
     gone, where nothing tells, `requests_per_second` how many requests there may be on
@@ -93,7 +96,7 @@ class Settings:
     operator: str = "default"
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
-    default_backoff_seconds: float = 60.0
+    default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
     list_page_limit: int = 500
@@ -128,6 +131,11 @@ class Settings:
                 f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
                 f"{self.posting_level!r}"
             )
+        if not isinstance(self.default_backoff, (int, float, Backoff)):
+            raise TypeError(
+                "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
+                f"most=60), not {self.default_backoff!r}"
+            )
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
                 f"the operator's name {self.operator!r} must be a short lower-case "
@@ -158,7 +166,7 @@ class Settings:
     def replace(self, **changes: Any) -> Settings:
         """The same settings with these changed; a startup handler may return them.
 
-        >>> Settings().replace(default_backoff_seconds=5.0).default_backoff_seconds
+        >>> Settings().replace(default_backoff=5.0).default_backoff
         5.0
 
         Raises `TypeError` for a setting that there is not.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.backoff import growing_seconds, jitter_of
+from fnop.core.backoff import Backoff, growing_seconds, jitter_of
 from fnop.core.commands import (
     Alarm,
     CloseStream,
@@ -401,7 +401,8 @@ class Turn:
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
         """What a failed attempt means, by the handler's options and the settings."""
-        default = self.settings.default_backoff_seconds
+        default = self.settings.default_backoff
+        backoff = default if handler.backoff is None else handler.backoff
         return judge_failure(
             progress,
             failure,
@@ -409,7 +410,8 @@ class Turn:
             errors=handler.errors,
             timeout=handler.timeout,
             retries=handler.retries,
-            backoff=default if handler.backoff is None else handler.backoff,
+            backoff=backoff,
+            jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
         )
 
     def say(

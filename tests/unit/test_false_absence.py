@@ -83,8 +83,7 @@ class Restarting(Story):
     down = False
 
     def perform(self, command: Command) -> None:
-        is_custom = isinstance(command, Fetch) and "fnop.dev" in command.path
-        if self.down and is_custom:
+        if self.down and isinstance(command, Fetch) and "fnop.dev" in command.path:
             self._inbox.append(Answered(command.id, NOT_SERVED))
         else:
             super().perform(command)

@@ -222,6 +222,8 @@ def moved(where: str) -> dict[str, Any]:
             names = ("create", "resume")
             progress = {f"diary.<locals>.{name}": record for name in names}
             found["status"] = {"kopf": {"progress": progress}}
+        case _:
+            raise AssertionError(where)
     return found
 
 
