@@ -117,7 +117,8 @@ class Errand(NamedTuple):
     operator's name in managed fields.  `base` is the object that is changed, as it was
     when the change was first sent, where it is one that this operator handles.
     `token` marks what is created, `guard` is the version that a guarded patch is for,
-    and `why` what the API server has said last to what is tried again.
+    and `why` what the API server has said last to what is tried again.  It is `held`
+    until the object says that its handler has begun to act.
     """
 
     effect: Effect
@@ -132,6 +133,7 @@ class Errand(NamedTuple):
     token: str = ""
     guard: Body | None = None
     why: str = ""
+    held: bool = False
 
     @property
     def request(self) -> Request:

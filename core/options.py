@@ -121,11 +121,15 @@ class CreateOptions(_Object, _Outside, _Retrying, _OfField, total=False):
     pass
 
 
-class UpdateOptions(CreateOptions, _Sides, total=False):
+class _Marking(TypedDict, total=False):
+    write_ahead: bool
+
+
+class UpdateOptions(CreateOptions, _Sides, _Marking, total=False):
     pass
 
 
-class FieldOptions(_Object, _Outside, _Retrying, _Sides, total=False):
+class FieldOptions(_Object, _Outside, _Retrying, _Sides, _Marking, total=False):
     field: Required[str | Sequence[str]]
 
 

@@ -17,8 +17,10 @@ _QUIET_SECONDS = 1.0
 
 
 class Pace(NamedTuple):
-    """`changes` of an object by the operator itself came one soon after the other, the last one at
-    `last`; nothing begins because of them before `until` (monotonic seconds).
+    """`changes` of an object by the operator itself, one soon after the other.
+
+    The last one came at `last`, and nothing begins because of them before `until`
+    (monotonic seconds).
     """
 
     changes: int = 0

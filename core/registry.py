@@ -261,6 +261,8 @@ class Handler:
     # The importable name of an impure handler (R9); others have none.
     function: str = ""
     parent: str = ""
+    # Its object says that it has begun to act before it does so elsewhere.
+    write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
 
@@ -679,6 +681,7 @@ def declare(
             # A timer needs nothing to be done at the end; a daemon is to be told.
             finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
             function=_function(fn, options, f"{label} {own_id}"),
+            write_ahead=bool(options.get("write_ahead")),
             cancellation_backoff=options.get("cancellation_backoff"),
             cancellation_timeout=options.get("cancellation_timeout"),
         )

@@ -441,7 +441,7 @@ def keeping_pace(
         turn.warn_once(
             f"loop {key.resource} {who} {what}",
             f"{who} changes {what} whenever it is called, and is called for that: "
-            f"{pace.changes} times in a row, from now on after pauses of up to a minute; "
+            f"{pace.changes} times in a row, from now on after growing pauses; "
             "let it write only what differs, or name the field in ignored_fields=",
             key,
         )
