@@ -570,23 +570,23 @@ def replay(
         among_others,
         read_header,
         read_records,
-        replay as replayed,
+        replay_file,
     )
 
+    limits = UNLIMITED if trusted else Limits()
     with Path(recording).open("rb") as file:
         try:
-            records = read_records(file, UNLIMITED if trusted else Limits())
-            header = read_header(records)
+            header = read_header(read_records(file, limits))
             namespaces = header["namespaces"]
             settings = _settings(
                 header["operator"],
                 None if namespaces is None else tuple(namespaces),
-                header.get("selector", ""),
+                header["selector"],
             )
             settings = among_others(settings, header)
             command = f"fnop replay {recording}"
             program = _program(paths, module, settings, command)
-            found = replayed(records, program)
+            found = replay_file(file, program, limits)
         except RecordingProblem as problem:
             _fail(str(problem))
     if found.difference is not None:

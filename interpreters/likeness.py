@@ -14,19 +14,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from fnop.core.program import Program
 from fnop.effects.values import canonical, same_json
 from fnop.interpreters.redaction import (
+    MARK,
     TOKEN,
     Digests,
     Substitutions,
     draws_secret,
+    escapes,
+    forms,
     has_token,
     is_telling,
     rewritten,
+    unescaped,
     words_of,
 )
 
@@ -57,26 +62,30 @@ class Retold:
         told = self._drawn(input) if self._vary else input
         line = canonical(told)
         told = self._replaced(told, line)
-        if self._vary and has_token(line):
+        if has_token(line):
             told = rewritten(told, self.text)
-        if told is input:
+        if told is input or told == input:
             return input
         self._digests.learn(input, told, self.texts)
         return self._replaced(told, canonical(told))
 
-    def _replaced(self, input: dict[str, Any], line: bytes) -> dict[str, Any]:
+    def _replaced(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
         """With what stands for texts of the recording, in names, too."""
         texts = self.texts.found_in(line)
         if not texts:
-            return input
+            return told
         found: dict[str, Any] = rewritten(
-            input, lambda text: self.texts.replaced(text, texts)
+            told, lambda text: self.texts.replaced(text, texts)
         )
         return found
 
+    def command(self, command: dict[str, Any] | None) -> dict[str, Any] | None:
+        """A recorded command, as the inputs are told."""
+        return None if command is None else self._replaced(command, canonical(command))
+
     def text(self, text: str) -> str:
-        """A text with other tokens."""
-        vary = self._vary
+        """A text with other tokens, as handlers would write them."""
+        vary, text = self._vary, unescaped(text)
         return text if vary is None else TOKEN.sub(lambda found: vary(found[0]), text)
 
     def _drawn(self, input: dict[str, Any]) -> dict[str, Any]:
@@ -104,13 +113,18 @@ def _url_base64(raw: bytes) -> str:
 class Likeness:
     """What recorded texts have turned out to be in the replay, one to one."""
 
-    def __init__(self, told: Retold, twins: Retold) -> None:
+    def __init__(self, told: Retold, twins: Retold, known: Mapping[str, str]) -> None:
         self._told = told
         self._twins = twins
         self._here: dict[str, str] = {}
         self._there: dict[str, str] = {}
         # Texts of inputs so far: what has been seen is not retold from then on.
         self._seen: set[int] = set()
+        # Values that stand for tokens: handlers make them themselves, or they are so
+        # ordinary that copies of them are in the recording.
+        self.known = dict(known)
+        for token, value in known.items():
+            self._retell(token, value, value)
         # Whether the last difference is in something that is made of a secret.
         self.is_derived = False
 
@@ -119,32 +133,51 @@ class Likeness:
         self._seen.update(hash(text) for text in _texts(input) if len(text) < _LONG)
 
     def alike(self, recorded: Any, now: Any, twin: Any) -> bool:
-        """Whether a decision is the recorded one; `twin` is what the twin decides."""
+        """Whether a decision is the recorded one; `twin` is what the twin decides.
+
+        All of it is looked at, even if some differs: it tells what tokens stand for.
+        """
+        self.is_derived = False
+        return self._alike(recorded, now, twin)
+
+    def _alike(self, recorded: Any, now: Any, twin: Any) -> bool:
         match recorded, now:
-            case dict(), dict() if recorded.keys() == now.keys():
-                others = twin if isinstance(twin, dict) else {}
-                return all(
-                    self.alike(recorded[key], now[key], others.get(key, MISSING))
-                    for key in recorded
-                )
+            case dict(), dict():
+                return self._mappings_alike(recorded, now, twin)
             case list(), list() if len(recorded) == len(now):
                 others = twin if isinstance(twin, list) else []
                 others = others if len(others) == len(now) else [MISSING] * len(now)
-                return all(map(self.alike, recorded, now, others))
+                return all([*map(self._alike, recorded, now, others)])
             case str(), str():
                 found = recorded == now or self._texts_alike(recorded, now, twin)
-            case dict() | list(), _:
-                found = False
-            case _, dict() | list():
+            case (dict() | list(), _) | (_, dict() | list()):
                 found = False
             case _:
                 found = same_json(recorded, now) or self._scalars_alike(
                     recorded, now, twin
                 )
-        if not found:
+        return found or self._differs(now, twin)
+
+    def _mappings_alike(
+        self, recorded: dict[str, Any], now: dict[str, Any], twin: Any
+    ) -> bool:
+        others = twin if isinstance(twin, dict) else {}
+        alike = [
+            self._alike(recorded[key], now[key], others.get(key, MISSING))
+            for key in recorded
+            if key in now
+        ]
+        more = now.keys() - recorded.keys()
+        for key in more:
+            self._differs(now[key], others.get(key, MISSING))
+        return not more and len(alike) == len(recorded) and all(alike)
+
+    def _differs(self, now: Any, twin: Any) -> bool:
+        """False: take note whether what differs is made of a secret."""
+        if twin is not MISSING:
             varied = rewritten(now, self._twins.text)
-            self.is_derived = twin is not MISSING and not same_json(varied, twin)
-        return found
+            self.is_derived |= varied != now or not same_json(varied, twin)
+        return False
 
     def _scalars_alike(self, recorded: Any, now: Any, twin: Any) -> bool:
         if isinstance(recorded, str) and TOKEN.fullmatch(recorded):
@@ -153,6 +186,10 @@ class Likeness:
         return scalar and not same_json(now, twin)
 
     def _texts_alike(self, recorded: str, now: str, twin: Any) -> bool:
+        recorded = unescaped(recorded)
+        recorded = TOKEN.sub(lambda each: self._here.get(each[0], each[0]), recorded)
+        if recorded == now:
+            return True
         tokens = TOKEN.findall(recorded)
         if tokens:
             parts = TOKEN.split(recorded)
@@ -213,11 +250,39 @@ class Likeness:
         if known is not None or now in self._there:
             return known == now and self._there.get(now) == recorded
         self._here[recorded], self._there[now] = now, recorded
+        if TOKEN.fullmatch(now) and not TOKEN.search(recorded):
+            # A copy that was too ordinary to be hidden.
+            self.known[now] = recorded
+            return True
+        if TOKEN.fullmatch(recorded) and not TOKEN.search(now):
+            self.known[recorded] = now
         if is_telling(recorded) and hash(recorded) not in self._seen:
-            self._told.texts.add(recorded, now)
-            if twin is not None:
-                self._twins.texts.add(recorded, twin)
+            self._retell(recorded, now, twin)
         return True
+
+    def _retell(self, recorded: str, now: str, twin: str | None) -> None:
+        for text, instead in _in_forms(recorded, now):
+            self._told.texts.add(text, instead)
+        for text, instead in () if twin is None else _in_forms(recorded, twin):
+            self._twins.texts.add(text, instead)
+
+
+def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
+    """A token and its value, in all forms.
+
+    >>> token = "redacted-" + 24 * "0"
+    >>> sorted({value for _, value in _in_forms(token, "default")})
+    ['64656661756c74', 'ZGVmYXVsdA', 'ZGVmYXVsdA==', 'default']
+    """
+    yield token, value
+    if token.startswith(MARK):
+        for escaped, instead in escapes(value, token):
+            yield instead, escaped
+        yield from forms(token.encode(), value)
+    elif TOKEN.fullmatch(token):
+        with suppress(ValueError):  # a value that is no base64
+            clear = base64.b64decode(token, validate=True)
+            yield from forms(clear, base64.b64decode(value, validate=True).decode())
 
 
 _LONG = 4096

@@ -1,7 +1,7 @@
 """Writing down what happened: each input, and the commands that followed.
 
-The format: concatenated gzip members of at most 64 KiB of text, one canonical
-JSON record per line, so that `zcat` shows it and a crash leaves a valid prefix.
+The format: concatenated gzip members of at most 64 KiB of text, one JSON record
+per line, so that `zcat` shows it and a crash leaves a valid prefix.
 The first record is the header.  Secrets are replaced by keyed tokens before they are
 written (`fnop.interpreters.redaction`).
 """
@@ -63,12 +63,12 @@ class Recorder:
     ) -> None:
         self._file = file
         self._redaction = redaction
-        self._lines: list[bytes] = []
+        # Records that are not written yet, and about how many bytes they come to.
+        self._records: list[dict[str, Any]] = []
         self._size = 0
         self._flushed_at = float("-inf")
         self.problem: Exception | None = None
-        self._write(canonical(header))
-        self.flush()
+        self._write([canonical(header)])
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         """Write one step down; what cannot be written leaves a gap, and is counted."""
@@ -86,27 +86,30 @@ class Recorder:
             "input": input_to_wire(input),
             "commands": [command_to_wire(command) for command in commands],
         }
-        self._write(self._redaction.scrubbed(record))
+        self._records.append(record)
+        self._size += len(canonical(record))
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
 
-    def _write(self, line: bytes) -> None:
-        self._lines.append(line + b"\n")
-        self._size += len(line) + 1
-
     def flush(self) -> None:
         """Make everything so far readable in the file."""
-        if self._lines:
-            block = gzip.compress(b"".join(self._lines), compresslevel=5, mtime=0)
-            self._file.write(block)
-            self._file.flush()
-            self._lines, self._size = [], 0
+        if self._records:
+            records, self._records, self._size = self._records, [], 0
+            self._write(self._redaction.scrubbed(records))
+
+    def _write(self, lines: list[bytes]) -> None:
+        text = b"".join(line + b"\n" for line in lines)
+        self._file.write(gzip.compress(text, compresslevel=5, mtime=0))
+        self._file.flush()
 
     def close(self) -> None:
         try:
             if self.problem is None:
                 self.flush()
+        except Exception as problem:
+            self.problem = problem
+        try:
             self._file.close()
         except OSError as problem:
             self.problem = self.problem or problem

@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import math
 import re
 import zlib
@@ -27,7 +28,7 @@ from urllib.parse import quote
 
 import orjson
 
-from fnop.core.diff import Path, parse_field
+from fnop.core.diff import Path, parse_field, path_at
 from fnop.core.last_seen import Observation, see
 from fnop.core.objects import Body
 from fnop.core.program import Program
@@ -42,9 +43,12 @@ __all__ = [
     "Redaction",
     "Substitutions",
     "draws_secret",
+    "escapes",
+    "forms",
     "has_token",
     "is_telling",
     "rewritten",
+    "unescaped",
     "words_of",
 ]
 
@@ -107,10 +111,10 @@ def _frequency_bits(raw: bytes) -> float:
 
 # --------------------------------------------------------------------------- tokens
 
-MARK = "redacted:"
+MARK = "redacted-"
 _ID_BYTES = 12
 # What a token looks like, in clear text, in base64 and in hexadecimal.  The mark, and
-# the whole, take up whole groups of base64.
+# the whole, take up whole groups of base64; and no encoding has to escape it.
 TOKEN = re.compile(
     rf"{MARK}[0-9a-f]{{24}}"
     rf"|{base64.b64encode(MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
@@ -136,6 +140,41 @@ def _text_of(raw: bytes) -> str | None:
         return None
 
 
+def unescaped(text: str) -> str:
+    """A text with its tokens as they are where nothing has to be escaped.
+
+    >>> unescaped(r"redacted%2D00, redacted\u002d11")
+    'redacted-00, redacted-11'
+    """
+    for mark in _ESCAPES:
+        if mark in text:
+            text = text.replace(mark, MARK)
+    return text
+
+
+def _ascii_in_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+# How values are escaped, and the mark of a token for one so escaped.  The marks are
+# escaped as well: who reads the text gets the token itself.
+_ESCAPES: dict[str, Callable[[str], str]] = {
+    "redacted%2D": lambda text: quote(text, safe=""),
+    "redacted%2d": quote,
+    r"redacted\u002d": lambda text: _in_json(text),
+    r"redacted\u002D": _ascii_in_json,
+    r"redacted\\u002d": lambda text: _in_json(_in_json(text)),
+    r"redacted\\u002D": lambda text: _in_json(_ascii_in_json(text)),
+}
+
+
+def escapes(value: str, token: str) -> Iterator[tuple[str, str]]:
+    """A value as it is escaped, with its token, where this makes a difference."""
+    for mark, escape in _ESCAPES.items():
+        if escape(value) != value:
+            yield escape(value), token.replace(MARK, mark)
+
+
 def has_token(line: bytes) -> bool:
     """Whether there may be a token in a line, also within what is encoded."""
     return _MARKS.search(line) is not None
@@ -145,16 +184,12 @@ def _in_json(text: str) -> str:
     return canonical(text)[1:-1].decode()
 
 
-def _forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
+def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
     """The texts in which a value is found, each with what takes its place."""
     text, stand_in = _text_of(value), token.encode()
     if text is not None:
-        once = _in_json(text)
         yield text, token
-        yield once, token
-        yield _in_json(once), token
-        yield quote(text, safe=""), quote(token, safe="")
-        yield quote(text), quote(token)
+        yield from escapes(text, token)
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(value).decode(), encode(stand_in).decode()
         yield encode(value).decode().rstrip("="), encode(stand_in).decode().rstrip("=")
@@ -187,7 +222,13 @@ def _inner_base64(value: bytes) -> Iterator[str]:
 
 _MARKS = re.compile(
     "|".join(
-        map(re.escape, (MARK, MARK.encode().hex(), *_inner_base64(MARK.encode())))
+        map(
+            re.escape,
+            (
+                *(MARK, MARK.encode().hex(), *map(_in_json, _ESCAPES)),
+                *_inner_base64(MARK.encode()),
+            ),
+        )
     ).encode()
 )
 
@@ -208,7 +249,7 @@ class Substitutions:
 
     def add(self, text: str, instead: str) -> None:
         """Let `instead` stand for a text; too short a text is refused in silence."""
-        raw = text.encode()
+        raw = _in_json(text).encode()  # as it stands in a line
         if text in self.known or text == instead or len(raw) < 2 * _GRAM - 1:
             return
         self.known[text] = instead
@@ -442,9 +483,11 @@ class _Places:
             return self._hidden(item, encoded=encoded)
         if name in _ENVELOPE and ("in" in parent or "do" in parent):
             return item
+        if name == "seen" and "uid" in parent:
+            return item  # the digests of a state, by the names of fields
         if path[-1:] == ("metadata",) and name in _IDENTITY:
             return item
-        here = (*path, *name[1:].split("/")) if name[:1] == "/" else (*path, name)
+        here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
         if self._is_listed(here) or self._is_sensitive(parent, name, item):
             return self._hidden(item, encoded=False)
         if name == "was" and isinstance(item, str) and "seen" in parent:
@@ -575,6 +618,20 @@ def _objects_in(input: dict[str, Any]) -> list[dict[str, Any]]:
 # -------------------------------------------------------------------------- the whole
 
 
+def _listed(field: str) -> Path:
+    """The path of a field that a user lists; annotations have dots in their keys.
+
+    >>> _listed("spec.url"), _listed("metadata.annotations.example.com/key")
+    (('spec', 'url'), ('metadata', 'annotations', 'example.com/key'))
+    """
+    path = parse_field(field)
+    if not path:
+        raise ValueError(f"{field!r} names no field; name one such as spec.url")
+    if path[:2] in (("metadata", "annotations"), ("metadata", "labels")):
+        return (*path[:2], ".".join(path[2:])) if len(path) > 2 else path
+    return path
+
+
 class Redaction:
     """Replaces secrets in the records of one run, in their order.
 
@@ -587,7 +644,7 @@ class Redaction:
     ) -> None:
         self._key = key
         self._digests = Digests(program)
-        listed = tuple(parse_field(each) for each in fields)
+        listed = tuple(map(_listed, fields))
         self._places = _Places(self._hide, listed)
         self._listed_hint = [
             re.compile(re.escape(each[-1]).encode()) for each in listed if each
@@ -601,17 +658,26 @@ class Redaction:
         # Drawn bytes in each form that a field may hold, with the others that stand in.
         self._draws: dict[str, str] = {}
 
-    def scrubbed(self, record: dict[str, Any]) -> bytes:
-        """The line of a record, without secrets."""
-        line = canonical(record)
-        found = self._of_places(record, line)
-        placed = line if found is record else canonical(found)
+    def scrubbed(self, records: Sequence[dict[str, Any]]) -> list[bytes]:
+        """The lines of some records, without secrets.
+
+        What a later one of them shows to be a secret is one in all.  Mappings keep
+        their order: a handler may show one.
+        """
+        lines = list(map(orjson.dumps, records))
+        placed = list(map(self._of_places, records, lines))
+        return list(map(self._of_copies, records, placed, lines))
+
+    def _of_copies(
+        self, record: dict[str, Any], found: dict[str, Any], line: bytes
+    ) -> bytes:
+        placed = line if found is record else orjson.dumps(found)
         copies = self._copies.found_in(placed)
         if copies:
             found = self._copies.applied(found, copies)
-        if found is record or canonical(found) == line:
+        if found is record or orjson.dumps(found) == line:
             return line
-        return canonical({**self._with_digests(record, found), "redacted": True})
+        return orjson.dumps({**self._with_digests(record, found), "redacted": True})
 
     def _of_places(self, record: dict[str, Any], line: bytes) -> dict[str, Any]:
         input, secret = record["input"], False
@@ -693,7 +759,7 @@ class Redaction:
         self._tokens.setdefault(value, token)
         if not is_telling(value):
             return
-        for form, instead in _forms(value, token):
+        for form, instead in forms(value, token):
             self._copies.add(form, instead)
         for form in _inner_base64(value):
             self._copies.add(form, token)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from fnop.core.election import Candidate, Timing
 from fnop.core.inputs import Input
@@ -42,7 +42,11 @@ __all__ = [
     "read_header",
     "read_records",
     "replay",
+    "replay_file",
 ]
+
+
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +75,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay went.  `truncated` tells that the recording ends mid-block."""
+    """How a replay went.  `truncated` tells that the recording ends mid-block.
+
+    `known` are the values, made by the handlers themselves, that stand for tokens.
+    """
 
     steps: int
     difference: Difference | None
     truncated: bool
+    known: Mapping[str, str]
 
 
 def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
@@ -97,30 +105,59 @@ def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
         ) from problem
 
 
-def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:
+def replay(
+    records: Iterator[dict[str, Any] | None],
+    program: Program,
+    known: Mapping[str, str] | None = None,
+) -> Replayed:
     """Fold the recorded inputs and compare the commands, up to the first difference.
 
-    Raises `RecordingProblem` for records that cannot be understood.
+    `known` are values of tokens (`Replayed.known`).  Raises `RecordingProblem` for
+    records that cannot be understood.
     """
-    run, steps = _Run(program), 0
+    run, steps = _Run(program, known or {}), 0
     try:
         for record in records:
             if record is None:
-                return Replayed(steps, None, truncated=True)
+                return Replayed(steps, None, truncated=True, known=run.known)
             difference = run.step(record, steps)
             if difference is not None:
-                return Replayed(steps, difference, truncated=False)
+                return Replayed(steps, difference, truncated=False, known=run.known)
             steps += 1
     finally:
         run.close()
-    return Replayed(steps, None, truncated=False)
+    return Replayed(steps, None, truncated=False, known=run.known)
+
+
+def replay_file(file: BinaryIO, program: Program, limits: Limits = _LIMITS) -> Replayed:
+    """Replay a recording; from its start again with values that are found out.
+
+    What stands for a token is found out where a handler makes the value itself, or
+    where a copy was too ordinary to be hidden; and it may have decided something
+    before.  Raises `RecordingProblem`.
+    """
+    known: Mapping[str, str] = {}
+    for _ in range(_PASSES_MAX):
+        file.seek(0)
+        records = read_records(file, limits)
+        read_header(records)
+        found = replay(records, program, known)
+        is_certain = found.difference is None or found.difference.doubt is None
+        if is_certain or found.known == known:
+            break
+        known = found.known
+    return found
+
+
+_PASSES_MAX = 50
 
 
 class _Run:
     """A replay under way."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, known: Mapping[str, str]) -> None:
         self._machine = Machine(program)
+        self._known = known
         # From the first record with a token on.
         self._twins: _Twins | None = None
 
@@ -128,7 +165,7 @@ class _Run:
         try:
             now, input, recorded = _read(record)
             if record.get("redacted") and self._twins is None:
-                self._twins = _Twins(self._machine)
+                self._twins = _Twins(self._machine, self._known)
             if self._twins is None:
                 return _compared(steps, record, recorded, self._decided(now, input))
             return self._twins.step(now, record, steps)
@@ -140,6 +177,10 @@ class _Run:
                 f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
                 "not written by fnop"
             ) from problem
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        return self._known if self._twins is None else self._twins.known
 
     def _decided(self, now: Now, input: Input) -> list[dict[str, Any]]:
         return _decided(self._machine, now, input)
@@ -189,7 +230,7 @@ def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
 class _Twins:
     """Two operators that are told the same, with other tokens in place of secrets."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, known: Mapping[str, str]) -> None:
         program = machine.program
         self._machine = machine
         # Conversations that are open are driven anew, from their journals.
@@ -198,9 +239,13 @@ class _Twins:
         )
         self._twin.state = machine.state
         self._told, self._twins = Retold(program, None), Retold(program, _another)
-        self._likeness = Likeness(self._told, self._twins)
+        self._likeness = Likeness(self._told, self._twins, known)
         self._parted: int | None = None
         self._given = _Given(program)
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        return self._likeness.known
 
     def step(self, now: Now, record: dict[str, Any], steps: int) -> Difference | None:
         input, recorded = record["input"], record["commands"]
@@ -212,7 +257,7 @@ class _Twins:
         for position in range(max(len(recorded), len(decided))):
             was, is_ = _at(recorded, position), _at(decided, position)
             twin = None if others is None else _at(others, position)
-            if not self._likeness.alike(was, is_, twin):
+            if not self._likeness.alike(self._told.command(was), is_, twin):
                 doubt = self._doubt(steps, input, is_ or was or {})
                 return Difference(steps, input, was, is_, doubt)
         self._twins.remember(recorded)
@@ -254,7 +299,7 @@ def _another(token: str) -> str:
     """Another token, which looks different and is longer, in the same encoding."""
     if token.startswith(MARK):
         digest = hashlib.blake2b(token.encode(), digest_size=19)
-        return f"concealed/{digest.hexdigest()}"
+        return f"concealed-{digest.hexdigest()}"
     try:
         return _another(bytes.fromhex(token).decode()).encode().hex()
     except ValueError:
