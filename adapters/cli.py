@@ -567,9 +567,9 @@ def replay(
         UNLIMITED,
         Limits,
         RecordingProblem,
-        among_others,
         read_header,
         read_records,
+        recorded_settings,
         replay_file,
     )
 
@@ -577,13 +577,7 @@ def replay(
     with Path(recording).open("rb") as file:
         try:
             header = read_header(read_records(file, limits))
-            namespaces = header["namespaces"]
-            settings = _settings(
-                header["operator"],
-                None if namespaces is None else tuple(namespaces),
-                header["selector"],
-            )
-            settings = among_others(settings, header)
+            settings = recorded_settings(header)
             command = f"fnop replay {recording}"
             program = _program(paths, module, settings, command)
             found = replay_file(file, program, limits)

@@ -21,8 +21,10 @@ from typing import Any
 from fnop.core.program import Program
 from fnop.effects.values import canonical, same_json
 from fnop.interpreters.redaction import (
+    LENGTH_MIN,
     MARK,
     TOKEN,
+    TOKEN_LENGTH,
     Digests,
     Substitutions,
     draws_secret,
@@ -63,7 +65,7 @@ class Retold:
         line = canonical(told)
         told = self._replaced(told, line)
         if has_token(line):
-            told = rewritten(told, self.text)
+            told = rewritten(told, self.text, TOKEN_LENGTH)
         if told is input or told == input:
             return input
         self._digests.learn(input, told, self.texts)
@@ -75,7 +77,7 @@ class Retold:
         if not texts:
             return told
         found: dict[str, Any] = rewritten(
-            told, lambda text: self.texts.replaced(text, texts)
+            told, lambda text: self.texts.replaced(text, texts), LENGTH_MIN - 1
         )
         return found
 
@@ -130,7 +132,7 @@ class Likeness:
 
     def see(self, input: dict[str, Any]) -> None:
         """Take note of the texts of an input."""
-        self._seen.update(hash(text) for text in _texts(input) if len(text) < _LONG)
+        self._seen.update(map(hash, _texts(input)))
 
     def alike(self, recorded: Any, now: Any, twin: Any) -> bool:
         """Whether a decision is the recorded one; `twin` is what the twin decides.
@@ -175,7 +177,7 @@ class Likeness:
     def _differs(self, now: Any, twin: Any) -> bool:
         """False: take note whether what differs is made of a secret."""
         if twin is not MISSING:
-            varied = rewritten(now, self._twins.text)
+            varied = rewritten(now, self._twins.text, TOKEN_LENGTH)
             self.is_derived |= varied != now or not same_json(varied, twin)
         return False
 
@@ -322,10 +324,12 @@ def _spans(parts: list[str], text: str) -> list[str] | None:
     return [*found, text[at:end]]
 
 
-def _texts(value: Any) -> Iterable[str]:
+def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
-        yield from TOKEN.findall(value)
+        if LENGTH_MIN <= len(value) < _LONG:
+            yield value
+            if len(value) > TOKEN_LENGTH:
+                yield from TOKEN.findall(value)
     elif isinstance(value, dict):
         for item in value.values():
             yield from _texts(item)

@@ -14,6 +14,8 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any, BinaryIO
 
+import orjson
+
 from fnop.core.commands import Command
 from fnop.core.inputs import Input
 from fnop.core.now import Now
@@ -63,8 +65,9 @@ class Recorder:
     ) -> None:
         self._file = file
         self._redaction = redaction
-        # Records that are not written yet, and about how many bytes they come to.
+        # Records that are not written yet, with their lines before redaction.
         self._records: list[dict[str, Any]] = []
+        self._lines: list[bytes] = []
         self._size = 0
         self._flushed_at = float("-inf")
         self.problem: Exception | None = None
@@ -87,7 +90,8 @@ class Recorder:
             "commands": [command_to_wire(command) for command in commands],
         }
         self._records.append(record)
-        self._size += len(canonical(record))
+        self._lines.append(orjson.dumps(record))
+        self._size += len(self._lines[-1])
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
@@ -95,8 +99,9 @@ class Recorder:
     def flush(self) -> None:
         """Make everything so far readable in the file."""
         if self._records:
-            records, self._records, self._size = self._records, [], 0
-            self._write(self._redaction.scrubbed(records))
+            records, lines = self._records, self._lines
+            self._records, self._lines, self._size = [], [], 0
+            self._write(self._redaction.scrubbed(records, lines))
 
     def _write(self, lines: list[bytes]) -> None:
         text = b"".join(line + b"\n" for line in lines)

@@ -67,7 +67,7 @@ def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as problem:
-        if "recursion" in str(problem).lower():
+        if any(word in str(problem).lower() for word in ("depth", "recursion")):
             raise _too_deep(limits) from problem
         if number == 0:
             raise _no_recording() from problem

@@ -22,7 +22,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 from urllib.parse import quote
 
@@ -39,6 +39,7 @@ __all__ = [
     "LENGTH_MIN",
     "MARK",
     "TOKEN",
+    "TOKEN_LENGTH",
     "Digests",
     "Redaction",
     "Substitutions",
@@ -112,6 +113,7 @@ def _frequency_bits(raw: bytes) -> float:
 # --------------------------------------------------------------------------- tokens
 
 MARK = "redacted-"
+TOKEN_LENGTH = 33
 _ID_BYTES = 12
 # What a token looks like, in clear text, in base64 and in hexadecimal.  The mark, and
 # the whole, take up whole groups of base64; and no encoding has to escape it.
@@ -335,14 +337,24 @@ def _decoded(word: str) -> str | None:
     return None if raw is None else _text_of(raw)
 
 
-def rewritten(value: Any, rewrite: Callable[[str], str]) -> Any:
-    """A JSON value with all its texts rewritten, and what is encoded in them."""
+def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
+    """A JSON value with its texts rewritten, and what is encoded in them.
+
+    Those with fewer characters than `shortest` stay.
+    """
     if isinstance(value, str):
+        if len(value) < shortest:
+            return value
         return rewrite(words_rewritten(value, rewrite))
     if isinstance(value, dict):
-        return {name: rewritten(item, rewrite) for name, item in value.items()}
+        return {
+            name: item
+            if type(item) is str and len(item) < shortest
+            else rewritten(item, rewrite, shortest)
+            for name, item in value.items()
+        }
     if isinstance(value, list):
-        return [rewritten(item, rewrite) for item in value]
+        return [rewritten(item, rewrite, shortest) for item in value]
     return value
 
 
@@ -433,10 +445,14 @@ _SOMETIMES = re.compile(
 )
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
 # Without any of these in its text, a record has no place of a secret.
-_HINT = re.compile(
-    rb"secret|passw|passphrase|pwd|token|api[-_.]?key|private[-_.]?key"
-    rb"|access[-_.]?key|credential|authorization|bearer|was\W+eJ",
-    re.IGNORECASE,
+_HINTS = tuple(
+    "".join(each).encode()
+    for words in (
+        (("secret", "passw", "passphrase", "pwd", "token", "credential"),),
+        (("authorization", "bearer", '\\"was\\":\\"'),),
+        (("api", "private", "access"), ("", "-", "_", "."), ("key",)),
+    )
+    for each in product(*words)
 )
 _UNPACKED_MAX = 16 * 1024 * 1024
 
@@ -646,9 +662,8 @@ class Redaction:
         self._digests = Digests(program)
         listed = tuple(map(_listed, fields))
         self._places = _Places(self._hide, listed)
-        self._listed_hint = [
-            re.compile(re.escape(each[-1]).encode()) for each in listed if each
-        ]
+        listed_hints = (each[-1].lower().encode() for each in listed)
+        self._hints = (*_HINTS, *listed_hints)
         # In clear text, and each telling value in all its forms.
         self._tokens: dict[bytes, str] = {}
         self._copies = Substitutions()
@@ -658,13 +673,14 @@ class Redaction:
         # Drawn bytes in each form that a field may hold, with the others that stand in.
         self._draws: dict[str, str] = {}
 
-    def scrubbed(self, records: Sequence[dict[str, Any]]) -> list[bytes]:
-        """The lines of some records, without secrets.
+    def scrubbed(
+        self, records: Sequence[dict[str, Any]], lines: Sequence[bytes]
+    ) -> list[bytes]:
+        """The lines of some records, without secrets; `lines` are these with them.
 
         What a later one of them shows to be a secret is one in all.  Mappings keep
         their order: a handler may show one.
         """
-        lines = list(map(orjson.dumps, records))
         placed = list(map(self._of_places, records, lines))
         return list(map(self._of_copies, records, placed, lines))
 
@@ -698,9 +714,8 @@ class Redaction:
         return {**record, "input": input, "commands": commands}
 
     def _is_hinted(self, line: bytes) -> bool:
-        return bool(_HINT.search(line)) or any(
-            each.search(line) for each in self._listed_hint
-        )
+        text = line.lower()
+        return any(each in text for each in self._hints)
 
     def _remember(self, commands: Iterable[dict[str, Any]]) -> None:
         for each in commands:

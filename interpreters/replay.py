@@ -38,9 +38,9 @@ __all__ = [
     "Limits",
     "RecordingProblem",
     "Replayed",
-    "among_others",
     "read_header",
     "read_records",
+    "recorded_settings",
     "replay",
     "replay_file",
 ]
@@ -86,11 +86,12 @@ class Replayed:
     known: Mapping[str, str]
 
 
-def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
-    """The settings with who the recorded operator was among others.
+def recorded_settings(header: dict[str, Any]) -> Settings:
+    """The settings of the recorded operator, and who it was among others.
 
     Raises `RecordingProblem` for a header that cannot be.
     """
+    namespaces, selector = header["namespaces"], header["selector"]
     member, candidate = header.get("peering"), header.get("election")
     try:
         if member is not None:
@@ -98,7 +99,9 @@ def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
         if candidate is not None:
             timing = Timing(**candidate["timing"])
             candidate = Candidate(**{**candidate, "timing": timing})
-        return settings.replace(peering=member, election=candidate)
+        served = None if namespaces is None else tuple(namespaces)
+        found = Settings(header["operator"], served, selector)
+        return found.replace(peering=member, election=candidate)
     except (KeyError, TypeError, ValueError) as problem:
         raise RecordingProblem(
             f"the recording's header is damaged: {problem!s:.200}"

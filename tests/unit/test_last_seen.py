@@ -1,6 +1,9 @@
 """What is remembered of an object: essence, digests, and the stored text."""
 
+import base64
 import random
+import tracemalloc
+import zlib
 from typing import Any
 
 import orjson
@@ -295,3 +298,16 @@ members = json_values | st.dictionaries(texts, json_values, max_size=2)
 def test_reading_is_total(found: Any) -> None:
     for text in (found, orjson.dumps(found).decode()):
         assert isinstance(read_stored(text, UID), Stored | Unreadable | None)
+
+
+def test_what_unpacks_to_more_than_any_object_is_unreadable() -> None:
+    """The author of an object can write the annotation: 200 KiB become 200 MB."""
+    bomb = base64.b64encode(zlib.compress(b" " * 100_000_000, 9)).decode()
+    text = changed(was=bomb)
+    tracemalloc.start()
+    found = read_stored(text, UID)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(found, Unreadable)
+    assert "larger than any object" in found.problem
+    assert peak < 40_000_000
