@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +27,6 @@ from fnop.interpreters.redaction import (
     TOKEN_LENGTH,
     Digests,
     Substitutions,
-    draws_secret,
     escapes,
     forms,
     has_token,
@@ -46,18 +45,20 @@ MISSING: Any = object()
 class Retold:
     """The inputs of a recording, retold with other texts in place of some.
 
-    With `vary`, each token is another one.
+    With `vary`, each token is another one, and so are random bytes that are a secret;
+    `drawing` are the requests for them.
     """
 
-    def __init__(self, program: Program, vary: Callable[[str], str] | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        vary: Callable[[str], str] | None = None,
+        drawing: Container[int] = (),
+    ) -> None:
         self._digests = Digests(program)
         self._vary = vary
         self.texts = Substitutions()
-        self._drawing: set[int] = set()
-
-    def remember(self, commands: Iterable[dict[str, Any]]) -> None:
-        """Take note of the requests for random bytes that are a secret."""
-        self._drawing.update(each["id"] for each in commands if draws_secret(each))
+        self._drawing = drawing
 
     def input(self, input: dict[str, Any]) -> dict[str, Any]:
         """The input as it is told; the same value where nothing in it is another."""
@@ -93,7 +94,6 @@ class Retold:
     def _drawn(self, input: dict[str, Any]) -> dict[str, Any]:
         if input["in"] != "Answered" or input["id"] not in self._drawing:
             return input
-        self._drawing.discard(input["id"])
         drawn = (input.get("outcome") or {}).get("value")
         if not isinstance(drawn, str):
             return input

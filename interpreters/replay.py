@@ -161,17 +161,22 @@ class _Run:
     def __init__(self, program: Program, known: Mapping[str, str]) -> None:
         self._machine = Machine(program)
         self._known = known
+        self._given = _Given(program)
         # From the first record with a token on.
         self._twins: _Twins | None = None
 
     def step(self, record: dict[str, Any], steps: int) -> Difference | None:
         try:
             now, input, recorded = _read(record)
-            if record.get("redacted") and self._twins is None:
-                self._twins = _Twins(self._machine, self._known)
+            redacted = bool(record.get("redacted"))
+            self._given.input(record["input"], redacted=redacted)
+            if redacted and self._twins is None:
+                self._twins = _Twins(self._machine, self._known, self._given)
             if self._twins is None:
-                return _compared(steps, record, recorded, self._decided(now, input))
-            return self._twins.step(now, record, steps)
+                found = _compared(steps, record, recorded, self._decided(now, input))
+            else:
+                found = self._twins.step(now, record, steps)
+            self._given.commands(recorded)
         except RecordingProblem:
             raise
         except Exception as problem:  # whatever a hostile record makes of the core
@@ -180,6 +185,7 @@ class _Run:
                 f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
                 "not written by fnop"
             ) from problem
+        return found
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -233,7 +239,9 @@ def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
 class _Twins:
     """Two operators that are told the same, with other tokens in place of secrets."""
 
-    def __init__(self, machine: Machine, known: Mapping[str, str]) -> None:
+    def __init__(
+        self, machine: Machine, known: Mapping[str, str], given: _Given
+    ) -> None:
         program = machine.program
         self._machine = machine
         # Conversations that are open are driven anew, from their journals.
@@ -241,10 +249,13 @@ class _Twins:
             Program(program.handlers, program.settings)
         )
         self._twin.state = machine.state
-        self._told, self._twins = Retold(program, None), Retold(program, _another)
+        self._told, self._twins = (
+            Retold(program),
+            Retold(program, _another, given.drawing),
+        )
         self._likeness = Likeness(self._told, self._twins, known)
         self._parted: int | None = None
-        self._given = _Given(program)
+        self._given = given
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -253,7 +264,6 @@ class _Twins:
     def step(self, now: Now, record: dict[str, Any], steps: int) -> Difference | None:
         input, recorded = record["input"], record["commands"]
         self._likeness.see(input)
-        self._given.input(input)
         told = input_from_wire(self._told.input(input))
         decided = _decided(self._machine, now, told)
         others = self._others(now, input, decided, steps)
@@ -261,10 +271,8 @@ class _Twins:
             was, is_ = _at(recorded, position), _at(decided, position)
             twin = None if others is None else _at(others, position)
             if not self._likeness.alike(self._told.command(was), is_, twin):
-                doubt = self._doubt(steps, input, is_ or was or {})
+                doubt = self._doubt(steps, is_ or was or {})
                 return Difference(steps, input, was, is_, doubt)
-        self._twins.remember(recorded)
-        self._given.commands(recorded)
         return None
 
     def _others(
@@ -281,12 +289,10 @@ class _Twins:
         self._twin, self._parted = None, steps
         return None
 
-    def _doubt(
-        self, steps: int, input: dict[str, Any], command: dict[str, Any]
-    ) -> str | None:
+    def _doubt(self, steps: int, command: dict[str, Any]) -> str | None:
         if self._likeness.is_derived or self._parted == steps:
             return "derived"
-        return "given" if self._given.has_reached(input, command) else None
+        return "given" if self._given.has_reached(command) else None
 
     def close(self) -> None:
         if self._twin is not None:
@@ -322,30 +328,37 @@ class _Given:
         self._reached: set[str] = set()
         # By the request's id: what its answer is for.
         self._asked: dict[int, str] = {}
-        self._drawing: set[int] = set()
+        # Requests for random bytes that are a secret.
+        self.drawing: set[int] = set()
+        # What the present input is about.
+        self._about = ""
 
-    def input(self, input: dict[str, Any]) -> None:
-        drawn = input.get("id") in self._drawing and input["in"] == "Answered"
-        if drawn or has_token(canonical(input)):
-            self._reached.add(self._about(input))
+    def input(self, input: dict[str, Any], *, redacted: bool) -> None:
+        is_answer = input["in"] == "Answered"
+        drawn = is_answer and input["id"] in self.drawing
+        if is_answer:
+            self._about = self._asked.pop(input["id"], "")
+        else:
+            self._about = _label(input.get("body"))
+        if drawn or (redacted and has_token(canonical(input))):
+            self._reached.add(self._about)
             self._all = self._all or self._has_indices
-
-    def _about(self, input: dict[str, Any]) -> str:
-        if input["in"] == "Answered":
-            return self._asked.pop(input["id"], "")
-        metadata = (input.get("body") or {}).get("metadata") or {}
-        name, namespace = metadata.get("name"), metadata.get("namespace")
-        return f"{namespace}/{name}" if namespace else str(name or "")
 
     def commands(self, commands: list[dict[str, Any]]) -> None:
         for each in commands:
             if each["do"] == "Perform":
                 self._asked[each["id"]] = each.get("subject") or ""
                 if draws_secret(each):
-                    self._drawing.add(each["id"])
+                    self.drawing.add(each["id"])
 
-    def has_reached(self, input: dict[str, Any], command: dict[str, Any]) -> bool:
-        """Whether who decided a command, upon an input, may have been given a token."""
-        subject = command.get("subject")
-        about = self._about(input) if subject is None else subject
+    def has_reached(self, command: dict[str, Any]) -> bool:
+        """Whether who decided a command may have been given a token."""
+        about = command.get("subject", self._about)
         return self._all or about in self._reached
+
+
+def _label(body: Any) -> str:
+    """An object's `namespace/name`, as commands name it (`Subject.label`)."""
+    metadata = (body or {}).get("metadata") or {}
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    return f"{namespace}/{name}" if namespace else str(name or "")
