@@ -75,7 +75,7 @@ def input_to_wire(value: Input) -> dict[str, Any]:
 
 def input_from_wire(wire: dict[str, Any]) -> Input:
     """The input of its JSON form; `ValueError` for anything else."""
-    cls = _INPUTS.get(str(wire.get("in"))) if isinstance(wire, dict) else None
+    cls = _INPUTS.get(str(wire.get("in")))
     if cls is None:
         raise ValueError(f"not an input: {str(wire)[:80]}")
     given = {key: value for key, value in wire.items() if key != "in"}

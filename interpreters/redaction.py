@@ -201,6 +201,8 @@ def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
 def _parts(value: bytes) -> Iterator[str]:
     """What a key, a password in a URL, or a line may be used for by itself."""
     text = _text_of(value) or ""
+    if "BEGIN CERTIFICATE" in text:
+        return  # certificates are public, and they have many lines
     found = {each for each in _SEPARATORS.split(text) if len(each) < len(text)}
     telling = filter(is_telling, sorted(found, key=len, reverse=True))
     yield from islice(
@@ -211,6 +213,7 @@ def _parts(value: bytes) -> Iterator[str]:
 _SEPARATORS = re.compile(r"[\s\"'\\:=@,;&?/{}()<>|\[\]]+")
 _HOST = re.compile(r"[-a-z0-9]+(\.[-a-z0-9]+)+")
 _PARTS_MAX = 32
+_LINE = 64
 
 
 def _inner_base64(value: bytes) -> Iterator[str]:
@@ -240,51 +243,80 @@ _MARKS = re.compile(
 class Substitutions:
     """Texts with what takes their places; finding them costs the same for any number.
 
-    Each text has `_GRAM` or more characters after each of its first `_GRAM` ones: so
-    one of these pieces stands at each multiple of `_GRAM` within it.
+    Of a long text its beginning is kept, with its length and its digest.  Each text has
+    `_GRAM` or more characters after each of its first `_GRAM` ones: so one of these
+    pieces stands at each multiple of `_GRAM` within it.
     """
 
     def __init__(self) -> None:
-        self.known: dict[str, str] = {}
-        # Pieces of six bytes of a text, and the texts that begin with them.
-        self._pieces: dict[bytes, tuple[str, ...]] = {}
+        # By the beginning of a text: its length, its digest, and what stands for it.
+        self._known: dict[str, tuple[tuple[int, bytes, str], ...]] = {}
+        # Pieces of the texts as they stand in lines, and the texts' beginnings.
+        self._pieces: dict[bytes, str | tuple[str, ...]] = {}
 
     def add(self, text: str, instead: str) -> None:
         """Let `instead` stand for a text; too short a text is refused in silence."""
-        raw = _in_json(text).encode()  # as it stands in a line
-        if text in self.known or text == instead or len(raw) < 2 * _GRAM - 1:
+        if text == instead or len(text.encode()) < 2 * _GRAM - 1:
             return
-        self.known[text] = instead
-        for start in range(_GRAM):
-            piece = raw[start : start + _GRAM]
-            self._pieces[piece] = (*self._pieces.get(piece, ()), text)
+        head, known = text[:_HEAD], (len(text), _sum(text))
+        others = self._known.get(head, ())
+        if any(each[:2] == known for each in others):
+            return
+        self._known[head] = tuple(sorted((*others, (*known, instead)), reverse=True))
+        for start in range(_GRAM) if not others else ():
+            piece = _in_json(head).encode()[start : start + _GRAM]
+            same = self._pieces.get(piece)
+            heads = (same,) if isinstance(same, str) else same
+            self._pieces[piece] = head if heads is None else (*heads, head)
 
     def found_in(self, line: bytes) -> list[str]:
-        """The texts that may occur in a line, the longest first."""
+        """The beginnings of texts that may occur in a line, the longest first."""
         if not self._pieces:
             return []
         pieces = {line[at : at + _GRAM] for at in range(0, len(line), _GRAM)}
-        hits = {
-            text
-            for piece in pieces & self._pieces.keys()
-            for text in self._pieces[piece]
-        }
+        hits: set[str] = set()
+        for piece in pieces & self._pieces.keys():
+            heads = self._pieces[piece]
+            hits.update((heads,) if isinstance(heads, str) else heads)
         return sorted(hits, key=len, reverse=True)
 
-    def applied(self, value: Any, texts: Sequence[str]) -> Any:
+    def applied(self, value: Any, heads: Sequence[str]) -> Any:
         """A record with these of the texts replaced, but in what names things."""
-        return _Content(lambda text: self.replaced(text, texts)).record(value)
+        return _Content(lambda text: self.replaced(text, heads)).record(value)
 
-    def replaced(self, text: str, texts: Sequence[str]) -> str:
+    def replaced(self, text: str, heads: Sequence[str]) -> str:
         """A text with these of the texts replaced, also where they are encoded."""
         # What is encoded first: a part of it would be replaced otherwise.
-        text = words_rewritten(text, lambda inner: self.replaced(inner, texts))
-        for each in texts:
-            if each in text:
-                text = text.replace(each, self.known[each])
+        text = words_rewritten(text, lambda inner: self.replaced(inner, heads))
+        for head in heads:
+            if head in text:
+                text = self._without(text, head)
         return text
 
+    def _without(self, text: str, head: str) -> str:
+        at = text.find(head)
+        while at >= 0:
+            length, instead = self._at(text, at, head)
+            text = text[:at] + instead + text[at + length :]
+            at = text.find(head, at + max(1, len(instead)))
+        return text
 
+    def _at(self, text: str, at: int, head: str) -> tuple[int, str]:
+        """The longest text that stands there, and what takes its place."""
+        sums: dict[int, bytes] = {}
+        for length, digest, instead in self._known[head]:
+            if length not in sums:
+                sums[length] = _sum(text[at : at + length])
+            if sums[length] == digest:
+                return length, instead
+        return 0, ""
+
+
+def _sum(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+_HEAD = 64
 _GRAM = 6
 
 _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
@@ -664,8 +696,8 @@ class Redaction:
         self._places = _Places(self._hide, listed)
         listed_hints = (each[-1].lower().encode() for each in listed)
         self._hints = (*_HINTS, *listed_hints)
-        # In clear text, and each telling value in all its forms.
-        self._tokens: dict[bytes, str] = {}
+        # The tokens of all values so far, and the telling ones in all their forms.
+        self._known: set[str] = set()
         self._copies = Substitutions()
         # Requests about Secrets, and for random bytes that are a secret.
         self._about_secrets: set[int] = set()
@@ -763,24 +795,34 @@ class Redaction:
         return _base64(self._token(raw).encode())
 
     def _token(self, value: bytes) -> str:
-        known = self._tokens.get(value)
-        if known is None:
-            digest = hashlib.blake2b(value, key=self._key, digest_size=_ID_BYTES)
-            known = MARK + digest.hexdigest()
-            self._know(value, known)
-        return known
+        drawn = self._draws.get(_text_of(value) or "")
+        if drawn is not None:
+            return drawn
+        token = self._named(value)
+        if token not in self._known:
+            self._known.add(token)
+            self._know(value, token)
+            for part in _parts(value):
+                self._know_part(part)
+        return token
+
+    def _know_part(self, part: str) -> None:
+        token = self._named(part.encode())
+        self._copies.add(part, token)
+        if len(part) < _LINE:  # one line of many is hardly encoded by itself
+            for form in _inner_base64(part.encode()):
+                self._copies.add(form, token)
+
+    def _named(self, value: bytes) -> str:
+        digest = hashlib.blake2b(value, key=self._key, digest_size=_ID_BYTES)
+        return MARK + digest.hexdigest()
 
     def _know(self, value: bytes, token: str) -> None:
-        self._tokens.setdefault(value, token)
-        if not is_telling(value):
-            return
-        for form, instead in forms(value, token):
-            self._copies.add(form, instead)
-        for form in _inner_base64(value):
-            self._copies.add(form, token)
-        if token.startswith(MARK):
-            for part in _parts(value):
-                self._copies.add(part, self._token(part.encode()))
+        if is_telling(value):
+            for form, instead in forms(value, token):
+                self._copies.add(form, instead)
+            for form in _inner_base64(value):
+                self._copies.add(form, token)
 
     def _with_digests(
         self, record: dict[str, Any], found: dict[str, Any]

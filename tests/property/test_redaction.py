@@ -192,7 +192,7 @@ def bystander(on: Registry, value: str) -> None:
 
     @fnop.on.create(KIND, registry=on, id="bystander")
     @fnop.on.delete(KIND, registry=on, id="bystander")
-    def handler(name: str, namespace: str, reason: str, **_: Any) -> Any:
+    def handler(name: str, namespace: str | None, reason: str, **_: Any) -> Any:
         return [
             fnop.patch(status={"by": f"{namespace}/{name}", "true": reason}),
             fnop.event("Told", f"{namespace}/{name}: {reason}"),

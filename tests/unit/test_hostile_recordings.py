@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,7 @@ def test_what_is_nested_as_deep_as_objects_are_is_read() -> None:
 
 
 def test_many_brackets_side_by_side_are_not_deep() -> None:
-    wide = {"a": [{} for _ in range(1_000)]}
+    wide: dict[str, Any] = {"a": [{} for _ in range(1_000)]}
     assert read(file_of(wide))[1] == wide
 
 
@@ -226,7 +227,7 @@ def test_such_a_file_on_the_command_line(tmp_path: Path) -> None:
         assert done.err.count("\n") == 1
 
 
-HEADERS = {
+HEADERS: dict[str, dict[str, Any]] = {
     "an operator's name": {"operator": "../../x"},
     "another operator": {"operator": 5},
     "no operator": {"operator": None},
@@ -357,8 +358,9 @@ RECORDED = recorded()
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The paths of all that a record holds."""
     found = [path] if path else []
-    items = value.items() if isinstance(value, dict) else []
-    items = enumerate(value) if isinstance(value, list) else items
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
     return found + [each for key, item in items for each in places(item, (*path, key))]
 
 
@@ -370,7 +372,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return found
 
 
-hostile = json_values | st.sampled_from(
+hostile: st.SearchStrategy[Any] = json_values | st.sampled_from(
     [-1, 2**63, 1e300, "", "\0", [], {}, None, True]
 )
 

@@ -316,26 +316,7 @@ def test_secrets_are_not_recorded(text: str, tmp_path: Path) -> None:
 
 # -------------------------------------------- secrets that are words, and their copies
 
-COPIES = """
-import base64, hashlib, fnop
-
-@fnop.on.create("fnopexamples")
-async def created(name, namespace, spec, logger):
-    secret = await fnop.get("secrets", name="s", namespace=namespace)
-    password = base64.b64decode(secret["data"]["password"]).decode()
-    logger.info(f"{name} uses {password}")
-    config = {"apiVersion": "v1", "kind": "ConfigMap"}
-    await fnop.adopt({**config, "data": {
-        "url": f"https://user:{password}@example.com/",
-        "header": "Basic " + base64.b64encode(f"user:{password}".encode()).decode(),
-        "sum": hashlib.sha256(password.encode()).hexdigest(),
-    }})
-    return {"password": password, "seen": spec["field"]}
-
-@fnop.on.delete("fnopexamples")
-def deleted():
-    pass
-"""
+COPIES = (ROOT / "tests" / "cluster" / "operators" / "copying.py").read_text()
 
 DECIDES = """
 import base64, fnop
@@ -361,8 +342,10 @@ def run_with_secret(
     found = example(field=values.get("field", "x"))
     objects.write_text(yaml.safe_dump_all([DEFINITION, secret, found]))
     operator.write_text(text)
-    run = ("run", operator, "--simulate", objects, "--record", "run.fnop", *options)
-    done = fnop(*run, folder=folder)
+    done = fnop(
+        *("run", operator, "--simulate", objects, "--record", "run.fnop", *options),
+        folder=folder,
+    )
     assert done.status == 0, done
     return operator, gzip.decompress((folder / "run.fnop").read_bytes()).decode()
 
