@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import orjson
 
@@ -163,6 +163,8 @@ def _ascii_in_json(text: str) -> str:
 _ESCAPES: dict[str, Callable[[str], str]] = {
     "redacted%2D": lambda text: quote(text, safe=""),
     "redacted%2d": quote,
+    "redact%65d-": quote_plus,
+    r"redacted\x2d": lambda text: repr(text)[1:-1],
     r"redacted\u002d": lambda text: _in_json(text),
     r"redacted\u002D": _ascii_in_json,
     r"redacted\\u002d": lambda text: _in_json(_in_json(text)),

@@ -14,7 +14,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -79,6 +79,8 @@ def copies(on: Registry, value: str) -> None:
             "basic": "Basic " + encoded(f"user:{plain}"),
             "json": json.dumps({"key": plain, "of": name}),
             "quoted": quote(plain, safe=""),
+            "form": quote_plus(plain),
+            "shown": repr([plain]),
             "text": f"{name} has {plain}, as the Secret",
         }
         await fnop.apply(config(f"{name}-copies", **data))
@@ -431,6 +433,8 @@ def forms(value: str) -> list[str]:
         json.dumps(value)[1:-1],
         raw.hex(),
         quote(value, safe=""),
+        quote_plus(value),
+        repr(value)[1:-1],
         *(each.decode() for each in inner),
         *(each.decode().translate(str.maketrans("+/", "-_")) for each in inner),
     ]

@@ -343,7 +343,8 @@ def run_with_secret(
     objects.write_text(yaml.safe_dump_all([DEFINITION, secret, found]))
     operator.write_text(text)
     done = fnop(
-        *("run", operator, "--simulate", objects, "--record", "run.fnop", *options),
+        *("run", operator, "--simulate", objects, "--record", "run.fnop"),
+        *options,
         folder=folder,
     )
     assert done.status == 0, done

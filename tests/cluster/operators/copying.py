@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
+from typing import Any
 
 import fnop
 
 
 @fnop.on.create("fnopexamples")
-async def created(name, namespace, spec, logger):
+async def created(
+    name: str, namespace: str | None, spec: Any, logger: Any, **_: Any
+) -> dict[str, Any]:
     secret = await fnop.get("secrets", name="s", namespace=namespace)
+    assert secret is not None
     password = base64.b64decode(secret["data"]["password"]).decode()
     logger.info(f"{name} uses {password}")
     config = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -30,5 +34,5 @@ async def created(name, namespace, spec, logger):
 
 
 @fnop.on.delete("fnopexamples")
-def deleted():
+def deleted(**_: Any) -> None:
     pass
