@@ -57,6 +57,8 @@ DIGEST_VERSION = "1"
 # ValidateAnnotationsSize); the rest is left to others.
 STATE_LENGTH_MAX = 200 * 1024
 _COMPRESSED_FROM = 4 * 1024
+# No object is so large: etcd refuses requests of 1.5 MiB.
+_UNPACKED_MAX = 16 * 1024 * 1024
 
 _IDENTITY = frozenset(("apiVersion", "kind", "metadata", "status"))
 # Written by operators and clients for their own bookkeeping, not by the author.
@@ -330,8 +332,7 @@ def _stored(found: dict[str, Any]) -> Stored:
         digests = {k: str(v) for k, v in _mapping(found, "seen").items()}
         was = found.get("was")
         if isinstance(was, str):
-            raw = zlib.decompress(base64.b64decode(was, validate=True))
-            found = {**found, "was": orjson.loads(raw)}
+            found = {**found, "was": orjson.loads(_unpacked(was))}
         seen = Seen(digests, None if was is None else _mapping(found, "was"))
     progress = {
         name: progress_from_json(each)
@@ -393,6 +394,15 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
             found = {key: found}
         old = old if found is None else applied(found, old)
     return old
+
+
+def _unpacked(text: str) -> bytes:
+    """What `_packed` made a text of; an object's author may have written another."""
+    inflater = zlib.decompressobj()
+    raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
+    if not inflater.eof:
+        raise ValueError("what was before is cut off, or larger than any object")
+    return raw
 
 
 def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """What is remembered of an object: essence, digests, and the stored text."""
 
+import base64
 import random
+import tracemalloc
+import zlib
 from typing import Any
 
 import orjson
@@ -319,3 +322,16 @@ def test_a_filter_of_what_a_field_was_keeps_the_field_alone() -> None:
     seen = see(secret, kind.observation)
     assert seen.values == {"/metadata/labels": {"a": "b"}}
     assert "czNjcjN0" not in write_stored(Stored(seen), "u")
+
+
+def test_what_unpacks_to_more_than_any_object_is_unreadable() -> None:
+    """The author of an object can write the annotation: 200 KiB become 200 MB."""
+    bomb = base64.b64encode(zlib.compress(b" " * 100_000_000, 9)).decode()
+    text = changed(was=bomb)
+    tracemalloc.start()
+    found = read_stored(text, UID)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(found, Unreadable)
+    assert "larger than any object" in found.problem
+    assert peak < 40_000_000
