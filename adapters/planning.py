@@ -189,7 +189,7 @@ def plan_of(
     found = _handler(
         handler, reason, old is not None, registry or default_registry, param, known
     )
-    _check_indices(found, known)
+    _check_indices(found, known, found.signature.wants)
     drive = _Drive(
         _situation(
             found,
@@ -237,7 +237,8 @@ def matches(
     found = _handler(
         handler, reason, old is not None, registry or default_registry, None, known
     )
-    _check_indices(found, known, *(each.wants for each in found.filters.callbacks))
+    for each in found.filters.callbacks:
+        _check_indices(found, known, each.wants)
     found = replace(found, owner=None)
     seen, moment = Body(_completed(body, resource)), Now(_moment(now), 0.0)
     given = read_only(dict(memo or {}))
@@ -335,11 +336,10 @@ def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
 
 
 def _check_indices(
-    handler: Handler, given: Mapping[str, Index], *asked: Iterable[str]
+    handler: Handler, given: Mapping[str, Index], asked: Iterable[str]
 ) -> None:
-    """Raises `AssertionError` where the handler asks for one that is not given."""
-    wants = [name for names in asked for name in names]
-    for name in (*handler.signature.wants, *wants):
+    """Raises `AssertionError` where an index is asked for that is not given."""
+    for name in asked:
         if name not in PROVIDERS and name not in given:
             raise AssertionError(
                 f"{handler.id} asks for the index {name!r}, and it is not given; give "

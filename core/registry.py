@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from fnop.core.callables import is_awaited, layers, parameters_of
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.evolve import replace
@@ -71,6 +72,7 @@ __all__ = [
     "declaring",
     "default_registry",
     "kwargs_of",
+    "names_in",
 ]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -119,15 +121,16 @@ _DECLARED: dict[Role, tuple[type, type]] = {
 }
 
 
-def _names_in(protocol: Any) -> frozenset[str]:
+def names_in(protocol: Any) -> frozenset[str]:
+    """The arguments that a protocol of `fnop.core.signatures` declares."""
     parameters = inspect.signature(protocol.__call__).parameters.values()
     return frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
 
 
-_KWARGS = {role: _names_in(handler) for role, (handler, _) in _DECLARED.items()}
+_KWARGS = {role: names_in(handler) for role, (handler, _) in _DECLARED.items()}
 _OPTIONS = {role: options_of(options) for role, (_, options) in _DECLARED.items()}
 _ANY_KWARGS = frozenset().union(*_KWARGS.values())
-_IN_CALLBACKS = _names_in(ObjectCallback)
+_IN_CALLBACKS = names_in(ObjectCallback)
 _IN_PARTS = options_of(SubhandlerOptions)
 _SELECTORS = options_of(KindOptions)
 
@@ -169,7 +172,7 @@ class Signature:
         known = own | frozenset(indices)
         wants: list[str] = []
         rest = False
-        for each in inspect.signature(fn).parameters.values():
+        for each in parameters_of(fn):
             if each.kind is each.VAR_KEYWORD:
                 rest = not each.name.startswith("_")
             elif each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
@@ -221,18 +224,18 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _form(fn: Callable[..., Any], label: str) -> Form:
-    inner: Any = fn
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    inner = inspect.unwrap(inner)
-    if inspect.isasyncgenfunction(inner):
-        raise RegistrationError(
-            f"{label} both awaits and yields; write `async def` with awaits, or a "
-            "plain generator with yields"
-        )
-    if inspect.iscoroutinefunction(inner):
-        return Form.AWAITED
-    return Form.GENERATOR if inspect.isgeneratorfunction(inner) else Form.PLAN
+    """What calling it makes: told by the outermost layer that is no plain function."""
+    for layer in layers(fn):
+        if inspect.isasyncgenfunction(layer):
+            raise RegistrationError(
+                f"{label} both awaits and yields; write `async def` with awaits, or a "
+                "plain generator with yields"
+            )
+        if inspect.iscoroutinefunction(layer):
+            return Form.AWAITED
+        if inspect.isgeneratorfunction(layer):
+            return Form.GENERATOR
+    return Form.PLAN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -424,8 +427,11 @@ class _Asking(NamedTuple):
 
     def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
         """The function in this option; refuses what it cannot ask for."""
-        found = Callback.of(fn, takes_value=takes_value)
         known = self._known(name)
+        try:
+            found = Callback.of(fn, takes_value=takes_value, known=known)
+        except RegistrationError as problem:
+            raise RegistrationError(f"{self.label}: {name}=: {problem}") from None
         for each in found.wants:
             if each not in known:
                 where = f"{self.label}: the function in {name}= asks for"
@@ -582,7 +588,7 @@ def _is_broad_word(word: Any) -> bool:
     """
     if word is EVERYTHING:
         return True
-    if not callable(word) or isinstance(word, type):
+    if not callable(word) or isinstance(word, type) or is_awaited(word):
         return False
     parameters = list(inspect.signature(word).parameters.values())
     names = {
@@ -700,7 +706,7 @@ def _function(fn: Callable[..., Any], options: Mapping[str, Any], label: str) ->
             f"{label}: an impure handler runs outside, where there are no settings; "
             "let a pure one look at them"
         )
-    if inspect.isgeneratorfunction(fn):
+    if _form(fn, label) is Form.GENERATOR:
         raise RegistrationError(
             f"{label}: an impure handler cannot yield; let it return its effects"
         )

@@ -6,7 +6,6 @@ other effects when the attempt ends.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
+from fnop.core.callables import is_awaited, takes_values
 from fnop.core.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
@@ -175,10 +175,11 @@ class PatchWriter(_Nest):
 
 
 def _transform(change: Any) -> Transform:
-    if not callable(change) or inspect.iscoroutinefunction(change):
+    is_plain = callable(change) and not is_awaited(change)
+    if not is_plain or not takes_values(change, 1):
         raise TypeError(
-            "patch.fns takes plain functions that change the object they are given, "
-            f"not {change!r}"
+            "patch.fns takes plain functions of one argument, the object, which they "
+            f"change, not {change!r}"
         )
     return Transform(change)
 
