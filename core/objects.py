@@ -185,8 +185,11 @@ class View(ReadOnlyDict):
     @classmethod
     def of(cls, data: dict[str, Any], now: float) -> View:
         view = cls(read_only(data))
-        view.now = now
+        object.__setattr__(view, "now", now)  # it is read-only from here on
         return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return View.of, (dict(self), self.now)
 
     @property
     def metadata(self) -> Meta:
