@@ -573,8 +573,8 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
         sys.exit(EXIT_ERROR)
     if found.truncated:
         _fail(
-            f"identical for {number_of(found.steps, 'step')}, where the recording is cut off: "
-            "its end was never written"
+            f"identical for {number_of(found.steps, 'step')}, where the recording is "
+            "cut off: its end was never written"
         )
     click.echo(f"identical: {number_of(found.steps, 'step')}")
 
