@@ -55,7 +55,9 @@ def perform(
             tell(turn, key, invocation, (effect,))
             return known, invocation, Answer()
         case Event():
-            return report_event(turn, key, known, effect), invocation, Answer()
+            author = invocation.handler.id
+            known = report_event(turn, key, known, effect, author)
+            return known, invocation, Answer()
         case Remember(changes=changes):
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
@@ -232,7 +234,7 @@ def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -
             fields=tuple(sorted(line.fields.items())),
             exception=line.exception,
         )
-        note_line(turn, key, invocation.handler.role, line.level, line.message)
+        note_line(turn, key, invocation.handler, line.level, line.message)
 
 
 def is_own(effect: Patch, invocation: Invocation) -> bool:
