@@ -120,21 +120,25 @@ class Body:
 
 
 class Meta(ReadOnlyDict):
-    """An object's metadata, as a read-only dict with the usual attributes."""
+    """An object's metadata, as a read-only dict with the usual attributes.
+
+    Every object that the API server shows has a name and a uid; one that a test has
+    made up without them has empty ones.
+    """
 
     __slots__ = ()
 
     @property
-    def name(self) -> str | None:
-        return self.get("name")
+    def name(self) -> str:
+        return self.get("name") or ""
 
     @property
     def namespace(self) -> str | None:
         return self.get("namespace")
 
     @property
-    def uid(self) -> str | None:
-        return self.get("uid")
+    def uid(self) -> str:
+        return self.get("uid") or ""
 
     @property
     def labels(self) -> ReadOnlyDict:
@@ -216,7 +220,7 @@ class View(ReadOnlyDict):
         return self.metadata.annotations
 
     @property
-    def name(self) -> str | None:
+    def name(self) -> str:
         return self.metadata.name
 
     @property
@@ -224,5 +228,5 @@ class View(ReadOnlyDict):
         return self.metadata.namespace
 
     @property
-    def uid(self) -> str | None:
+    def uid(self) -> str:
         return self.metadata.uid
