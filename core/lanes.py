@@ -490,4 +490,4 @@ def _listens(invocation: Invocation) -> bool:
     handler, signature = invocation.handler, invocation.handler.signature
     names_it = "stopped" in signature.wants or signature.rest
     wants = names_it or handler.cancellation_backoff is not None
-    return wants and invocation.plan is None and bool(invocation.asked)
+    return wants and invocation.plan is None and invocation.asked is not None

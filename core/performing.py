@@ -181,26 +181,26 @@ def _named(
 ) -> Address | Refused | Raised:
     resource = turn.catalogue.lookup(kind)
     if resource is None:
-        return _unknown(turn, repr(kind))
+        return _unknown(turn, repr(kind), turn.catalogue.absence(kind))
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _unknown(turn: Turn, kind: str) -> Refused | Raised:
+def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Raised:
     """A kind that is not served; or of which that is not known for sure, yet."""
     turn.rediscover()
     if turn.catalogue.complete:
-        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+        return Refused(404, absence, "NotFound")
     text = f"it is not known yet whether the API server serves {kind}"
     return Raised("TemporaryError", text, delay_seconds=_UNKNOWN_SECONDS)
 
 
 def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused | Raised:
     resource = turn.catalogue.of_manifest(manifest)
-    kind = f"{manifest['kind']} of {manifest['apiVersion']}"
     if resource is None:
-        return _unknown(turn, kind)
+        kind = f"{manifest['kind']} of {manifest['apiVersion']}"
+        return _unknown(turn, kind, turn.catalogue.absence_of(manifest))
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))

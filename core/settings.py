@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fnop.core.diff import Path, parse_field
 from fnop.core.label_selectors import check_selector
@@ -34,6 +35,34 @@ def _no_setting(name: str) -> str:
     return f"there is no setting {name!r}; {hint}"
 
 
+Made = TypeVar("Made", bound=type)
+
+
+def _told(cls: Made) -> Made:
+    """A dataclass that says in a sentence what a setting may be called, and set by."""
+    initialize = cls.__init__
+
+    @functools.wraps(initialize)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        known = {each.name for each in fields(cls) if each.init}
+        for name in given:
+            if name not in known:
+                raise TypeError(_no_setting(name))
+        initialize(self, *args, **given)
+
+    def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
+        if not hasattr(cls, name):
+            raise AttributeError(_no_setting(name))
+        raise FrozenInstanceError(
+            "settings are immutable; a startup handler returns others: "
+            f"return settings.replace({name}={value!r:.80})"
+        )
+
+    for method in (__init__, __setattr__):
+        setattr(cls, method.__name__, method)
+    return cls
+
+
 # Labels and annotations are mappings of texts: their keys may have dots.
 _FLAT = (("metadata", "labels"), ("metadata", "annotations"))
 
@@ -56,6 +85,7 @@ def _ignored(field: str | Sequence[str]) -> Path:
     return path
 
 
+@_told
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations are in seconds.
@@ -115,6 +145,10 @@ class Settings:
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.namespaces, str):
+            raise TypeError(
+                f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
+            )
         for namespace in self.namespaces or ():
             check_namespace(namespace)
         check_selector(self.selector)
@@ -158,10 +192,6 @@ class Settings:
 
         Raises `TypeError` for a setting that there is not.
         """
-        known = {each.name for each in fields(self) if each.init}
-        for name in changes:
-            if name not in known:
-                raise TypeError(_no_setting(name))
         return replace(self, **changes)
 
     if not TYPE_CHECKING:  # a type checker knows what there is

@@ -7,9 +7,10 @@ yield it, or await it for its answer.
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.effects.effects import (
     Adopt,
@@ -61,8 +62,38 @@ __all__ = [
 
 _Any = Any
 _Targeted = Target | Manifest
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _named_after(
+    places: int, example: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function of so many arguments by their places; others have to be named.
+
+    The example shows how, with the first two arguments in it.
+    """
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            if len(args) > places:
+                raise TypeError(_unnamed(args, places, example))
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
+    given = ", ".join(f"{each!r:.40}" for each in args[places:])
+    shown = [f"{each!r:.40}" if isinstance(each, str) else "..." for each in args]
+    meant = example.format(*shown, "...")
+    return f"say what {given} is, by its name, as in {meant}"
+
+
+@_named_after(1, "fnop.target({}, name={})")
 def target(
     kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
 ) -> Target:
@@ -146,6 +177,7 @@ def create(manifest: Any) -> Any:
     return each_manifest(manifest, lambda one: Create(dict(one)), flat=True)
 
 
+@_named_after(1, "fnop.delete({}, name={})")
 def delete(
     where: _Targeted | str,
     *,
@@ -157,16 +189,23 @@ def delete(
 ) -> Delete:
     """Delete an object given as such, or as a kind with `name=`."""
     if isinstance(where, str):
-        where = Target(where, name or "", namespace)
+        if name is None:
+            raise TypeError(
+                f"say which of the {where} to delete, as in "
+                f"fnop.delete({where!r}, name=...)"
+            )
+        where = Target(where, name, namespace)
     found = _target_of(where)
     return Delete(found, uid or found.uid, resource_version, propagation)
 
 
+@_named_after(1, "fnop.get({}, name={})")
 def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
     """Read an object live; awaiting it answers the object, or None."""
     return Get(Target(kind, name, namespace))
 
 
+@_named_after(1, "fnop.list({}, namespace={})")
 def list(
     kind: str,
     *,
@@ -307,6 +346,7 @@ def function_name(function: _Any) -> str:
     return f"{module}:{name}"
 
 
+@_named_after(1, "fnop.call(function, id={1})")
 def call(function: _Any, /, **arguments: _Any) -> Call:
     """Run `function(**arguments)` outside; awaiting it answers what it returned.
 
@@ -324,11 +364,13 @@ def random(size: int, *, secret: bool = False) -> Random:
     return Random(size, secret)
 
 
+@_named_after(2, "fnop.log({}, {}, size=...)")
 def log(level: str, message: str, **fields: _Any) -> Log:
     """A log line about the handled object."""
     return Log(level, message, fields)
 
 
+@_named_after(0, "fnop.remember(address=...)")
 def remember(**changes: _Any) -> Remember:
     """Keep values in the object's memo, for later runs in this process."""
     return Remember(changes)

@@ -183,10 +183,10 @@ def _freeze(value: Any, where: str) -> Any:
         return ReadOnlyList(
             [_freeze(item, f"{where}[{n}]") for n, item in enumerate(value)]
         )
-    raise TypeError(
-        f"{where}: {type(value).__name__} is not a JSON value; "
-        "use str, int, float, bool, None, dict or list"
-    )
+    remedy = "use str, int, float, bool, None, dict or list"
+    if hasattr(value, "__await__"):
+        remedy = "it was not awaited; write `await` before it, and use its answer"
+    raise TypeError(f"{where}: {type(value).__name__} is not a JSON value; {remedy}")
 
 
 def _freeze_scalar(value: Any, where: str) -> Any:
