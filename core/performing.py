@@ -123,7 +123,16 @@ def _own_child(
     resource = turn.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or known.body).data
-    child = owned(effect.child, owner, namespaced=namespaced, nested=effect.nested)
+    labels = effect.labels
+    if labels is None:
+        labels = turn.settings.inherited_labels
+    child = owned(
+        effect.child,
+        owner,
+        namespaced=namespaced,
+        nested=effect.nested,
+        labels=labels,
+    )
     role = effect.role or str(invocation.children)
     if not child["metadata"].get("name"):
         name = stable_name(owner, invocation.handler.id, role)

@@ -15,7 +15,7 @@ from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
-from fnop.effects.effects import LEVELS
+from fnop.effects.effects import LEVELS, label_patterns
 
 if TYPE_CHECKING:
     from fnop.core.election import Candidate
@@ -112,7 +112,9 @@ class Settings:
     with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no part of
     an object's essence: who changes them causes no update.  A path is dotted, or a list
     of keys.  `call_threads` is how many called functions and impure handlers that are
-    not coroutines run at a time.
+    not coroutines run at a time.  `inherited_labels` are the names, or patterns, of the
+    labels that adopted children get of their owners'; None is all but those by which
+    other tools keep track of what they have applied (`fnop.core.ownership`).
 
     Raises `ValueError` or `TypeError` for what cannot be.
     """
@@ -139,6 +141,7 @@ class Settings:
     former_storages: tuple[AnyStorage, ...] = ()
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32
+    inherited_labels: tuple[str, ...] | None = None
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
@@ -173,6 +176,8 @@ class Settings:
             )
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
+        chosen = label_patterns(self.inherited_labels)
+        object.__setattr__(self, "inherited_labels", chosen)
         places = places_of(self.storage, self.operator, self.former_storages)
         ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
         given = tuple(

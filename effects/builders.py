@@ -33,6 +33,7 @@ from fnop.effects.effects import (
     Sleep,
     Target,
     Wait,
+    label_patterns,
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 
@@ -225,25 +226,41 @@ def _selector(terms: Mapping[str, str] | str | None) -> str | None:
 
 @overload
 def adopt(
-    child: Manifest, *, role: str | None = ..., nested: str | Iterable[str] = ...
+    child: Manifest,
+    *,
+    role: str | None = ...,
+    nested: str | Iterable[str] = ...,
+    labels: Iterable[str] | None = ...,
 ) -> Adopt: ...
 @overload
 def adopt(
-    child: Iterable[Manifest], *, nested: str | Iterable[str] = ...
+    child: Iterable[Manifest],
+    *,
+    nested: str | Iterable[str] = ...,
+    labels: Iterable[str] | None = ...,
 ) -> builtins.list[Effect]: ...
 def adopt(
-    child: Any, *, role: str | None = None, nested: str | Iterable[str] = ()
+    child: Any,
+    *,
+    role: str | None = None,
+    nested: str | Iterable[str] = (),
+    labels: Iterable[str] | None = None,
 ) -> Any:
     """A child that shall exist and be owned by the handled object.
 
-    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.  Of
-    several children it is a plan, to be returned; a `role` is for one.
+    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.
+    `labels` are the names, or patterns, of those that it gets; None leaves that to
+    `Settings(inherited_labels=...)`.  Of several children it is a plan, to be
+    returned; a `role` is for one.
 
     >>> [each.kind for each in adopt([{"apiVersion": "v1", "kind": "Pod"}])]
     ['Adopt']
     """
     paths = (nested,) if isinstance(nested, str) else tuple(nested)
-    made = each_manifest(child, lambda one: Adopt(dict(one), role, paths), flat=True)
+    chosen = label_patterns(labels)
+    made = each_manifest(
+        child, lambda one: Adopt(dict(one), role, paths, chosen), flat=True
+    )
     if role is not None and not isinstance(made, Adopt):
         raise ValueError("a role is for one child; adopt each with one of its own")
     return made

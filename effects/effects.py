@@ -9,7 +9,7 @@ to build them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -339,6 +339,25 @@ class List(_Question):
         _text(self, "resource")
 
 
+def label_patterns(given: Any) -> tuple[str, ...] | None:
+    """Names of labels, or patterns; `TypeError` for what names none.
+
+    >>> label_patterns(["app", "example.com/*"]), label_patterns(None)
+    (('app', 'example.com/*'), None)
+    """
+    if given is None:
+        return None
+    is_several = isinstance(given, Iterable) and not isinstance(given, (str, Mapping))
+    found = tuple(given) if is_several else ()
+    if not is_several or not all(isinstance(each, str) for each in found):
+        raise TypeError(
+            "labels= names those of the owner's labels that a child gets, such as "
+            f"['app', 'example.com/*'], not {given!r:.60}; what is to be added goes "
+            "into the child, or through fnop.label"
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Adopt(_Asking):
     """See to it that a child of the handled object exists and is owned by it.
@@ -346,11 +365,14 @@ class Adopt(_Asking):
     A child without a name gets a deterministic one, from the owner's uid, the
     handler's id and `role` (or the child's place among the handler's children).
     `nested` are dotted paths within the child that get the owner's labels, too.
+    `labels` are the names, or patterns, of those that it gets; None leaves that to the
+    settings.
     """
 
     child: Any
     role: str | None = None
     nested: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
 
     def _check(self) -> None:
         _manifest(self, "child", named=False)
@@ -360,6 +382,7 @@ class Adopt(_Asking):
                 "name out (a stable one is made) or give metadata.name"
             )
         _text(self, "role", optional=True)
+        object.__setattr__(self, "labels", label_patterns(self.labels))
         if "" in self.nested:
             raise ValueError(
                 f"Adopt.nested takes dotted paths such as 'spec.template', not "
