@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from fnop.core.diff import diff
+from fnop.core.filters import Callback
 from fnop.core.last_seen import Seen, essence_of, observed_at, value_at
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Memo, Meta, View
@@ -20,7 +21,14 @@ from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Log
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["PROVIDERS", "Situation", "Writers", "arguments_for", "filter_arguments"]
+__all__ = [
+    "PROVIDERS",
+    "Situation",
+    "Writers",
+    "arguments_for",
+    "filter_arguments",
+    "seconds_of",
+]
 
 
 class Situation(NamedTuple):
@@ -144,6 +152,27 @@ def _provided(name: str, situation: Situation, writers: Writers) -> Any:
     if provider is not None:
         return provider(situation, writers)
     return situation.indices[name]
+
+
+def seconds_of(
+    option: Callback, situation: Situation, *, otherwise: float
+) -> tuple[float, BaseException | None]:
+    """What a function of a duration answers; others where it fails, and why it did.
+
+    A moment that has passed counts as now.
+    """
+    try:
+        arguments = filter_arguments(situation, option.wants, option.rest)
+        found = option.fn(**arguments)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
+        if not found < float("inf"):  # nor is what is no number at all
+            raise ValueError(f"it answers a number of seconds, not {found}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        return otherwise, problem
+    return max(0.0, float(found)), None
 
 
 def filter_arguments(

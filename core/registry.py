@@ -427,7 +427,7 @@ class _Asking(NamedTuple):
 
     def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
         """The function in this option; refuses what it cannot ask for."""
-        known = self._known(name)
+        known = self._known()
         try:
             found = Callback.of(fn, takes_value=takes_value, known=known)
         except RegistrationError as problem:
@@ -438,9 +438,9 @@ class _Asking(NamedTuple):
                 raise RegistrationError(f"{where} {self._why_not(each, known)}")
         return found
 
-    def _known(self, option: str) -> frozenset[str]:
+    def _known(self) -> frozenset[str]:
         known = _IN_CALLBACKS | frozenset(self.indices)
-        if self.role not in CHANGES or option == "initial_delay":
+        if self.role not in CHANGES:
             known -= {"reason"}
         return known - frozenset(self.indices) if self.role is Role.INDEX else known
 
@@ -526,7 +526,6 @@ _DURATIONS = (
     "timeout",
     "backoff",
     "retries",
-    "interval",
     "idle",
     "cancellation_backoff",
     "cancellation_timeout",
@@ -616,14 +615,11 @@ def _schedule(
 ) -> Schedule | None:
     if role not in BACKGROUND:
         return None
-    delay = options.get("initial_delay")
-    if callable(delay):
-        delay = _Asking(label, role, indices).callback(delay, "initial_delay")
-    elif delay is not None and not _is_duration(delay):
-        raise RegistrationError(
-            f"{label}: initial_delay= must be a number of seconds, or a function"
-        )
-    cron, interval = options.get("cron"), options.get("interval")
+    asking = _Asking(label, role, indices)
+    delay, interval = (
+        _seconds(options, name, asking) for name in ("initial_delay", "interval")
+    )
+    cron = options.get("cron")
     if cron is not None and interval is not None:
         raise RegistrationError(f"{label}: use either interval= or cron=, not both")
     if options.get("sharp") and interval is None:
@@ -634,6 +630,18 @@ def _schedule(
         raise RegistrationError(f"{label}: {problem}") from None
     sharp = bool(options.get("sharp"))
     return Schedule(interval, sharp, options.get("idle"), cron, delay or 0.0)
+
+
+def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
+    """A duration, or a function of the object that answers one."""
+    value = options.get(name)
+    if callable(value):
+        return asking.callback(value, name)
+    if value is not None and not _is_duration(value):
+        raise RegistrationError(
+            f"{asking.label}: {name}= must be a number of seconds, or a function"
+        )
+    return value
 
 
 def _is_duration(value: Any) -> bool:

@@ -167,6 +167,7 @@ PLACES: dict[str, Place] = {
     "initial_delay of a daemon": option(fnop.daemon, asleep)(
         lambda fn: {"initial_delay": fn}
     ),
+    "interval": option(fnop.timer)(lambda fn: {"interval": fn}),
     **{
         f"when={combine.__name__}": option(fnop.on.create)(
             lambda fn, combine=combine: {"when": combine([fn])}
@@ -230,7 +231,7 @@ def test_a_function_of_an_object(place: str, way: str) -> None:
 
     def see(**named: Any) -> Any:
         seen.append(((), named))
-        return 1.0 if place.startswith("initial_delay") else True
+        return 1.0 if place.startswith(("initial_delay", "interval")) else True
 
     with_index(registry)
     PLACES[place](registry, WAYS[way](see))
