@@ -8,7 +8,7 @@ attributes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
@@ -157,6 +157,10 @@ class Meta(ReadOnlyDict):
         return self.get("deletionTimestamp")
 
 
+def _refuse_memo(*given: object, **_: object) -> NoReturn:
+    raise TypeError(f"a memo is read-only; return fnop.remember({given[1]}=...)")
+
+
 class Memo(ReadOnlyDict):
     """What was remembered; keys can be read as attributes.
 
@@ -172,8 +176,7 @@ class Memo(ReadOnlyDict):
         except KeyError:
             raise AttributeError(f"the memo has no {name!r}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise TypeError(f"a memo is read-only; return fnop.remember({name}=...)")
+    __setattr__ = _refuse_memo
 
 
 class View(ReadOnlyDict):

@@ -19,6 +19,7 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
+    Pace,
     Tend,
     background_due,
     background_move,
@@ -150,6 +151,7 @@ Move = (
     | Engage
     | Tend
     | Halt
+    | Pace
     | Dismiss
     | Begin
     | Conclude

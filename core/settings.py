@@ -38,8 +38,9 @@ def _no_setting(name: str) -> str:
 Made = TypeVar("Made", bound=type)
 
 
-def _told(cls: Made) -> Made:
+def _told(made: Made) -> Made:
     """A dataclass that says in a sentence what a setting may be called, and set by."""
+    cls: Any = made
     initialize = cls.__init__
 
     @functools.wraps(initialize)
@@ -60,7 +61,7 @@ def _told(cls: Made) -> Made:
 
     for method in (__init__, __setattr__):
         setattr(cls, method.__name__, method)
-    return cls
+    return made
 
 
 # Labels and annotations are mappings of texts: their keys may have dots.

@@ -434,7 +434,7 @@ class Sleep(_Asking):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(_Asking):
+class Wait(_Question):
     """Wait until a daemon is to stop, at most so long; answers whether it is.
 
     Without seconds it waits for as long as it takes.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core import schedule, writers
@@ -96,6 +97,37 @@ def test_an_interval_can_be_a_function_of_the_object(registry: Registry) -> None
     run = Scenario(registry, [example(every=10), example("example-2", every=25)])
     run.settle(seconds=52)
     assert told(moments) == [0, 0, 10, 20, 25, 30, 40, 50, 50]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seconds=st.integers(1, 30),
+    sharp=st.booleans(),
+    lasts=st.integers(0, 12),
+    edits=st.lists(st.integers(1, 40), max_size=3),
+    idle=st.sampled_from([None, 5]),
+)
+def test_a_function_that_always_answers_the_same_is_that_interval(
+    seconds: int, sharp: bool, lasts: int, edits: list[int], idle: float | None
+) -> None:
+    """Whatever is edited meanwhile: it is asked again, and answers the same."""
+
+    def runs(interval: Any) -> list[float]:
+        registry, moments = Registry(), []
+
+        @fnop.timer(KIND, interval=interval, sharp=sharp, idle=idle, registry=registry)
+        async def tick(now: Any, **_: Any) -> None:
+            moments.append(now.timestamp())
+            await fnop.sleep(lasts)
+
+        run = Scenario(registry, [example()])
+        for moment in edits:
+            run.settle(seconds=moment)
+            run.edit(KIND, spec={"size": moment})
+        run.settle(seconds=60)
+        return moments
+
+    assert runs(lambda **_: seconds) == runs(seconds)
 
 
 def test_an_interval_counts_from_the_last_run_whatever_it_was_before(

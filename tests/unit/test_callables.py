@@ -294,9 +294,11 @@ def test_a_handler_of_no_object(role: str, way: str) -> None:
     def see(**named: Any) -> None:
         seen.append(named)
 
-    fn = {**WAYS, "decorated of nothing": lambda see: decorated(lambda: see())}[way](
-        see
-    )
+    ways: dict[str, Callable[[See], Any]] = {
+        **WAYS,
+        "decorated of nothing": lambda see: decorated(lambda: see()),
+    }
+    fn = ways[way](see)
     getattr(fnop.on, role)(registry=registry, id="seeing")(fn)
     run = Scenario(registry)
     run.wait(1)
@@ -359,7 +361,7 @@ def test_an_impure_handler_of_no_object(fn: Callable[..., Any]) -> None:
 
 # --------------------------------------------------------- functions of one value only
 
-OF_ONE = {
+OF_ONE: dict[str, Callable[[See], Any]] = {
     "named": lambda see: lambda found: see(found),
     "positional-only": lambda see: lambda found, /: see(found),
     "default": lambda see: lambda found, mine=5: see(found),
@@ -470,8 +472,9 @@ def test_a_function_of_a_value_that_cannot_be_called(place: str, slip: str) -> N
 
 
 def test_an_async_function_chooses_no_kinds() -> None:
-    async def slip(sepc: Any) -> None: ...
+    async def typo(sepc: Any) -> None: ...
 
+    slip: Any = typo
     with pytest.raises(RegistrationError, match="use it with parentheses"):
         fnop.on.create(slip, registry=Registry())
 

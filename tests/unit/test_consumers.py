@@ -64,11 +64,11 @@ def operator(given: dict[str, Any]) -> Registry:
         return {labels["app"]: {"hosts": spec["hosts"]}}
 
     @fnop.on.startup(registry=registry)
-    def begin() -> Any:
+    def begin(**_: Any) -> Any:
         return fnop.remember(things=[{"a": 1}])
 
     @fnop.on.event(KIND, registry=registry)
-    def event(event: Any) -> None:
+    def event(event: Any, **_: Any) -> None:
         given["event"] = event
 
     @fnop.on.create(KIND, registry=registry)
@@ -80,8 +80,8 @@ def operator(given: dict[str, Any]) -> Registry:
         annotations: Any,
         memo: Any,
         new: Any,
-        by_app: Any,
         patch: Any,
+        by_app: Any = fnop.INDEX,
         **_: Any,
     ) -> Any:
         given.update({"body": body, "spec": spec, "meta": meta, "labels": labels})
@@ -222,6 +222,8 @@ def to_lines(pprinted: str) -> Any:
     return eval(pprinted, {})
 
 
+CLIENT: ApiClient = ApiClient.__new__(ApiClient)  # a client without connections
+
 # What each makes of a value is what it makes of a plain one.
 SAME: dict[str, Callable[[Any], Any]] = {
     "yaml.dump": lambda value: yaml.dump(value),
@@ -275,7 +277,6 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "freeze": lambda value: fnop.result(value).value,
     "sizes": lambda value: (len(value), [*value] == list(value)),
 }
-CLIENT = ApiClient.__new__(ApiClient)  # a client without connections
 
 OF_MAPPINGS: dict[str, Callable[[Any], Any]] = {
     "dict(x)": dict,
@@ -325,12 +326,14 @@ def updated(mine: dict[str, Any], other: Any) -> dict[str, Any]:
 
 def matched(value: Any) -> Any:
     match value:
-        case {"kind": kind, **rest}:
-            return kind, rest
+        case {"kind": kind, **others}:
+            return kind, others
         case {}:
             return "mapping"
         case [first, *rest]:
             return first, rest
+        case _:
+            return None
 
 
 @pytest.mark.parametrize("consumer", SAME)
@@ -414,7 +417,7 @@ def test_an_index_is_a_mapping_of_tuples() -> None:
         return {labels["app"]: spec}
 
     @fnop.on.create(KIND, registry=registry)
-    def create(by_app: Any, **_: Any) -> None:
+    def create(by_app: Any = fnop.INDEX, **_: Any) -> None:
         seen.append(by_app)
 
     assert Scenario(registry, [subject(1)]).settle()

@@ -78,6 +78,15 @@ def test_an_answer_is_there_after_await(
     )
 
 
+def test_a_daemon_that_forgets_to_await_its_pause_does_not_run_for_ever() -> None:
+    async def follow(stopped: Any) -> None:
+        while stopped.wait(5):
+            pass
+
+    plan = plan_of(follow, {}, reason="daemon")
+    assert "stopped.wait(...) was not awaited, so it is neither" in str(plan.failure)
+
+
 @pytest.mark.parametrize("name", ["get", "list", "random"])
 def test_what_is_only_asked_is_not_true(name: str) -> None:
     asked = ASKING[name]()
