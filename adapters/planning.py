@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from fnop.adapters.loading import handlers_of_function
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core import invocation as driving
 from fnop.core.arguments import PROVIDERS, Situation
 from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
@@ -182,6 +183,7 @@ def plan_of(
     Raises `AssertionError` for an effect that no answer is given for, and for an index
     that the handler asks for and is not given.
     """
+    teach_yaml()
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
     moment, resource = _moment(now), resource or _RESOURCE

@@ -16,6 +16,7 @@ from fnop.adapters.scenario import (
     catalogue_of,
     objects_of,
 )
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Say
 from fnop.core.objects import View
 from fnop.core.program import Program
@@ -57,6 +58,7 @@ class Simulation:
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
     ) -> None:
+        teach_yaml()
         self.namespace = namespace
         self._said: list[Say] = []
         self._program = Program(_handlers(operator), settings or Settings())

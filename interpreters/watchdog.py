@@ -59,8 +59,10 @@ class Watchdog:
     def begin(self) -> None:
         """A step begins."""
         times = self._times
-        self._began, self._busy = times.mono(), times.busy()
-        if self._began - self._read >= _READ_SECONDS:
+        self._began = times.mono()
+        if self._waited is None:
+            self._busy = times.busy()
+        elif self._began - self._read >= _READ_SECONDS:
             self._waited, self._read = times.waited(), self._began
         self._step += 1
 
