@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.adapters.cluster_client import ObjectProblem, kind_called
 from fnop.core import resources
 from fnop.core.registry import Registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.effects.effects import _BUILT_BY, Execute
+from fnop.interpreters.cluster.kinds import builtin_registry
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
 
@@ -313,3 +315,11 @@ def test_a_mistyped_kind_is_told_to_a_test() -> None:
 
     with pytest.raises(AssertionError, match=re.escape("did you mean 'configmaps'?")):
         Simulation(Registry()).get("confgmaps/a")
+
+
+def test_a_mistyped_kind_is_told_to_a_client_of_the_simulated_cluster() -> None:
+    for name, meant in (("deploymnts", "deployments.apps"), ("pdo", "pods")):
+        with pytest.raises(ObjectProblem, match=f"no kind {name} .*mean '{meant}'"):
+            kind_called(builtin_registry(), name)
+    with pytest.raises(ObjectProblem, match=r"has no kind zzz$"):
+        kind_called(builtin_registry(), "zzz")
