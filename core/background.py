@@ -33,13 +33,13 @@ __all__ = [
     "Dismiss",
     "Engage",
     "Halt",
-    "Pace",
+    "Retime",
     "Tend",
     "background_due",
     "background_move",
     "holds_object",
-    "paced",
     "rested",
+    "retimed",
     "runs_due",
     "with_standing",
 ]
@@ -65,7 +65,7 @@ class Halt(NamedTuple):
     reason: DaemonStoppingReason
 
 
-class Pace(NamedTuple):
+class Retime(NamedTuple):
     """Ask a timer's function for the interval: a run has ended, or the object is
     another one since.
     """
@@ -83,7 +83,7 @@ class Dismiss(NamedTuple):
 
 def background_move(
     at: Moment, known: Known, work: Work
-) -> Engage | Tend | Halt | Pace | Dismiss | None:
+) -> Engage | Tend | Halt | Retime | Dismiss | None:
     """The next move about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
         reason = _stop_reason(at, known, handler)
@@ -99,18 +99,18 @@ def background_move(
         elif standing is None:
             if _is_held(at, known, handler):
                 return Engage(handler)
-        elif (interval := _unpaced(known, handler, standing)) is not None:
-            return Pace(handler, standing, interval)
+        elif (interval := _untimed(known, handler, standing)) is not None:
+            return Retime(handler, standing, interval)
         elif _is_due(known, handler, standing, at.now):
             return Tend(handler, standing)
     return None
 
 
-def _unpaced(known: Known, handler: Handler, standing: Standing) -> Callback | None:
+def _untimed(known: Known, handler: Handler, standing: Standing) -> Callback | None:
     """The function that is to be asked for a timer's interval now, if there is one."""
     assert handler.schedule is not None
     interval = handler.schedule.interval
-    is_current = standing.ended is None or standing.paced == known.body.version
+    is_current = standing.ended is None or standing.timed_for == known.body.version
     return interval if isinstance(interval, Callback) and not is_current else None
 
 
@@ -211,7 +211,7 @@ def rested(
     return Standing(start, began, over=is_last, progress=FRESH)
 
 
-def paced(
+def retimed(
     handler: Handler, standing: Standing, interval: float, version: str, now: Now
 ) -> Standing:
     """How a timer stands whose function wants this interval for that version."""
@@ -220,7 +220,7 @@ def paced(
     ended = Now(now.wall - now.mono + standing.ended, standing.ended)
     began = standing.ended if standing.began is None else standing.began
     start = next_run(handler.schedule, interval, ended, began)
-    return standing._replace(start=start, paced=version)
+    return standing._replace(start=start, timed_for=version)
 
 
 def with_standing(known: Known, handler: Handler, standing: Standing | None) -> Known:

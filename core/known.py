@@ -120,7 +120,7 @@ class Standing(NamedTuple):
 
     Monotonic seconds: `start` is before when it does not begin, `began` when the last
     run did.  `over` tells that it will not begin again.  Where the interval is a
-    function, it counts from `ended`, and was asked about the object's version `paced`.
+    function, it counts from `ended`, and was asked about the version `timed_for`.
     """
 
     start: float | None
@@ -128,7 +128,7 @@ class Standing(NamedTuple):
     over: bool = False
     progress: Progress = FRESH
     ended: float | None = None
-    paced: str | None = None
+    timed_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

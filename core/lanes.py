@@ -24,9 +24,9 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
-    Pace,
+    Retime,
     Tend,
-    paced,
+    retimed,
     with_standing,
 )
 from fnop.core.errors import described
@@ -246,7 +246,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _spy(turn, key, known, sighting)
         case Begin():
             _begin(turn, key, known, move)
-        case Engage() | Tend() | Halt() | Pace() | Dismiss():
+        case Engage() | Tend() | Halt() | Retime() | Dismiss():
             _make_background(turn, key, known, move)
         case Cancel() | Conclude() | Expire():
             _end(turn, key, known, move)
@@ -385,7 +385,7 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
 
 
 def _make_background(
-    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Pace | Dismiss
+    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Retime | Dismiss
 ) -> None:
     match move:
         case Engage(handler):
@@ -394,8 +394,8 @@ def _make_background(
             _tend(turn, key, known, handler, standing)
         case Halt(invocation, reason):
             _halt(turn, key, known, invocation, reason)
-        case Pace():
-            _pace(turn, key, known, move)
+        case Retime():
+            _retime(turn, key, known, move)
         case Dismiss(handler):
             turn.put(key, with_standing(known, handler, None))
 
@@ -417,7 +417,7 @@ def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
     turn.put(key, with_standing(known, handler, Standing(start)))
 
 
-def _pace(turn: Turn, key: Key, known: Known, move: Pace) -> None:
+def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
     """Ask a timer's function for the interval, as filters are asked."""
     handler, usual = move.handler, turn.settings.default_backoff_seconds
     situation = _situation(turn, key, known, handler)
@@ -427,7 +427,7 @@ def _pace(turn: Turn, key: Key, known: Known, move: Pace) -> None:
         _complain(turn, key, known, line, problem)
         known = turn.known(key) or known  # with the complaint
     version = known.body.version
-    standing = paced(handler, move.standing, seconds, version, turn.now)
+    standing = retimed(handler, move.standing, seconds, version, turn.now)
     turn.put(key, with_standing(known, handler, standing))
 
 

@@ -19,7 +19,7 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
-    Pace,
+    Retime,
     Tend,
     background_due,
     background_move,
@@ -151,7 +151,7 @@ Move = (
     | Engage
     | Tend
     | Halt
-    | Pace
+    | Retime
     | Dismiss
     | Begin
     | Conclude
