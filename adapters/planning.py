@@ -383,7 +383,7 @@ def _situation(
 def _seen(old: Body, handler: Handler, settings: Settings) -> Seen:
     kind = kind_of(_RESOURCE, [], settings)
     scopes = (handler.field, ())
-    return see(old, replace(kind.observation, scopes=scopes, keeps_old=True))
+    return see(old, replace(kind.observation, scopes=scopes, kept=scopes))
 
 
 # ------------------------------------------------------------------- answers

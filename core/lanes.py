@@ -83,8 +83,8 @@ def serve(turn: Turn, key: Key) -> None:
             _put_aside(turn, key)
             return
         known = turn.known(key)
-        if known is None:
-            return
+        if known is None or (known.stale and not known.gone):
+            return  # it is listed anew before anything is done about it
         move = _decide(turn, key, known)
         if isinstance(move, Rest):
             _rest(turn, key, move.until)

@@ -38,6 +38,7 @@ __all__ = [
     "Seen",
     "Stored",
     "Unreadable",
+    "digest_at",
     "essence_of",
     "had_value",
     "hidden_of",
@@ -72,14 +73,14 @@ Scope = str
 class Observation:
     """What the handlers of a kind can observe across time.
 
-    `scopes` are field paths, the empty one being the essence; `keeps_old` tells
-    that some handler looks at what was before.  `ignored` are fields that are no part
+    `scopes` are field paths, the empty one being the essence; `kept` are those of
+    which some handler looks at what was before.  `ignored` are fields that are no part
     of the essence, and `own` those in which the operator itself keeps its state;
     `hidden` are all that have to be taken out of an essence.
     """
 
     scopes: tuple[Path, ...] = ()
-    keeps_old: bool = False
+    kept: tuple[Path, ...] = ()
     ignored: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -207,17 +208,29 @@ def see(body: Body, observation: Observation) -> Seen:
     return found
 
 
+def digest_at(body: Body, path: Path, observation: Observation) -> str:
+    """The digest of what a handler of this field observes, kept or not."""
+    found = see(body, observation).digests.get(scope_name(path))
+    if found is not None:
+        return found
+    if path:
+        return digest(observed_at(body, path, observation.own))
+    return digest(essence_of(body, observation.hidden))
+
+
 def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
-    values: dict[Scope, Any] | None = {} if observation.keeps_old else None
+    values: dict[Scope, Any] | None = {} if observation.kept else None
     whole = () in observation.scopes
     essence = essence_of(body, observation.hidden) if whole else None
     for path in observation.scopes:
         value = observed_at(body, path, observation.own) if path else essence
         scope = scope_name(path)
         digests[scope] = _digest(value)
-        # A field of the essence is kept once, with the essence.
-        if values is not None and (not path or resolve(essence, path) != value):
+        if values is None or path not in observation.kept:
+            continue
+        # A field of an essence that is kept is kept once, with it.
+        if not path or () not in observation.kept or resolve(essence, path) != value:
             values[scope] = value
     return Seen(digests, values)
 
@@ -367,6 +380,8 @@ def _record_restated(record: Progress, was: str, new: str) -> Progress:
     reason, _, observed = record.aim.partition(":")
     if observed == was:
         record = record._replace(aim=f"{reason}:{new}")
+    if record.handled == was:
+        record = record._replace(handled=new)
     return record._replace(acted=new) if record.acted == was else record
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.errands import Address, Errand, errand_for, is_request
+from fnop.core.errands import Address, Errand, errand_for, is_request, needs_guard
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.objects import Key
-from fnop.core.ownership import owned, stable_name
+from fnop.core.ownership import call_token, owned, stable_name
 from fnop.core.turn import ACTIVITY, Ticket, Turn
 from fnop.effects import (
     Adopt,
@@ -112,8 +112,23 @@ def _request(
         manifest=manifest,
         owner_uid=known.body.uid,
         manager=turn.settings.marker,
+        token=_token(turn, known, invocation),
     )
+    if isinstance(effect, (Patch, Apply)):
+        target = known if _is_of(effect, invocation) else turn.known(address.key)
+        errand = errand._replace(base=target and target.body)
+        if needs_guard(effect) and target is known:
+            errand = errand._replace(guard=known.body)  # it need not be read
     return known, send(turn, key, invocation, errand), None
+
+
+def _token(turn: Turn, known: Known, invocation: Invocation) -> str:
+    """What tells that an object was created by this handler, for this object."""
+    return call_token(turn.settings.marker, known.body.uid, invocation.handler.id)
+
+
+def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
+    return isinstance(effect, Patch) and is_own(effect, invocation)
 
 
 def _own_child(

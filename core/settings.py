@@ -15,6 +15,7 @@ from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.core.takeover import LAST_HANDLED, Predecessor
 from fnop.effects.effects import LEVELS, label_patterns
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ class Settings:
     `selector` is a label selector that all served objects have to fit.
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
     succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
-    that operator's finalizer.  `conditions` lets objects tell in their status what
-    their handlers wait for, and which have failed for good.  `posting_level` is the
+    that operator's finalizer, `takes_over_key` the name under which it kept what it
+    handled last, and `takes_over_field` the field of a storage in the status.
+    `conditions` lets objects tell in their status what their handlers wait for, and
+    which have failed for good.  `posting_level` is the
     least level of log lines of an object's handlers that become Kubernetes Events, too:
     "debug", "info", "warning" or "error" (None: none do).  `peering` is this operator
     among others that may serve the same (None: it does not look for them), `election`
@@ -136,6 +139,8 @@ class Settings:
     posting_level: str | None = None
     takes_over: str | None = None
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    takes_over_key: str = LAST_HANDLED
+    takes_over_field: str | Sequence[str] = "status.kopf"
     peering: Member | None = None
     election: Candidate | None = None
     storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
@@ -204,6 +209,18 @@ class Settings:
 
         def __getattr__(self, name):
             raise AttributeError(_no_setting(name))
+
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """The Kopf operator that this one takes over from."""
+        if self.takes_over is None:
+            return None
+        return Predecessor(
+            self.takes_over,
+            self.takes_over_finalizer,
+            self.takes_over_key,
+            parse_field(self.takes_over_field),
+        )
 
     @property
     def finalizers(self) -> tuple[str, ...]:
