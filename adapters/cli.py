@@ -29,6 +29,7 @@ from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.diff import Diff, DiffItem, diff
+from fnop.core.errors import number_of
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
@@ -468,7 +469,7 @@ def _verdict(sim: Any, settled: bool) -> int:
         click.echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
     if failures:
-        handlers = "1 handler" if failures == 1 else f"{failures} handlers"
+        handlers = number_of(failures, "handler")
         click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
     if not settled:
@@ -588,10 +589,10 @@ def replay(
         sys.exit(EXIT_ERROR)
     if found.truncated:
         _fail(
-            f"identical for {found.steps} steps, where the recording is cut off: "
-            "its end was never written"
+            f"identical for {number_of(found.steps, 'step')}, where the recording is "
+            "cut off: its end was never written"
         )
-    click.echo(f"identical: {found.steps} steps")
+    click.echo(f"identical: {number_of(found.steps, 'step')}")
 
 
 # Why a difference may come from nothing but tokens in place of secrets.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from fnop.interpreters.cluster.kinds import Kind, Registry
@@ -54,11 +55,16 @@ def kind_called(registry: Registry, name: str) -> Kind:
     'Deployment'
     """
     resource, _, group = name.lower().partition(".")
+    called: dict[str, str] = {}
     for kind in registry.by_path.values():
         names = (kind.plural, kind.singular, kind.kind.lower(), *kind.short_names)
         if resource in names and kind.served and group in ("", kind.group):
             return kind
-    raise ObjectProblem(f"the cluster has no kind {name}")
+        label = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        called.update(dict.fromkeys(names, label))
+    near = get_close_matches(resource, called, n=1, cutoff=0.75)
+    hint = f" (did you mean {called[near[0]]!r}?)" if near else ""
+    raise ObjectProblem(f"the cluster has no kind {name}{hint}")
 
 
 def create_all(

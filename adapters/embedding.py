@@ -39,6 +39,7 @@ from fnop.adapters.loading import resolve
 from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.probes import Probes, pages_of
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Exit, Say
 from fnop.core.health import Health, health
 from fnop.core.program import Program
@@ -320,6 +321,7 @@ class operator:
             settings = settings.replace(election=_candidate(settings, lease_namespace))
         elif lease_namespace is not None:
             raise TypeError("lease_namespace= needs leader_elect=True")
+        teach_yaml()
         self._program = Program((registry or default_registry).handlers, settings)
         self._options: dict[str, Any] = {
             "api": api,

@@ -21,6 +21,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.registry import Handler, default_registry
 
 __all__ = [
@@ -62,7 +63,9 @@ def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
     loaded = [_load_file(file, names[file]) for file in files]
     if modules:
         _make_importable(Path.cwd())
-    return loaded + [_load_module(name) for name in modules]
+    loaded += [_load_module(name) for name in modules]
+    teach_yaml()
+    return loaded
 
 
 # The handlers of the files that were loaded apart.

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from fnop.adapters.loading import handlers_of_function
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core import invocation as driving
 from fnop.core.arguments import PROVIDERS, Situation
 from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
@@ -182,6 +183,7 @@ def plan_of(
     Raises `AssertionError` for an effect that no answer is given for, and for an index
     that the handler asks for and is not given.
     """
+    teach_yaml()
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
     moment, resource = _moment(now), resource or _RESOURCE
@@ -189,7 +191,7 @@ def plan_of(
     found = _handler(
         handler, reason, old is not None, registry or default_registry, param, known
     )
-    _check_indices(found, known)
+    _check_indices(found, known, found.signature.wants)
     drive = _Drive(
         _situation(
             found,
@@ -237,7 +239,8 @@ def matches(
     found = _handler(
         handler, reason, old is not None, registry or default_registry, None, known
     )
-    _check_indices(found, known, *(each.wants for each in found.filters.callbacks))
+    for each in found.filters.callbacks:
+        _check_indices(found, known, each.wants)
     found = replace(found, owner=None)
     seen, moment = Body(_completed(body, resource)), Now(_moment(now), 0.0)
     given = read_only(dict(memo or {}))
@@ -335,11 +338,10 @@ def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
 
 
 def _check_indices(
-    handler: Handler, given: Mapping[str, Index], *asked: Iterable[str]
+    handler: Handler, given: Mapping[str, Index], asked: Iterable[str]
 ) -> None:
-    """Raises `AssertionError` where the handler asks for one that is not given."""
-    wants = [name for names in asked for name in names]
-    for name in (*handler.signature.wants, *wants):
+    """Raises `AssertionError` where an index is asked for that is not given."""
+    for name in asked:
         if name not in PROVIDERS and name not in given:
             raise AssertionError(
                 f"{handler.id} asks for the index {name!r}, and it is not given; give "

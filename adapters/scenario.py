@@ -67,11 +67,12 @@ def apply_manifests(sim: SimulatedRun, manifests: Iterable[dict[str, Any]]) -> N
 
 def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
     """Create one object; answers it as the server has it."""
-    resource = catalogue_of(sim).of_manifest(manifest)
+    catalogue = catalogue_of(sim)
+    resource = catalogue.of_manifest(manifest)
     kind, meta = manifest["kind"], manifest["metadata"]
     if resource is None:
         raise ApplyProblem(
-            f"the cluster has no kind {kind} of {manifest['apiVersion']}; add its "
+            f"{catalogue.absence_of(manifest, 'the cluster')}; add its "
             "CustomResourceDefinition to the manifests"
         )
     path = path_of(resource, meta.get("namespace") or "default")

@@ -16,6 +16,7 @@ from fnop.adapters.scenario import (
     catalogue_of,
     objects_of,
 )
+from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Say
 from fnop.core.objects import View
 from fnop.core.program import Program
@@ -57,6 +58,7 @@ class Simulation:
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
     ) -> None:
+        teach_yaml()
         self.namespace = namespace
         self._said: list[Say] = []
         self._program = Program(_handlers(operator), settings or Settings())
@@ -265,19 +267,23 @@ class Simulation:
             raise AssertionError(str(problem)) from None
 
     def _resource_of(self, manifest: Mapping[str, Any]) -> Resource:
-        found = catalogue_of(self._run).of_manifest(manifest)
+        catalogue = catalogue_of(self._run)
+        found = catalogue.of_manifest(manifest)
         if found is None:
             raise AssertionError(
-                f"the cluster has no kind {manifest.get('kind')} of "
-                f"{manifest.get('apiVersion')}; give its definition with crds="
+                f"{catalogue.absence_of(manifest, 'the cluster')}; give its definition "
+                "with crds="
             )
         return found
 
     def _resource(self, kind: str) -> Resource:
-        found = catalogue_of(self._run).lookup(kind)
+        catalogue = catalogue_of(self._run)
+        found = catalogue.lookup(kind)
         if found is None:
             raise AssertionError(
-                f"the cluster serves no {kind!r}; give its definition with crds="
+                catalogue.absence(
+                    kind, "the cluster", "; give its definition with crds="
+                )
             )
         return found
 

@@ -7,19 +7,28 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from fnop.core.diff import diff
+from fnop.core.filters import Callback
 from fnop.core.last_seen import Seen, essence_of, observed_at, value_at
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Memo, Meta, View
 from fnop.core.ownership import owner_of
-from fnop.core.registry import Handler, Role, kwargs_of
+from fnop.core.registry import CHANGES, Handler, Role, kwargs_of, names_in
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
+from fnop.core.signatures import ObjectCallback
 from fnop.core.table import NOTHING
 from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Log
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["PROVIDERS", "Situation", "Writers", "arguments_for", "filter_arguments"]
+__all__ = [
+    "PROVIDERS",
+    "Situation",
+    "Writers",
+    "arguments_for",
+    "filter_arguments",
+    "seconds_of",
+]
 
 
 class Situation(NamedTuple):
@@ -102,8 +111,8 @@ PROVIDERS: dict[str, _Provider] = {
     "meta": lambda s, _: Meta(read_only(_body(s).meta)),
     "labels": lambda s, _: read_only(_body(s).mapping("labels")),
     "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
-    "uid": lambda s, _: _body(s).meta.get("uid"),
-    "name": lambda s, _: _body(s).meta.get("name"),
+    "uid": lambda s, _: _body(s).uid,
+    "name": lambda s, _: _body(s).name,
     "namespace": lambda s, _: _body(s).namespace,
     "reason": lambda s, _: s.reason,
     "old": lambda s, _: _old(s),
@@ -115,12 +124,13 @@ PROVIDERS: dict[str, _Provider] = {
     "stopped": lambda _, writers: writers.stopped,
 }
 
-# Passed to `**kwargs`; what only some handlers observe is for those that name it.
-_REST = frozenset(PROVIDERS) - {"old", "diff"}
-_WITHOUT_OBJECT = frozenset(
-    ("logger", "memo", "param", "retry", "started", "runtime", "now")
-) | {"settings", "activity"}
-_IN_FILTERS = (_REST - _WITHOUT_OBJECT - {"patch", "stopped"}) | {"memo"}
+# What only some handlers observe is for those that name it, and not for **kwargs (R1).
+_NAMED_ONLY = frozenset(("old", "diff"))
+# What there is not where an impure handler runs: naming it is refused.
+_NOT_OUTSIDE = frozenset(("settings",))
+# What functions in options get by **kwargs, and what those of some roles alone do.
+_IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - {"reason", "type", "event"}
+_OF_ROLES = {Role.EVENT: {"type", "event"}} | {role: {"reason"} for role in CHANGES}
 
 
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
@@ -129,8 +139,9 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     found = {name: _provided(name, situation, writers) for name in signature.wants}
     if signature.rest:
         found |= {k: v for k, v in situation.indices.items() if k not in found}
-        # What only some handlers observe is for those that name it (R1).
-        more = kwargs_of(situation.handler.role) - {"old", "diff"} - found.keys()
+        more = kwargs_of(situation.handler.role) - _NAMED_ONLY - found.keys()
+        if situation.handler.function:
+            more -= _NOT_OUTSIDE
         for name in sorted(more):  # the order of **kwargs can be seen
             found[name] = PROVIDERS[name](situation, writers)
     return found
@@ -143,12 +154,34 @@ def _provided(name: str, situation: Situation, writers: Writers) -> Any:
     return situation.indices[name]
 
 
+def seconds_of(
+    option: Callback, situation: Situation, *, otherwise: float
+) -> tuple[float, BaseException | None]:
+    """What a function of a duration answers; others where it fails, and why it did.
+
+    A moment that has passed counts as now.
+    """
+    try:
+        arguments = filter_arguments(situation, option.wants, option.rest)
+        found = option.fn(**arguments)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
+        if not found < float("inf"):  # nor is what is no number at all
+            raise ValueError(f"it answers a number of seconds, not {found}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        return otherwise, problem
+    return max(0.0, float(found)), None
+
+
 def filter_arguments(
     situation: Situation, wants: tuple[str, ...], rest: bool
 ) -> dict[str, Any]:
-    """The keyword arguments of a filter callback."""
+    """The keyword arguments of a function in an option, such as a filter."""
     writers = Writers()
     names = set(wants)
     if rest:
-        names |= _IN_FILTERS | situation.indices.keys()
+        own = _OF_ROLES.get(situation.handler.role, set())
+        names.update(_IN_CALLBACKS, own, situation.indices)
     return {name: _provided(name, situation, writers) for name in sorted(names)}

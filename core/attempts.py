@@ -540,7 +540,7 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
 def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> None:
     handler, failure = invocation.handler, invocation.failure
     text = f"{handler.role.value} handler {handler.id} {line}"
-    note_line(turn, key, handler.role, level, text)
+    note_line(turn, key, handler, level, text)
     turn.say(
         level,
         text,

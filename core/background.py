@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Standing, Work
 from fnop.core.now import Now
 from fnop.core.program import Kind
@@ -32,11 +33,13 @@ __all__ = [
     "Dismiss",
     "Engage",
     "Halt",
+    "Retime",
     "Tend",
     "background_due",
     "background_move",
     "holds_object",
     "rested",
+    "retimed",
     "runs_due",
     "with_standing",
 ]
@@ -62,6 +65,16 @@ class Halt(NamedTuple):
     reason: DaemonStoppingReason
 
 
+class Retime(NamedTuple):
+    """Ask a timer's function for the interval: a run has ended, or the object is
+    another one since.
+    """
+
+    handler: Handler
+    standing: Standing
+    interval: Callback
+
+
 class Dismiss(NamedTuple):
     """It is not for this object any more: it begins anew when it is again."""
 
@@ -70,7 +83,7 @@ class Dismiss(NamedTuple):
 
 def background_move(
     at: Moment, known: Known, work: Work
-) -> Engage | Tend | Halt | Dismiss | None:
+) -> Engage | Tend | Halt | Retime | Dismiss | None:
     """The next move about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
         reason = _stop_reason(at, known, handler)
@@ -86,9 +99,19 @@ def background_move(
         elif standing is None:
             if _is_held(at, known, handler):
                 return Engage(handler)
+        elif (interval := _untimed(known, handler, standing)) is not None:
+            return Retime(handler, standing, interval)
         elif _is_due(known, handler, standing, at.now):
             return Tend(handler, standing)
     return None
+
+
+def _untimed(known: Known, handler: Handler, standing: Standing) -> Callback | None:
+    """The function that is to be asked for a timer's interval now, if there is one."""
+    assert handler.schedule is not None
+    interval = handler.schedule.interval
+    is_current = standing.ended is None or standing.timed_for == known.body.version
+    return interval if isinstance(interval, Callback) and not is_current else None
 
 
 def _running(work: Work, handler: Handler) -> Invocation | None:
@@ -180,9 +203,24 @@ def rested(
     schedule = handler.schedule or Schedule()
     if handler.role is Role.DAEMON:
         return Standing(None, began, over=True)
-    start = next_run(schedule, now, now.mono if began is None else began)
+    if isinstance(schedule.interval, Callback):
+        return Standing(None, began, ended=now.mono)
+    began_at = now.mono if began is None else began
+    start = next_run(schedule, schedule.interval, now, began_at)
     is_last = start is None and schedule.idle is None
     return Standing(start, began, over=is_last, progress=FRESH)
+
+
+def retimed(
+    handler: Handler, standing: Standing, interval: float, version: str, now: Now
+) -> Standing:
+    """How a timer stands whose function wants this interval for that version."""
+    assert handler.schedule is not None
+    assert standing.ended is not None
+    ended = Now(now.wall - now.mono + standing.ended, standing.ended)
+    began = standing.ended if standing.began is None else standing.began
+    start = next_run(handler.schedule, interval, ended, began)
+    return standing._replace(start=start, timed_for=version)
 
 
 def with_standing(known: Known, handler: Handler, standing: Standing | None) -> Known:

@@ -16,6 +16,7 @@ __all__ = [
     "TemporaryError",
     "as_unicode",
     "described",
+    "number_of",
     "text_of",
 ]
 
@@ -119,3 +120,12 @@ class ErrorsMode(Enum):
     IGNORED = "ignored"
     TEMPORARY = "temporary"
     PERMANENT = "permanent"
+
+
+def number_of(number: int, what: str) -> str:
+    """A number of things, in words that fit it.
+
+    >>> number_of(1, "attempt"), number_of(2, "attempt")
+    ('1 attempt', '2 attempts')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from fnop.core.callables import is_awaited, parameters_of
 from fnop.core.diff import Path
 from fnop.core.errors import RegistrationError
 from fnop.core.signatures import INDEX
@@ -53,18 +54,38 @@ class Callback:
     rest: bool
 
     @classmethod
-    def of(cls, fn: Callable[..., Any], *, takes_value: bool) -> Callback:
-        """What a function asks for; with `takes_value` its first argument is one."""
+    def of(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        takes_value: bool,
+        known: Collection[str] = (),
+    ) -> Callback:
+        """What a function asks for; with `takes_value` its first argument is one.
+
+        A default makes an argument the author's own, unless it is one of those that
+        are `known`: these are given, as to handlers.  Raises `RegistrationError` for a
+        function that cannot be called so.
+        """
         if isinstance(fn, Combination):
-            return fn.callback(takes_value=takes_value)
-        if inspect.iscoroutinefunction(fn):
-            name = getattr(fn, "__name__", repr(fn))
+            return fn.callback(takes_value=takes_value, known=known)
+        name = getattr(fn, "__name__", repr(fn))
+        if is_awaited(fn):
             raise RegistrationError(
                 f"{name} is async, but a filter answers at once; write it without async"
             )
-        parameters = list(inspect.signature(fn).parameters.values())
+        try:
+            parameters = parameters_of(fn)
+        except ValueError:  # a built-in function that does not tell
+            return cls(fn, (), False)
         if takes_value:
-            parameters = parameters[1:]
+            parameters = _without_value(parameters, name)
+        for each in parameters:
+            if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
+                raise RegistrationError(
+                    f"{name}: {each.name!r} is positional, but a function in an option "
+                    "is called with keyword arguments; remove the / after it"
+                )
         rest = any(
             each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
             for each in parameters
@@ -73,13 +94,30 @@ class Callback:
             each.name
             for each in parameters
             if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-            and (each.default is each.empty or each.default is INDEX)
+            and (
+                each.default is each.empty
+                or each.default is INDEX
+                or each.name in known
+            )
         )
         return cls(fn, named, rest)
 
     def asks_for(self, names: Collection[str]) -> bool:
         """Whether it is given any of these."""
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
+
+
+def _without_value(
+    parameters: tuple[inspect.Parameter, ...], name: str
+) -> tuple[inspect.Parameter, ...]:
+    """What it asks for behind the value, which is given by its place."""
+    first = parameters[0] if parameters else None
+    if first is None or first.kind in (first.KEYWORD_ONLY, first.VAR_KEYWORD):
+        raise RegistrationError(
+            f"{name} takes no value; its first argument is what is there, as in "
+            "lambda value, **_: value > 1"
+        )
+    return parameters if first.kind is first.VAR_POSITIONAL else parameters[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +128,17 @@ class Combination:
     fns: tuple[Callable[..., Any], ...]
 
     def __call__(self, *values: Any, **arguments: Any) -> bool:
-        each = (Callback.of(fn, takes_value=bool(values)) for fn in self.fns)
+        each = (
+            Callback.of(fn, takes_value=bool(values), known=arguments)
+            for fn in self.fns
+        )
         return self.verdict(_called(one, values, arguments) for one in each)
 
-    def callback(self, *, takes_value: bool) -> Callback:
+    def callback(self, *, takes_value: bool, known: Collection[str] = ()) -> Callback:
         """It asks for what any of them asks for."""
-        parts = [Callback.of(fn, takes_value=takes_value) for fn in self.fns]
+        parts = [
+            Callback.of(fn, takes_value=takes_value, known=known) for fn in self.fns
+        ]
         wants = dict.fromkeys(name for part in parts for name in part.wants)
 
         def fn(*values: Any, **arguments: Any) -> bool:

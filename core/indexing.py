@@ -13,7 +13,13 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.arguments import Situation, Writers, arguments_for
-from fnop.core.errors import ErrorsMode, PermanentError, TemporaryError, described
+from fnop.core.errors import (
+    ErrorsMode,
+    PermanentError,
+    TemporaryError,
+    described,
+    number_of,
+)
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
 from fnop.core.registry import Handler, Role
@@ -60,7 +66,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"<Index of {len(self)} keys>"
+        return f"<Index of {number_of(len(self), 'key')}>"
 
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
         """With these values of an object, instead of those it had."""

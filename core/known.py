@@ -120,13 +120,16 @@ class Standing(NamedTuple):
     """How a daemon or timer of an object stands between its runs.
 
     Monotonic seconds: `start` is before when it does not begin, `began` when the last
-    run did.  `over` tells that it will not begin again.
+    run did.  `over` tells that it will not begin again.  Where the interval is a
+    function, it counts from `ended`, and was asked about the version `timed_for`.
     """
 
     start: float | None
     began: float | None = None
     over: bool = False
     progress: Progress = FRESH
+    ended: float | None = None
+    timed_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from fnop.core.evolve import replace
 from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
 from fnop.core.objects import Key
-from fnop.core.registry import BACKGROUND, CHANGES, Role
+from fnop.core.registry import BACKGROUND, CHANGES, Handler
 from fnop.core.settings import Settings
 from fnop.core.turn import ACTIVITY, Ticket, Turn
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
@@ -41,8 +41,13 @@ REFILL_SECONDS = 300.0
 _POSTING = frozenset((*CHANGES, *BACKGROUND))
 
 
-def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
-    """Report a Kubernetes Event; nobody waits for it, and it can fail nothing."""
+def report_event(
+    turn: Turn, key: Key, known: Known, event: Event, handler: str = ""
+) -> Known:
+    """Report a Kubernetes Event; nobody waits for it, and it can fail nothing.
+
+    `handler` is the one that asks for it, where one does.
+    """
     resource = turn.catalogue.lookup("events.v1.")
     if resource is None or key == ACTIVITY:
         turn.warn_once("events", "Kubernetes Events cannot be reported here", key)
@@ -64,31 +69,32 @@ def report_event(turn: Turn, key: Key, known: Known, event: Event) -> Known:
         _first(turn, key, event, subject) if found is None else _again(found, turn.now)
     )
     address = Address(resource, report.namespace, report.name)
-    turn.perform(effect, address, Ticket("event", key, handler=report.name), subject)
+    ticket = Ticket("event", key, handler=handler, name=report.name)
+    turn.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
     return known._replace(reports=kept)
 
 
-def note_line(turn: Turn, key: Key, role: Role, level: str, message: str) -> None:
+def note_line(turn: Turn, key: Key, handler: Handler, level: str, message: str) -> None:
     """A log line about an object's handler becomes an Event, where that is wanted.
 
     Not those of handlers that are called for each watch event: an Event is one.
     """
     least = turn.settings.posting_level
-    if least is None or role not in _POSTING:
+    if least is None or handler.role not in _POSTING:
         return
     if LEVELS.index(level) >= LEVELS.index(least):
         kind = "Warning" if level in ("warning", "error") else "Normal"
-        turn.noted += ((key, Event("Logging", message, kind)),)
+        turn.noted += ((key, Event("Logging", message, kind), handler.id),)
 
 
 def report_noted(turn: Turn) -> None:
     """Report the log lines of this step."""
-    for key, event in turn.noted:
+    for key, event, handler in turn.noted:
         known = turn.known(key)
         if known is not None:
-            turn.put(key, report_event(turn, key, known, event))
+            turn.put(key, report_event(turn, key, known, event, handler))
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:

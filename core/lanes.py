@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fnop.core.arguments import Situation, filter_arguments
+from fnop.core.arguments import Situation, seconds_of
 from fnop.core.attempts import (
     expire,
     go_on,
@@ -24,7 +24,9 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
+    Retime,
     Tend,
+    retimed,
     with_standing,
 )
 from fnop.core.errors import described
@@ -246,7 +248,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _spy(turn, key, known, sighting)
         case Begin():
             _begin(turn, key, known, move)
-        case Engage() | Tend() | Halt() | Dismiss():
+        case Engage() | Tend() | Halt() | Retime() | Dismiss():
             _make_background(turn, key, known, move)
         case Cancel() | Conclude() | Expire():
             _end(turn, key, known, move)
@@ -385,7 +387,7 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
 
 
 def _make_background(
-    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Dismiss
+    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Retime | Dismiss
 ) -> None:
     match move:
         case Engage(handler):
@@ -394,6 +396,8 @@ def _make_background(
             _tend(turn, key, known, handler, standing)
         case Halt(invocation, reason):
             _halt(turn, key, known, invocation, reason)
+        case Retime():
+            _retime(turn, key, known, move)
         case Dismiss(handler):
             turn.put(key, with_standing(known, handler, None))
 
@@ -404,24 +408,29 @@ def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
     assert schedule is not None
     delay = schedule.initial_delay
     if isinstance(delay, Callback):
+        turn.drives += 1
         situation = _situation(turn, key, known, handler)
-        delay = _called_delay(turn, key, known, delay, situation)
+        delay, problem = seconds_of(delay, situation, otherwise=0.0)
+        if problem is not None:
+            line = "initial_delay= failed and counts as 0"
+            _complain(turn, key, known, line, problem)
+            known = turn.known(key) or known  # with the complaint
     start = first_run(schedule, turn.now, delay)
     turn.put(key, with_standing(known, handler, Standing(start)))
 
 
-def _called_delay(
-    turn: Turn, key: Key, known: Known, delay: Callback, situation: Situation
-) -> float:
-    turn.drives += 1
-    try:
-        found = delay.fn(**filter_arguments(situation, delay.wants, delay.rest))
-        return max(0.0, float(found or 0.0))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as problem:
-        _complain(turn, key, known, "initial_delay= failed and counts as 0", problem)
-        return 0.0
+def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
+    """Ask a timer's function for the interval, as filters are asked."""
+    handler, usual = move.handler, turn.settings.default_backoff_seconds
+    situation = _situation(turn, key, known, handler)
+    seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
+    if problem is not None:
+        line = f"interval= of {handler.id} failed and counts as {usual:g} s"
+        _complain(turn, key, known, line, problem)
+        known = turn.known(key) or known  # with the complaint
+    version = known.body.version
+    standing = retimed(handler, move.standing, seconds, version, turn.now)
+    turn.put(key, with_standing(known, handler, standing))
 
 
 def _situation(
@@ -492,4 +501,4 @@ def _listens(invocation: Invocation) -> bool:
     handler, signature = invocation.handler, invocation.handler.signature
     names_it = "stopped" in signature.wants or signature.rest
     wants = names_it or handler.cancellation_backoff is not None
-    return wants and invocation.plan is None and bool(invocation.asked)
+    return wants and invocation.plan is None and invocation.asked is not None

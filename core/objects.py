@@ -8,7 +8,7 @@ attributes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
@@ -134,21 +134,25 @@ class Body:
 
 
 class Meta(ReadOnlyDict):
-    """An object's metadata, as a read-only dict with the usual attributes."""
+    """An object's metadata, as a read-only dict with the usual attributes.
+
+    Every object that the API server shows has a name and a uid; one that a test has
+    made up without them has empty ones.
+    """
 
     __slots__ = ()
 
     @property
-    def name(self) -> str | None:
-        return self.get("name")
+    def name(self) -> str:
+        return self.get("name") or ""
 
     @property
     def namespace(self) -> str | None:
         return self.get("namespace")
 
     @property
-    def uid(self) -> str | None:
-        return self.get("uid")
+    def uid(self) -> str:
+        return self.get("uid") or ""
 
     @property
     def labels(self) -> ReadOnlyDict:
@@ -167,6 +171,10 @@ class Meta(ReadOnlyDict):
         return self.get("deletionTimestamp")
 
 
+def _refuse_memo(*given: object, **_: object) -> NoReturn:
+    raise TypeError(f"a memo is read-only; return fnop.remember({given[1]}=...)")
+
+
 class Memo(ReadOnlyDict):
     """What was remembered; keys can be read as attributes.
 
@@ -182,8 +190,7 @@ class Memo(ReadOnlyDict):
         except KeyError:
             raise AttributeError(f"the memo has no {name!r}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise TypeError(f"a memo is read-only; return fnop.remember({name}=...)")
+    __setattr__ = _refuse_memo
 
 
 class View(ReadOnlyDict):
@@ -199,8 +206,11 @@ class View(ReadOnlyDict):
     @classmethod
     def of(cls, data: dict[str, Any], now: float) -> View:
         view = cls(read_only(data))
-        view.now = now
+        object.__setattr__(view, "now", now)  # it is read-only from here on
         return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return View.of, (dict(self), self.now)
 
     @property
     def metadata(self) -> Meta:
@@ -227,7 +237,7 @@ class View(ReadOnlyDict):
         return self.metadata.annotations
 
     @property
-    def name(self) -> str | None:
+    def name(self) -> str:
         return self.metadata.name
 
     @property
@@ -235,5 +245,5 @@ class View(ReadOnlyDict):
         return self.metadata.namespace
 
     @property
-    def uid(self) -> str | None:
+    def uid(self) -> str:
         return self.metadata.uid

@@ -208,7 +208,7 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     key, message = ticket.key, getattr(outcome, "message", None)
     known = turn.known(key) if key is not None else None
     if key is not None and known is not None:
-        turn.put(key, event_posted(known, ticket.handler, outcome))
+        turn.put(key, event_posted(known, ticket.name, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
         if isinstance(outcome, Refused) and outcome.status in (401, 403):

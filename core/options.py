@@ -159,7 +159,7 @@ class DaemonOptions(CreateOptions, _Stopping, total=False):
 
 
 class TimerOptions(DaemonOptions, total=False):
-    interval: float | None
+    interval: float | ObjectCallback[float] | None
     sharp: bool
     idle: float | None
     cron: str | None

@@ -19,16 +19,19 @@ from fnop.core.hierarchies import (
     remove_owner_reference,
 )
 from fnop.core.objects import Body
+from fnop.core.patterns import matches
 from fnop.effects import Target
+from fnop.effects.effects import label_patterns
 from fnop.effects.manifests import Manifest, manifest_of
-from fnop.effects.values import thaw_json
 
 __all__ = [
     "TOKEN_ANNOTATION",
+    "TRACKING_LABELS",
     "Claim",
     "call_token",
     "claim_of",
     "has_token",
+    "inherited",
     "owned",
     "owner_of",
     "stable_name",
@@ -48,6 +51,7 @@ def owned(
     *,
     namespaced: bool = ...,
     nested: Iterable[Any] | str = ...,
+    labels: Collection[str] | None = ...,
 ) -> dict[str, Any]: ...
 @overload
 def owned(
@@ -56,6 +60,7 @@ def owned(
     *,
     namespaced: bool = ...,
     nested: Iterable[Any] | str = ...,
+    labels: Collection[str] | None = ...,
 ) -> list[dict[str, Any]]: ...
 def owned(
     child: Any,
@@ -63,24 +68,67 @@ def owned(
     *,
     namespaced: bool = True,
     nested: Iterable[Any] | str = (),
+    labels: Collection[str] | None = None,
 ) -> Any:
     """The child's manifest as `owner`'s own: a new value, nothing is changed.
 
     Adds the owner reference, the owner's namespace, and those of the owner's
     labels that the child does not set itself; those also at the `nested` paths, such
-    as `"spec.template"`.  Of several children it answers several.
+    as `"spec.template"`.  `labels` are the names, or patterns of names, of the labels
+    that are taken over; None takes all but those by which other tools know what they
+    have applied (`TRACKING_LABELS`).  Of several children it answers several.
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]
     'u'
     """
+    labels = label_patterns(labels)
     meta = manifest_of(owner).get("metadata") or {}
     found: Any = append_owner_reference(remove_owner_reference(child, owner), owner)
     # An owner in another namespace cannot own (Kubernetes: owners and dependents).
     if namespaced:
         found = adjust_namespace(found, meta.get("namespace"))
-    labels = thaw_json(meta.get("labels") or {})
-    return label(found, labels, nested=nested) if labels else found
+    given = inherited(meta.get("labels") or {}, labels)
+    return label(found, given, nested=nested) if given else found
+
+
+# Labels that say by whom an object was applied, and as part of what.  On a child they
+# would be untrue, and the tools that prune by them would take it for a part of theirs.
+TRACKING_LABELS = (
+    "app.kubernetes.io/instance",  # Argo CD, and the charts of Helm
+    "app.kubernetes.io/managed-by",
+    "applyset.kubernetes.io/*",  # kubectl apply --prune
+    "argocd.argoproj.io/*",
+    "fleet.cattle.io/*",
+    "helm.sh/*",
+    "kapp.k14s.io/*",
+    "objectset.rio.cattle.io/*",
+    "olm.*",
+    "operators.coreos.com/*",
+    "*.toolkit.fluxcd.io/*",
+    # What workload controllers and the API server itself tell their objects by.
+    "controller-revision-hash",
+    "kubernetes.io/metadata.name",
+    "pod-template-hash",
+)
+
+
+def inherited(
+    labels: Mapping[str, Any], wanted: Collection[str] | None = None
+) -> dict[str, Any]:
+    """What children get of their owner's labels.
+
+    >>> found = {"app": "db", "argocd.argoproj.io/instance": "prod"}
+    >>> inherited(found), inherited(found, ["argocd*"]), inherited(found, ())
+    ({'app': 'db'}, {'argocd.argoproj.io/instance': 'prod'}, {})
+    """
+    if wanted is None:
+        return {k: v for k, v in labels.items() if not _is_among(k, TRACKING_LABELS)}
+    return {k: v for k, v in labels.items() if _is_among(k, wanted)}
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, name) for pattern in patterns)
 
 
 def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:

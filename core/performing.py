@@ -56,7 +56,9 @@ def perform(
             tell(turn, key, invocation, (effect,))
             return known, invocation, Answer()
         case Event():
-            return report_event(turn, key, known, effect), invocation, Answer()
+            author = invocation.handler.id
+            known = report_event(turn, key, known, effect, author)
+            return known, invocation, Answer()
         case Remember(changes=changes):
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
@@ -158,7 +160,16 @@ def _own_child(
     resource = turn.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or known.body).data
-    child = owned(effect.child, owner, namespaced=namespaced, nested=effect.nested)
+    labels = effect.labels
+    if labels is None:
+        labels = turn.settings.inherited_labels
+    child = owned(
+        effect.child,
+        owner,
+        namespaced=namespaced,
+        nested=effect.nested,
+        labels=labels,
+    )
     role = effect.role or str(invocation.children)
     if not child["metadata"].get("name"):
         name = stable_name(owner, invocation.handler.id, role)
@@ -216,26 +227,26 @@ def _named(
 ) -> Address | Refused | Raised:
     resource = turn.catalogue.lookup(kind)
     if resource is None:
-        return _unknown(turn, repr(kind))
+        return _unknown(turn, repr(kind), turn.catalogue.absence(kind))
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _unknown(turn: Turn, kind: str) -> Refused | Raised:
+def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Raised:
     """A kind that is not served; or of which that is not known for sure, yet."""
     turn.rediscover()
     if turn.catalogue.complete:
-        return Refused(404, f"the API server serves no kind {kind}", "NotFound")
+        return Refused(404, absence, "NotFound")
     text = f"it is not known yet whether the API server serves {kind}"
     return Raised("TemporaryError", text, delay_seconds=_UNKNOWN_SECONDS)
 
 
 def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused | Raised:
     resource = turn.catalogue.of_manifest(manifest)
-    kind = f"{manifest['kind']} of {manifest['apiVersion']}"
     if resource is None:
-        return _unknown(turn, kind)
+        kind = f"{manifest['kind']} of {manifest['apiVersion']}"
+        return _unknown(turn, kind, turn.catalogue.absence_of(manifest))
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))
@@ -270,7 +281,7 @@ def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -
             fields=tuple(sorted(line.fields.items())),
             exception=line.exception,
         )
-        note_line(turn, key, invocation.handler.role, line.level, line.message)
+        note_line(turn, key, invocation.handler, line.level, line.message)
 
 
 def is_own(effect: Patch, invocation: Invocation) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fnop.core.backoff import Backoff
-from fnop.core.errors import ErrorsMode
+from fnop.core.errors import ErrorsMode, number_of
 from fnop.core.evolve import quick
 from fnop.core.now import Now, parse_time, wall_text
 
@@ -188,7 +188,8 @@ def judge_failure(
     if timeout is not None and _runtime(counted, now) + delay >= timeout:
         return _final(counted, "error", f"has timed out after {timeout:g} s: {failure}")
     if retries is not None and counted.retries >= retries:
-        line = f"failed for good after {counted.retries} attempts: {failure}"
+        attempts = number_of(counted.retries, "attempt")
+        line = f"failed for good after {attempts}: {failure}"
         return _final(counted, "error", line)
     later = _delayed(counted, now, delay, str(failure))
     level = "warning" if failure.temporary is not None else "error"

@@ -19,6 +19,7 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
+    Retime,
     Tend,
     background_due,
     background_move,
@@ -150,6 +151,7 @@ Move = (
     | Engage
     | Tend
     | Halt
+    | Retime
     | Dismiss
     | Begin
     | Conclude

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from fnop.core.backoff import Backoff
+from fnop.core.callables import is_awaited, layers, parameters_of
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.evolve import replace
@@ -72,6 +73,7 @@ __all__ = [
     "declaring",
     "default_registry",
     "kwargs_of",
+    "names_in",
 ]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -120,15 +122,16 @@ _DECLARED: dict[Role, tuple[type, type]] = {
 }
 
 
-def _names_in(protocol: Any) -> frozenset[str]:
+def names_in(protocol: Any) -> frozenset[str]:
+    """The arguments that a protocol of `fnop.core.signatures` declares."""
     parameters = inspect.signature(protocol.__call__).parameters.values()
     return frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
 
 
-_KWARGS = {role: _names_in(handler) for role, (handler, _) in _DECLARED.items()}
+_KWARGS = {role: names_in(handler) for role, (handler, _) in _DECLARED.items()}
 _OPTIONS = {role: options_of(options) for role, (_, options) in _DECLARED.items()}
 _ANY_KWARGS = frozenset().union(*_KWARGS.values())
-_IN_CALLBACKS = _names_in(ObjectCallback)
+_IN_CALLBACKS = names_in(ObjectCallback)
 _IN_PARTS = options_of(SubhandlerOptions)
 _SELECTORS = options_of(KindOptions)
 
@@ -170,7 +173,7 @@ class Signature:
         known = own | frozenset(indices)
         wants: list[str] = []
         rest = False
-        for each in inspect.signature(fn).parameters.values():
+        for each in parameters_of(fn):
             if each.kind is each.VAR_KEYWORD:
                 rest = not each.name.startswith("_")
             elif each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
@@ -222,18 +225,18 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _form(fn: Callable[..., Any], label: str) -> Form:
-    inner: Any = fn
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    inner = inspect.unwrap(inner)
-    if inspect.isasyncgenfunction(inner):
-        raise RegistrationError(
-            f"{label} both awaits and yields; write `async def` with awaits, or a "
-            "plain generator with yields"
-        )
-    if inspect.iscoroutinefunction(inner):
-        return Form.AWAITED
-    return Form.GENERATOR if inspect.isgeneratorfunction(inner) else Form.PLAN
+    """What calling it makes: told by the outermost layer that is no plain function."""
+    for layer in layers(fn):
+        if inspect.isasyncgenfunction(layer):
+            raise RegistrationError(
+                f"{label} both awaits and yields; write `async def` with awaits, or a "
+                "plain generator with yields"
+            )
+        if inspect.iscoroutinefunction(layer):
+            return Form.AWAITED
+        if inspect.isgeneratorfunction(layer):
+            return Form.GENERATOR
+    return Form.PLAN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,17 +430,20 @@ class _Asking(NamedTuple):
 
     def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
         """The function in this option; refuses what it cannot ask for."""
-        found = Callback.of(fn, takes_value=takes_value)
-        known = self._known(name)
+        known = self._known()
+        try:
+            found = Callback.of(fn, takes_value=takes_value, known=known)
+        except RegistrationError as problem:
+            raise RegistrationError(f"{self.label}: {name}=: {problem}") from None
         for each in found.wants:
             if each not in known:
                 where = f"{self.label}: the function in {name}= asks for"
                 raise RegistrationError(f"{where} {self._why_not(each, known)}")
         return found
 
-    def _known(self, option: str) -> frozenset[str]:
+    def _known(self) -> frozenset[str]:
         known = _IN_CALLBACKS | frozenset(self.indices)
-        if self.role not in CHANGES or option == "initial_delay":
+        if self.role not in CHANGES:
             known -= {"reason"}
         return known - frozenset(self.indices) if self.role is Role.INDEX else known
 
@@ -523,7 +529,6 @@ _DURATIONS = (
     "timeout",
     "backoff",
     "retries",
-    "interval",
     "idle",
     "cancellation_backoff",
     "cancellation_timeout",
@@ -587,7 +592,7 @@ def _is_broad_word(word: Any) -> bool:
     """
     if word is EVERYTHING:
         return True
-    if not callable(word) or isinstance(word, type):
+    if not callable(word) or isinstance(word, type) or is_awaited(word):
         return False
     parameters = list(inspect.signature(word).parameters.values())
     names = {
@@ -615,14 +620,11 @@ def _schedule(
 ) -> Schedule | None:
     if role not in BACKGROUND:
         return None
-    delay = options.get("initial_delay")
-    if callable(delay):
-        delay = _Asking(label, role, indices).callback(delay, "initial_delay")
-    elif delay is not None and not _is_duration(delay):
-        raise RegistrationError(
-            f"{label}: initial_delay= must be a number of seconds, or a function"
-        )
-    cron, interval = options.get("cron"), options.get("interval")
+    asking = _Asking(label, role, indices)
+    delay, interval = (
+        _seconds(options, name, asking) for name in ("initial_delay", "interval")
+    )
+    cron = options.get("cron")
     if cron is not None and interval is not None:
         raise RegistrationError(f"{label}: use either interval= or cron=, not both")
     if options.get("sharp") and interval is None:
@@ -633,6 +635,18 @@ def _schedule(
         raise RegistrationError(f"{label}: {problem}") from None
     sharp = bool(options.get("sharp"))
     return Schedule(interval, sharp, options.get("idle"), cron, delay or 0.0)
+
+
+def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
+    """A duration, or a function of the object that answers one."""
+    value = options.get(name)
+    if callable(value):
+        return asking.callback(value, name)
+    if value is not None and not _is_duration(value):
+        raise RegistrationError(
+            f"{asking.label}: {name}= must be a number of seconds, or a function"
+        )
+    return value
 
 
 def _is_duration(value: Any) -> bool:
@@ -706,7 +720,7 @@ def _function(fn: Callable[..., Any], options: Mapping[str, Any], label: str) ->
             f"{label}: an impure handler runs outside, where there are no settings; "
             "let a pure one look at them"
         )
-    if inspect.isgeneratorfunction(fn):
+    if _form(fn, label) is Form.GENERATOR:
         raise RegistrationError(
             f"{label}: an impure handler cannot yield; let it return its effects"
         )

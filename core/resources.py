@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 from urllib.parse import urlencode
@@ -179,6 +180,8 @@ def _plain(value: Any) -> Any:
 # Reports of what has happened: who follows everything does not mean these, and
 # whoever answers them with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
+# How much a name is like another one that may have been meant (difflib's ratio).
+_LIKENESS = 0.75
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
@@ -344,6 +347,65 @@ class Catalogue:
         except ValueError:
             return None
         return found[0] if len(found) == 1 else None
+
+    def nearest(self, selector: Selector) -> str:
+        """The kind that was meant, where a name is mistyped or its group is wrong.
+
+        A label such as `deployments.apps`; empty where there is none like it.
+
+        >>> served = Catalogue((Resource("apps", "v1", "deployments", "Deployment"),))
+        >>> served.nearest(Selector.of("deploymnet")), served.nearest(Selector.of("x"))
+        ('deployments.apps', '')
+        """
+        names = (selector.any_name, selector.plural, selector.kind, selector.singular)
+        wanted = next((each.lower() for each in names if each), "")
+        labels: dict[str, str] = {}
+        for each in self.resources:
+            for name in each.names():
+                labels.setdefault(name.lower(), each.label)
+        near = get_close_matches(wanted, labels, n=1, cutoff=_LIKENESS)
+        return labels[near[0]] if near else ""
+
+    def absence(
+        self, name: str, server: str = "the API server", remedy: str = ""
+    ) -> str:
+        """Why `lookup` has found nothing, in a sentence.
+
+        >>> Catalogue((Resource("", "v1", "pods", "Pod"),)).absence("pds")
+        "the API server serves no kind 'pds' (did you mean 'pods'?)"
+        """
+        try:
+            selector = Selector.of(name)
+        except ValueError as problem:
+            return f"{name!r} is no kind: {problem}"
+        found = self.find(selector)
+        if len(found) > 1:
+            kinds = ", ".join(each.key for each in found)
+            return f"{name!r} is ambiguous: {kinds}; name the group, too"
+        near = self.nearest(selector)
+        hint = f" (did you mean {near!r}?)" if near else ""
+        return f"{server} serves no kind {name!r}{hint}{remedy}"
+
+    def absence_of(
+        self, manifest: Mapping[str, Any], server: str = "the API server"
+    ) -> str:
+        """Why `of_manifest` has found nothing, in a sentence.
+
+        >>> deployments = Resource("apps", "v1", "deployments", "Deployment")
+        >>> wrong = {"apiVersion": "v1", "kind": "Deployment"}
+        >>> Catalogue((deployments,)).absence_of(wrong)
+        'the API server serves no Deployment of v1 (did you mean that of apps/v1?)'
+        """
+        kind, version = manifest.get("kind"), manifest.get("apiVersion")
+        # A kind is written with capitals: `pod` is like `Pod`.
+        likely = {each.kind.lower(): each for each in self.resources}
+        near = get_close_matches(str(kind).lower(), likely, 1, _LIKENESS)
+        hint = ""
+        if near:
+            meant = likely[near[0]]
+            what = "that" if meant.kind == kind else meant.kind
+            hint = f" (did you mean {what} of {meant.api_version}?)"
+        return f"{server} serves no {kind} of {version}{hint}"
 
     def of_manifest(self, manifest: Mapping[str, Any]) -> Resource | None:
         """The resource of an object with apiVersion and kind, or None."""

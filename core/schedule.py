@@ -22,11 +22,11 @@ class Schedule:
 
     `interval` counts from the end of a run to the start of the next, or, when
     `sharp`, along a grid from its start.  `idle` is how long the object must not
-    have changed.  `cron` is an expression such as `*/5 * * * *`.  `initial_delay`
-    may be a function of the object's arguments.
+    have changed.  `cron` is an expression such as `*/5 * * * *`.  `interval` and
+    `initial_delay` may be functions of the object's arguments.
     """
 
-    interval: float | None = None
+    interval: float | Callback | None = None
     sharp: bool = False
     idle: float | None = None
     cron: str | None = None
@@ -43,25 +43,28 @@ def first_run(schedule: Schedule, now: Now, initial_delay: float) -> float:
     return start if schedule.cron is None else max(start, _cron_run(schedule.cron, now))
 
 
-def next_run(schedule: Schedule, now: Now, began: float) -> float | None:
+def next_run(
+    schedule: Schedule, interval: float | None, now: Now, began: float
+) -> float | None:
     """Before when the run after one that began then and ends now is not due.
 
-    None for never, or, for a timer that only waits until its object is idle, for
-    not before a change of it.
+    `interval` is the schedule's own, or what its function has answered.  None for
+    never, or, for a timer that only waits until its object is idle, for not before a
+    change of it.
 
-    >>> next_run(Schedule(interval=5), Now(1000.0, 50.0), 48.0)
+    >>> next_run(Schedule(), 5, Now(1000.0, 50.0), 48.0)
     55.0
-    >>> next_run(Schedule(interval=5, sharp=True), Now(1000.0, 50.0), 48.0)
+    >>> next_run(Schedule(sharp=True), 5, Now(1000.0, 50.0), 48.0)
     53.0
     """
     if schedule.cron is not None:
         return _cron_run(schedule.cron, now)
-    if schedule.interval is None:
+    if interval is None:
         return None
-    if not schedule.sharp or schedule.interval <= 0:
-        return now.mono + schedule.interval
-    passed = (now.mono - began) // schedule.interval + 1
-    return began + passed * schedule.interval
+    if not schedule.sharp or interval <= 0:
+        return now.mono + interval
+    passed = (now.mono - began) // interval + 1
+    return began + passed * interval
 
 
 def due_at(

@@ -273,9 +273,11 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
             "name the group too"
         )
     else:
+        near = handler.selector and turn.catalogue.nearest(handler.selector)
         text = (
             f"the API server serves no {selector!r} yet, so {handler.id} and others of "
-            "this kind wait for it; is its CustomResourceDefinition installed?"
+            "this kind wait for it; is its CustomResourceDefinition installed"
+            + (f", or did you mean {near!r}?" if near else "?")
         )
         turn.warn_once(f"unserved {selector}", text)
         return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
@@ -16,7 +17,7 @@ from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.takeover import LAST_HANDLED, Predecessor
-from fnop.effects.effects import LEVELS
+from fnop.effects.effects import LEVELS, label_patterns
 
 if TYPE_CHECKING:
     from fnop.core.election import Candidate
@@ -34,6 +35,35 @@ def _no_setting(name: str) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no setting {name!r}; {hint}"
+
+
+Made = TypeVar("Made", bound=type)
+
+
+def _told(made: Made) -> Made:
+    """A dataclass that says in a sentence what a setting may be called, and set by."""
+    cls: Any = made
+    initialize = cls.__init__
+
+    @functools.wraps(initialize)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        known = {each.name for each in fields(cls) if each.init}
+        for name in given:
+            if name not in known:
+                raise TypeError(_no_setting(name))
+        initialize(self, *args, **given)
+
+    def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
+        if not hasattr(cls, name):
+            raise AttributeError(_no_setting(name))
+        raise FrozenInstanceError(
+            "settings are immutable; a startup handler returns others: "
+            f"return settings.replace({name}={value!r:.80})"
+        )
+
+    for method in (__init__, __setattr__):
+        setattr(cls, method.__name__, method)
+    return made
 
 
 # Labels and annotations are mappings of texts: their keys may have dots.
@@ -58,6 +88,7 @@ def _ignored(field: str | Sequence[str]) -> Path:
     return path
 
 
+@_told
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations are in seconds.
@@ -88,7 +119,9 @@ class Settings:
     with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no part of
     an object's essence: who changes them causes no update.  A path is dotted, or a list
     of keys.  `call_threads` is how many called functions and impure handlers that are
-    not coroutines run at a time.
+    not coroutines run at a time.  `inherited_labels` are the names, or patterns, of the
+    labels that adopted children get of their owners'; None is all but those by which
+    other tools keep track of what they have applied (`fnop.core.ownership`).
 
     Raises `ValueError` or `TypeError` for what cannot be.
     """
@@ -117,12 +150,17 @@ class Settings:
     former_storages: tuple[AnyStorage, ...] = ()
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32
+    inherited_labels: tuple[str, ...] | None = None
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.namespaces, str):
+            raise TypeError(
+                f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
+            )
         for namespace in self.namespaces or ():
             check_namespace(namespace)
         check_selector(self.selector)
@@ -152,6 +190,8 @@ class Settings:
             )
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
+        chosen = label_patterns(self.inherited_labels)
+        object.__setattr__(self, "inherited_labels", chosen)
         places = places_of(self.storage, self.operator, self.former_storages)
         ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
         given = tuple(
@@ -171,10 +211,6 @@ class Settings:
 
         Raises `TypeError` for a setting that there is not.
         """
-        known = {each.name for each in fields(self) if each.init}
-        for name in changes:
-            if name not in known:
-                raise TypeError(_no_setting(name))
         return replace(self, **changes)
 
     if not TYPE_CHECKING:  # a type checker knows what there is

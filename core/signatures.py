@@ -301,7 +301,8 @@ class IndexHandler(Protocol):
 
 
 class ObjectCallback(Protocol[Answer_co]):
-    """A function of an object: `when=`, which answers a bool, and `initial_delay=`.
+    """A function of an object: `when=`, which answers a bool, and `initial_delay=` and
+    `interval=`, which answer seconds.
 
     `reason` is there in filters of changes, `type` and `event` in those of watch
     events.

@@ -79,7 +79,7 @@ class Ticket(NamedTuple):
 
     `kind` is errand, write, echo, event or fetch; `serial` the invocation's.
     `outside` ones do not go to the API server, and may take long.  `uid` is the
-    object's, where the answer is for no namesake.
+    object's, where the answer is for no namesake, `name` a Kubernetes Event's.
     """
 
     kind: str
@@ -88,6 +88,7 @@ class Ticket(NamedTuple):
     handler: str = ""
     outside: bool = False
     uid: str = ""
+    name: str = ""
 
 
 # The key under which startup and cleanup handlers run: they have no object.
@@ -224,7 +225,7 @@ class Turn:
         self.drives = 0
         self.fresh: Key | None = None
         # Log lines of this step that become Kubernetes Events.
-        self.noted: tuple[tuple[Key, Event], ...] = ()
+        self.noted: tuple[tuple[Key, Event, str], ...] = ()
         # What the step has made of objects, before it is stored.
         self.touched: dict[Key, Known | None] = {}
         (

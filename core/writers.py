@@ -6,7 +6,6 @@ other effects when the attempt ends.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +13,20 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
+from fnop.core.callables import is_awaited, takes_values
 from fnop.core.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
+from fnop.effects.values import thaw_json
 
-__all__ = ["DaemonStoppingReason", "LogWriter", "PatchWriter", "Stopped", "Transform"]
+__all__ = [
+    "DaemonStoppingReason",
+    "LogWriter",
+    "Nest",
+    "PatchWriter",
+    "Stopped",
+    "Transform",
+]
 
 
 class DaemonStoppingReason(StrEnum):
@@ -63,14 +71,26 @@ class Stopped:
         return f"<stopped: {self.reason or 'no'}>"
 
 
-class _Nest(dict[str, Any]):
-    """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`."""
+class Nest(dict[str, Any]):
+    """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`.
+
+    A copy of it is a plain one.
+    """
 
     __slots__ = ()
 
     def __missing__(self, key: str) -> Any:
-        found = self[key] = _Nest()
+        found = self[key] = Nest()
         return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return {key: thaw_json(value) for key, value in self.items()}
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
 
     def __getattr__(self, name: str) -> NoReturn:
         _refuse_attribute(name)
@@ -86,7 +106,7 @@ def _refuse_attribute(name: str) -> NoReturn:
     )
 
 
-class _Metadata(_Nest):
+class _Metadata(Nest):
     """The metadata of a patch: `patch.metadata.labels["a"]`."""
 
     __slots__ = ()
@@ -110,7 +130,7 @@ class Transform:
     json: ClassVar[tuple[Any, ...]] = ()
 
 
-class PatchWriter(_Nest):
+class PatchWriter(Nest):
     """Collects a merge patch of the handled object, and functions that change it.
 
     A function in `fns` gets the object as it is when it is written, as a mutable copy,
@@ -125,7 +145,7 @@ class PatchWriter(_Nest):
     """
 
     def __missing__(self, key: str) -> Any:
-        found = self[key] = _Metadata() if key == "metadata" else _Nest()
+        found = self[key] = _Metadata() if key == "metadata" else Nest()
         return found
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -175,10 +195,11 @@ class PatchWriter(_Nest):
 
 
 def _transform(change: Any) -> Transform:
-    if not callable(change) or inspect.iscoroutinefunction(change):
+    is_plain = callable(change) and not is_awaited(change)
+    if not is_plain or not takes_values(change, 1):
         raise TypeError(
-            "patch.fns takes plain functions that change the object they are given, "
-            f"not {change!r}"
+            "patch.fns takes plain functions of one argument, the object, which they "
+            f"change, not {change!r}"
         )
     return Transform(change)
 
@@ -187,7 +208,7 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
     """What was assigned, without the mappings that reading alone has made."""
     found = {}
     for key, value in nest.items():
-        if isinstance(value, _Nest):
+        if isinstance(value, Nest):
             value = _written(value)
             if not value:
                 continue

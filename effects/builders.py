@@ -7,9 +7,10 @@ yield it, or await it for its answer.
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.effects.effects import (
     Adopt,
@@ -32,6 +33,7 @@ from fnop.effects.effects import (
     Sleep,
     Target,
     Wait,
+    label_patterns,
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 
@@ -61,8 +63,38 @@ __all__ = [
 
 _Any = Any
 _Targeted = Target | Manifest
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _named_after(
+    places: int, example: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function of so many arguments by their places; others have to be named.
+
+    The example shows how, with the first two arguments in it.
+    """
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            if len(args) > places:
+                raise TypeError(_unnamed(args, places, example))
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
+    given = ", ".join(f"{each!r:.40}" for each in args[places:])
+    shown = [f"{each!r:.40}" if isinstance(each, str) else "..." for each in args]
+    meant = example.format(*shown, "...")
+    return f"say what {given} is, by its name, as in {meant}"
+
+
+@_named_after(1, "fnop.target({}, name={})")
 def target(
     kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
 ) -> Target:
@@ -146,6 +178,7 @@ def create(manifest: Any) -> Any:
     return each_manifest(manifest, lambda one: Create(dict(one)), flat=True)
 
 
+@_named_after(1, "fnop.delete({}, name={})")
 def delete(
     where: _Targeted | str,
     *,
@@ -157,16 +190,23 @@ def delete(
 ) -> Delete:
     """Delete an object given as such, or as a kind with `name=`."""
     if isinstance(where, str):
-        where = Target(where, name or "", namespace)
+        if name is None:
+            raise TypeError(
+                f"say which of the {where} to delete, as in "
+                f"fnop.delete({where!r}, name=...)"
+            )
+        where = Target(where, name, namespace)
     found = _target_of(where)
     return Delete(found, uid or found.uid, resource_version, propagation)
 
 
+@_named_after(1, "fnop.get({}, name={})")
 def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
     """Read an object live; awaiting it answers the object, or None."""
     return Get(Target(kind, name, namespace))
 
 
+@_named_after(1, "fnop.list({}, namespace={})")
 def list(
     kind: str,
     *,
@@ -186,25 +226,41 @@ def _selector(terms: Mapping[str, str] | str | None) -> str | None:
 
 @overload
 def adopt(
-    child: Manifest, *, role: str | None = ..., nested: str | Iterable[str] = ...
+    child: Manifest,
+    *,
+    role: str | None = ...,
+    nested: str | Iterable[str] = ...,
+    labels: Iterable[str] | None = ...,
 ) -> Adopt: ...
 @overload
 def adopt(
-    child: Iterable[Manifest], *, nested: str | Iterable[str] = ...
+    child: Iterable[Manifest],
+    *,
+    nested: str | Iterable[str] = ...,
+    labels: Iterable[str] | None = ...,
 ) -> builtins.list[Effect]: ...
 def adopt(
-    child: Any, *, role: str | None = None, nested: str | Iterable[str] = ()
+    child: Any,
+    *,
+    role: str | None = None,
+    nested: str | Iterable[str] = (),
+    labels: Iterable[str] | None = None,
 ) -> Any:
     """A child that shall exist and be owned by the handled object.
 
-    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.  Of
-    several children it is a plan, to be returned; a `role` is for one.
+    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.
+    `labels` are the names, or patterns, of those that it gets; None leaves that to
+    `Settings(inherited_labels=...)`.  Of several children it is a plan, to be
+    returned; a `role` is for one.
 
     >>> [each.kind for each in adopt([{"apiVersion": "v1", "kind": "Pod"}])]
     ['Adopt']
     """
     paths = (nested,) if isinstance(nested, str) else tuple(nested)
-    made = each_manifest(child, lambda one: Adopt(dict(one), role, paths), flat=True)
+    chosen = label_patterns(labels)
+    made = each_manifest(
+        child, lambda one: Adopt(dict(one), role, paths, chosen), flat=True
+    )
     if role is not None and not isinstance(made, Adopt):
         raise ValueError("a role is for one child; adopt each with one of its own")
     return made
@@ -307,6 +363,7 @@ def function_name(function: _Any) -> str:
     return f"{module}:{name}"
 
 
+@_named_after(1, "fnop.call(function, id={1})")
 def call(function: _Any, /, **arguments: _Any) -> Call:
     """Run `function(**arguments)` outside; awaiting it answers what it returned.
 
@@ -324,11 +381,13 @@ def random(size: int, *, secret: bool = False) -> Random:
     return Random(size, secret)
 
 
+@_named_after(2, "fnop.log({}, {}, size=...)")
 def log(level: str, message: str, **fields: _Any) -> Log:
     """A log line about the handled object."""
     return Log(level, message, fields)
 
 
+@_named_after(0, "fnop.remember(address=...)")
 def remember(**changes: _Any) -> Remember:
     """Keep values in the object's memo, for later runs in this process."""
     return Remember(changes)

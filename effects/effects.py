@@ -9,11 +9,11 @@ to build them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.values import freeze_json
 
@@ -118,6 +118,46 @@ class _Effect:
         return type(self).__name__
 
 
+class _Asking(_Effect):
+    """An effect that has an answer, which is there when it is awaited."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        part = "items" if isinstance(key, int) else f"[{key!r}]"
+        raise TypeError(_not_awaited(self, f"has no {part}"))
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__"):
+                raise AttributeError(f"{self.kind} has no attribute {name!r}")
+            raise AttributeError(_not_awaited(self, f"has no .{name}"))
+
+
+class _Question(_Asking):
+    """One that is built for its answer alone: nobody means the effect itself."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise TypeError(_not_awaited(self, "has no length"))
+
+    def __bool__(self) -> bool:
+        raise TypeError(_not_awaited(self, "is neither true nor false"))
+
+
+def _not_awaited(effect: _Effect, lack: str) -> str:
+    call = f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
+    return (
+        f"{call} was not awaited, so it {lack}: write `await {call}` in an async "
+        f"handler, or `yield {call}` in a generator"
+    )
+
+
+_BUILT_BY = {"Wait": "stopped.wait"}
+
+
 def _encodable(value: str, where: str) -> None:
     try:
         value.encode()
@@ -178,7 +218,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch(_Effect):
+class Patch(_Asking):
     """Change an object; without a target, the handled one.
 
     `merge` is a JSON merge patch (RFC 7386), `json` a tuple of RFC 6902
@@ -234,7 +274,7 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply(_Effect):
+class Apply(_Asking):
     """Server-side apply of a manifest under this operator's field manager."""
 
     manifest: Any
@@ -245,7 +285,7 @@ class Apply(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Create(_Effect):
+class Create(_Asking):
     """Create an object; it is an error if it exists."""
 
     manifest: Any
@@ -258,7 +298,7 @@ class Create(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(_Effect):
+class Delete(_Asking):
     """Delete an object, if its uid and resourceVersion are still these."""
 
     target: Target
@@ -277,14 +317,14 @@ class Delete(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Get(_Effect):
+class Get(_Question):
     """Read an object live; the answer is None when it does not exist."""
 
     target: Target
 
 
 @dataclass(frozen=True, slots=True)
-class List(_Effect):
+class List(_Question):
     """Read a collection live.
 
     `namespace` None is the handled object's namespace, `"*"` all of them.
@@ -299,18 +339,40 @@ class List(_Effect):
         _text(self, "resource")
 
 
+def label_patterns(given: Any) -> tuple[str, ...] | None:
+    """Names of labels, or patterns; `TypeError` for what names none.
+
+    >>> label_patterns(["app", "example.com/*"]), label_patterns(None)
+    (('app', 'example.com/*'), None)
+    """
+    if given is None:
+        return None
+    is_several = isinstance(given, Iterable) and not isinstance(given, (str, Mapping))
+    found = tuple(given) if is_several else ()
+    if not is_several or not all(isinstance(each, str) for each in found):
+        raise TypeError(
+            "labels= names those of the owner's labels that a child gets, such as "
+            f"['app', 'example.com/*'], not {given!r:.60}; what is to be added goes "
+            "into the child, or through fnop.label"
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class Adopt(_Effect):
+class Adopt(_Asking):
     """See to it that a child of the handled object exists and is owned by it.
 
     A child without a name gets a deterministic one, from the owner's uid, the
     handler's id and `role` (or the child's place among the handler's children).
     `nested` are dotted paths within the child that get the owner's labels, too.
+    `labels` are the names, or patterns, of those that it gets; None leaves that to the
+    settings.
     """
 
     child: Any
     role: str | None = None
     nested: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
 
     def _check(self) -> None:
         _manifest(self, "child", named=False)
@@ -320,6 +382,7 @@ class Adopt(_Effect):
                 "name out (a stable one is made) or give metadata.name"
             )
         _text(self, "role", optional=True)
+        object.__setattr__(self, "labels", label_patterns(self.labels))
         if "" in self.nested:
             raise ValueError(
                 f"Adopt.nested takes dotted paths such as 'spec.template', not "
@@ -361,7 +424,7 @@ def _shorten(message: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sleep(_Effect):
+class Sleep(_Asking):
     """Come back to this conversation, or go on with this plan, later."""
 
     seconds: float
@@ -371,7 +434,7 @@ class Sleep(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(_Effect):
+class Wait(_Question):
     """Wait until a daemon is to stop, at most so long; answers whether it is.
 
     Without seconds it waits for as long as it takes.
@@ -410,7 +473,7 @@ class Again(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Execute(_Effect):
+class Execute(_Asking):
     """Run the sub-handlers that this handler has declared, by their own ids.
 
     Answers a mapping of each id to how it has ended: `finished` is "success" or
@@ -449,7 +512,7 @@ class Resume(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(_Effect):
+class Call(_Asking):
     """Run a function outside of the pure core: the one door to the world.
 
     `function` is its importable name, `module:qualified.name`; `arguments` are
@@ -473,7 +536,7 @@ class Call(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Random(_Effect):
+class Random(_Question):
     """Fresh random bytes, as a recorded answer.
 
     Those of a `secret` are not written into recordings: others stand for them there.

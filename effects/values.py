@@ -3,7 +3,8 @@
 A Kubernetes object is JSON.  Handlers receive it, and effects carry pieces of
 it, as `ReadOnlyDict` and `ReadOnlyList`: real `dict` and `list` subclasses, so
 that `isinstance`, `json.dumps` and `**spec` work, whose every mutator raises
-and names the way to change an object.  A deep copy is a plain, mutable one.
+and names the way to change an object.  A deep copy is a plain, mutable one; a
+pickled one comes back as it was.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
 
@@ -38,11 +39,17 @@ def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(_REMEDY)
 
 
+def _no_attribute(value: object, name: str) -> NoReturn:
+    """A field was read as if it were an attribute."""
+    hint = "" if name.startswith("__") else f"; a field is a key: [{name!r}]"
+    raise AttributeError(f"{type(value).__name__} has no attribute {name!r}{hint}")
+
+
 class ReadOnlyDict(dict[str, Any]):
     """A JSON object that refuses to be changed."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
+    __setitem__ = __delitem__ = __ior__ = __setattr__ = __delattr__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
@@ -58,7 +65,10 @@ class ReadOnlyDict(dict[str, Any]):
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return read_only, (thaw_json(self),)
+        return type(self), (dict(self),)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+        __getattr__ = _no_attribute
 
 
 class ReadOnlyList(list[Any]):
@@ -66,6 +76,7 @@ class ReadOnlyList(list[Any]):
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    __setattr__ = __delattr__ = _refuse
     append = clear = extend = insert = pop = remove = _refuse
     reverse = sort = _refuse
 
@@ -82,7 +93,7 @@ class ReadOnlyList(list[Any]):
         return hash(tuple(self))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        return read_only, (thaw_json(self),)
+        return type(self), (list(self),)
 
 
 def read_only(value: Any) -> Any:
@@ -172,10 +183,10 @@ def _freeze(value: Any, where: str) -> Any:
         return ReadOnlyList(
             [_freeze(item, f"{where}[{n}]") for n, item in enumerate(value)]
         )
-    raise TypeError(
-        f"{where}: {type(value).__name__} is not a JSON value; "
-        "use str, int, float, bool, None, dict or list"
-    )
+    remedy = "use str, int, float, bool, None, dict or list"
+    if hasattr(value, "__await__"):
+        remedy = "it was not awaited; write `await` before it, and use its answer"
+    raise TypeError(f"{where}: {type(value).__name__} is not a JSON value; {remedy}")
 
 
 def _freeze_scalar(value: Any, where: str) -> Any:

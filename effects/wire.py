@@ -85,7 +85,7 @@ def from_wire(wire: Any) -> Any:
 def _from_wire(value: Any, name: str) -> Any:
     if name == "target" and isinstance(value, dict):
         return from_wire(value)
-    if name in ("json", "children", "nested", "managers"):
+    if name in ("json", "children", "nested", "managers", "labels"):
         return tuple(value)
     if isinstance(value, dict) and value.keys() == {"hex"} and name == "value":
         return bytes.fromhex(value["hex"])

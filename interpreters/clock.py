@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, datetime
 from typing import Protocol
 
 from fnop.core.now import Now
 
-__all__ = ["EPOCH", "Clock", "SystemClock", "VirtualClock"]
+__all__ = ["EPOCH", "Clock", "SystemClock", "ThreadClock", "VirtualClock"]
 
 # Where virtual time begins: a fixed day, so that two runs say the same.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -27,6 +28,35 @@ class SystemClock:
 
     def now(self) -> Now:
         return Now(time.time(), time.monotonic())
+
+
+class ThreadClock:
+    """How much of the time a thread has been held up by others, and not by itself.
+
+    The kernel counts for how long a thread could have run while others did (Linux:
+    `schedstat`, in nanoseconds).  Where it does not tell, `waited` is None, and the
+    time on a processor is all that is known to be the thread's own.
+    """
+
+    def __init__(self) -> None:
+        """The clock of the thread that makes it."""
+        self._path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
+
+    def mono(self) -> float:
+        """Seconds of the machine's monotonic clock."""
+        return time.monotonic()
+
+    def busy(self) -> float:
+        """Seconds that the calling thread has been on a processor."""
+        return time.thread_time()
+
+    def waited(self) -> float | None:
+        """Seconds for which the thread has waited for a processor, in all its life."""
+        try:
+            with open(self._path, "rb") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return None
 
 
 class VirtualClock:

@@ -153,28 +153,27 @@ class Runner:
             now = self._clock.now()
             watchdog.begin()
             commands = self._machine.feed(now, self._inbox.popleft())
-            watchdog.end()
-            self._name_slow(now.mono, commands)
+            took = watchdog.end(SLOW_STEP_SECONDS)
+            if took > SLOW_STEP_SECONDS:
+                self._name_slow(took, commands)
             for command in commands:
                 self._perform(command)
             taken += 1
             if taken % _BATCH == 0:
                 await asyncio.sleep(0)
 
-    def _name_slow(self, began: float, commands: tuple[Command, ...]) -> None:
-        took = self._clock.now().mono - began
-        if took > SLOW_STEP_SECONDS:
-            names = {
-                command.handler
-                for command in commands
-                if isinstance(command, (Say, Perform)) and command.handler
-            }
-            who = ", ".join(sorted(names)) or "a step"
-            text = (
-                f"{who} blocked the operator for {took:.1f} s; "
-                "move slow work into fnop.call"
-            )
-            self._on_say(Say("warning", text))
+    def _name_slow(self, took: float, commands: tuple[Command, ...]) -> None:
+        names = {
+            command.handler
+            for command in commands
+            if isinstance(command, (Say, Perform)) and command.handler
+        }
+        who = ", ".join(sorted(names)) or "a step"
+        text = (
+            f"{who} blocked the operator for {took:.1f} s; "
+            "move slow work into fnop.call"
+        )
+        self._on_say(Say("warning", text))
 
     def _put(self, input: Input) -> None:
         self._inbox.append(input)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core import schedule, writers
@@ -89,6 +90,125 @@ def test_an_initial_delay_can_be_a_function_of_the_object(registry: Registry) ->
     begin = run.clock.now().wall
     run.settle(seconds=30)
     assert [round(moment - begin) for moment in moments] == [4]
+
+
+def test_an_interval_can_be_a_function_of_the_object(registry: Registry) -> None:
+    moments = counting(registry, interval=lambda spec, **_: spec["every"])
+    run = Scenario(registry, [example(every=10), example("example-2", every=25)])
+    run.settle(seconds=52)
+    assert told(moments) == [0, 0, 10, 20, 25, 30, 40, 50, 50]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seconds=st.integers(1, 30),
+    sharp=st.booleans(),
+    lasts=st.integers(0, 12),
+    edits=st.lists(st.integers(1, 40), max_size=3),
+    idle=st.sampled_from([None, 5]),
+)
+def test_a_function_that_always_answers_the_same_is_that_interval(
+    seconds: int, sharp: bool, lasts: int, edits: list[int], idle: float | None
+) -> None:
+    """Whatever is edited meanwhile: it is asked again, and answers the same."""
+
+    def runs(interval: Any) -> list[float]:
+        registry, moments = Registry(), []
+
+        @fnop.timer(KIND, interval=interval, sharp=sharp, idle=idle, registry=registry)
+        async def tick(now: Any, **_: Any) -> None:
+            moments.append(now.timestamp())
+            await fnop.sleep(lasts)
+
+        run = Scenario(registry, [example()])
+        for moment in edits:
+            run.settle(seconds=moment)
+            run.edit(KIND, spec={"size": moment})
+        run.settle(seconds=60)
+        return moments
+
+    assert runs(lambda **_: seconds) == runs(seconds)
+
+
+def test_an_interval_counts_from_the_last_run_whatever_it_was_before(
+    registry: Registry,
+) -> None:
+    moments = counting(registry, interval=lambda spec, **_: spec["every"])
+    run = Scenario(registry, [example(every=1000)])
+    run.settle(seconds=100)
+    run.edit(KIND, spec={"every": 150})
+    run.settle(seconds=100)
+    run.edit(KIND, spec={"every": 5})
+    run.settle(seconds=12)
+    assert told(moments) == [0, 150, 200, 205, 210]
+
+
+def test_an_interval_that_is_a_function_may_be_sharp(registry: Registry) -> None:
+    ran: list[int] = []
+
+    @fnop.timer(
+        KIND, interval=lambda spec, **_: spec["every"], sharp=True, registry=registry
+    )
+    async def tick(**_: Any) -> None:
+        ran.append(round(run.clock.elapsed))
+        await fnop.sleep(3)
+
+    run = Scenario(registry, [example(every=10)])
+    run.settle(seconds=45)
+    assert ran == [0, 10, 20, 30, 40]
+
+
+def test_an_interval_may_be_asked_of_what_an_index_knows(registry: Registry) -> None:
+    @fnop.index("configmaps", registry=registry)
+    def speeds(name: str, body: Any, **_: Any) -> Any:
+        return {name: int(body["data"]["seconds"])} if "data" in body else {}
+
+    moments = counting(
+        registry,
+        interval=lambda name, speeds=fnop.INDEX, **_: (*speeds[name],)[0],
+    )
+    speed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"seconds": "20"}}
+    speed["metadata"] = {"name": "example-1", "namespace": "default"}
+    run = Scenario(registry, [speed, example()])
+    run.settle(seconds=50)
+    assert told(moments) == [0, 20, 40]
+
+
+@pytest.mark.parametrize(
+    ("interval", "why"),
+    [
+        (lambda spec, **_: spec["every"], "KeyError"),
+        (lambda **_: None, "it answers a number of seconds, not None"),
+        (lambda **_: True, "it answers a number of seconds, not True"),
+        (lambda **_: float("nan"), "it answers a number of seconds, not nan"),
+        (lambda **_: float("inf"), "it answers a number of seconds, not inf"),
+    ],
+)
+def test_an_interval_that_fails_counts_as_the_usual_backoff(
+    registry: Registry, interval: Any, why: str
+) -> None:
+    moments = counting(registry, interval=interval, id="ticking")
+    settings = fnop.Settings(default_backoff=30)
+    run = Scenario(registry, [example()], settings=settings)
+    run.settle(seconds=70)
+    assert told(moments) == [0, 30, 60]
+    (line,) = {line for line in run.lines if "interval=" in line}
+    assert line.startswith("interval= of ticking failed and counts as 30 s: ")
+    assert why in line
+
+
+def test_a_run_that_fails_comes_before_its_interval(registry: Registry) -> None:
+    ran: list[int] = []
+
+    @fnop.timer(KIND, interval=lambda **_: 100, backoff=7, registry=registry)
+    def tick(retry: int, **_: Any) -> None:
+        ran.append(round(run.clock.elapsed))
+        if retry < 1:
+            raise ValueError("not yet")
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=210)
+    assert ran == [0, 7, 107, 114]
 
 
 def test_an_initial_delay_that_fails_counts_as_none(registry: Registry) -> None:

@@ -393,7 +393,7 @@ MANIFESTS = {
     "no name": ("apiVersion: v1\nkind: Pod\nmetadata: {}", ("name",)),
     "unknown kind": (
         "apiVersion: x.dev/v1\nkind: Thing\nmetadata: {name: x}",
-        ("no kind Thing of x.dev/v1", "add its CustomResourceDefinition"),
+        ("serves no Thing of x.dev/v1", "add its CustomResourceDefinition"),
     ),
     "invalid object": (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: NOT_A_NAME}",

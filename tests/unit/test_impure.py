@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from fnop.core import errors, impure, resources
 from fnop.core.registry import Registry
 from fnop.effects import Call, builders
 from fnop.effects.wire import from_wire, to_wire
+from fnop.interpreters.clock import ThreadClock
+from fnop.interpreters.run import SLOW_STEP_SECONDS
 from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
 from tests.live import operating
@@ -357,14 +360,104 @@ def test_a_step_that_takes_too_long_is_named() -> None:
         said.append(text)
         told.set()
 
-    watchdog = Watchdog(say, patience=0.01)
+    times = Times()
+    watchdog = Watchdog(say, patience=0.01, times=times)
     watchdog.begin()
+    times.passed = 7.0
     assert told.wait(20)
     watchdog.end()
     watchdog.close()
-    assert "the operator stands still for 0.01 s, at " in said[0]
+    assert "the operator stands still for 7.0 s, at " in said[0]
     assert "test_impure.py:" in said[0]
     assert "impure handler" in said[0]
+
+
+class Times:
+    """The clock of a thread, as a test says."""
+
+    def __init__(self, queued: float | None = 0.0) -> None:
+        self.passed = self.worked = 0.0
+        self.queued = queued
+
+    def mono(self) -> float:
+        return self.passed
+
+    def busy(self) -> float:
+        return self.worked
+
+    def waited(self) -> float | None:
+        return self.queued
+
+
+@pytest.mark.parametrize(
+    ("passed", "worked", "queued", "own"),
+    [
+        (3.0, 0.0, 0.0, 3.0),  # a handler that sleeps
+        (3.0, 3.0, 0.0, 3.0),  # one that computes
+        (3.0, 0.1, 2.9, 0.1),  # a machine with too much to do
+        (3.0, 1.0, 1.5, 1.5),  # both
+        (3.0, 0.1, None, 0.1),  # where the kernel does not tell
+        (0.2, 0.1, 0.1, 0.2),  # nothing to be looked at closely
+    ],
+)
+def test_a_step_is_blamed_for_its_own_time(
+    passed: float, worked: float, queued: float | None, own: float
+) -> None:
+    times = Times(None if queued is None else 10.0)
+    watchdog = Watchdog(lambda text: None, times=times)
+    times.passed, times.worked = 50.0, 20.0
+    watchdog.begin()
+    times.passed, times.worked = 50.0 + passed, 20.0 + worked
+    times.queued = None if queued is None else 10.0 + queued
+    took = watchdog.end(0.5)
+    watchdog.close()
+    assert took == pytest.approx(own)
+
+
+def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, id="blocking")
+    def blocking(**_: Any) -> None:
+        threading.Event().wait(SLOW_STEP_SECONDS * 1.2)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(
+                lambda: any("blocking blocked the operator" in e for e in run.lines)
+            )
+
+    asyncio.run(story())
+
+
+def test_a_thread_that_waits_for_a_processor_stands_not_still() -> None:
+    said: list[str] = []
+    looked = threading.Semaphore(0)
+
+    class Looked(Times):
+        def waited(self) -> float | None:
+            looked.release()
+            return self.queued
+
+    times = Looked()
+    watchdog = Watchdog(said.append, patience=0.01, times=times)
+    watchdog.begin()
+    times.queued = times.passed = 60.0
+    for _ in range(5):
+        assert looked.acquire(timeout=20)
+    watchdog.end()
+    watchdog.close()
+    assert said == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux tells it")
+def test_the_kernel_tells_how_long_a_thread_has_waited() -> None:
+    clock = ThreadClock()
+    before = clock.waited()
+    sum(range(100_000))
+    after = clock.waited()
+    assert before is not None
+    assert after is not None
+    assert 0 <= before <= after
+    assert clock.busy() > 0
 
 
 def test_a_plain_daemon_is_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core.commands import Perform
 from fnop.core.registry import Registry
 from fnop.interpreters.protocol import ApiRequest
 from tests.simulations import Scenario, example
@@ -200,3 +201,30 @@ def test_k_10_10_a_higher_level_is_fewer_of_them(registry: Registry) -> None:
 def test_k_10_10_there_are_four_levels() -> None:
     with pytest.raises(ValueError, match="posting_level= is one of debug, info"):
         fnop.Settings(posting_level="INFO")
+
+
+def test_a_request_for_an_event_names_the_handler_that_reports(
+    registry: Registry,
+) -> None:
+    """A replay shows who has decided otherwise: no Event has decided anything."""
+
+    class Authors:
+        def __init__(self) -> None:
+            self.found: list[str | None] = []
+
+        def observe(self, now: Any, input: Any, commands: Any) -> None:
+            for each in commands:
+                if isinstance(each, Perform) and "events" in (each.resource or ()):
+                    self.found.append(each.handler)
+
+    reporting(registry, id="ticking", interval=60)
+
+    @fnop.on.create(KIND, registry=registry, id="logging")
+    def create(logger: Any, **_: Any) -> None:
+        logger.warning("careful")
+
+    authors = Authors()
+    settings = fnop.Settings(posting_level="warning")
+    run = Scenario(registry, [example()], settings=settings, observers=[authors])
+    run.settle(seconds=130)
+    assert sorted(map(str, authors.found)) == ["logging", *["ticking"] * 3]

@@ -16,6 +16,7 @@ from fnop.core.ownership import Claim, claim_of, owned, stable_name
 from fnop.core.registry import Registry
 from fnop.effects import manifests
 from fnop.effects.manifests import manifest_of
+from fnop.effects.wire import from_wire, to_wire
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, Scenario, example
 
@@ -225,6 +226,92 @@ def test_an_adopted_child_is_labelled_within() -> None:
     assert template == {"app": "x", "team": "red"}
     with pytest.raises(ValueError, match="dotted paths"):
         fnop.adopt({"apiVersion": "v1", "kind": "Pod"}, nested=["", "a"])
+
+
+# What Argo CD, Helm, Flux and others put on the objects that they apply.
+TRACKED = {
+    "app.kubernetes.io/instance": "shop",
+    "app.kubernetes.io/managed-by": "Helm",
+    "applyset.kubernetes.io/part-of": "applyset-1",
+    "argocd.argoproj.io/instance": "shop",
+    "helm.sh/chart": "shop-1.0.0",
+    "helm.toolkit.fluxcd.io/name": "shop",
+    "kapp.k14s.io/app": "1",
+    "kustomize.toolkit.fluxcd.io/namespace": "prod",
+    "objectset.rio.cattle.io/hash": "1",
+    "olm.owner": "shop",
+    "pod-template-hash": "1",
+}
+OWN = {"app": "shop", "app.kubernetes.io/name": "shop", "example.com/tier": "front"}
+
+
+def tracked() -> dict[str, Any]:
+    owner = example()
+    owner["metadata"]["labels"] = {**TRACKED, **OWN}
+    return owner
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (None, OWN),
+        ((), {}),
+        (["*"], {**TRACKED, **OWN}),
+        (("app", "example.com/*"), {"app": "shop", "example.com/tier": "front"}),
+        ({"helm.sh/chart"}, {"helm.sh/chart": "shop-1.0.0"}),
+    ],
+)
+@pytest.mark.parametrize("way", ["owned", "adopted", "applied", "by the settings"])
+def test_which_labels_a_child_gets(way: str, wanted: Any, found: Any) -> None:
+    registry = Registry()
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}}
+    settings = fnop.Settings()
+
+    if way == "owned":
+        meta = owned(child, tracked(), labels=wanted, nested="spec")["metadata"]
+        assert meta.get("labels", {}) == found
+        return
+    if way == "by the settings":
+        settings = fnop.Settings(inherited_labels=wanted)
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def create(body: Any, **_: Any) -> fnop.Effect:
+        if way == "applied":
+            return fnop.apply(fnop.owned(child, body, labels=wanted))
+        chosen = wanted if way == "adopted" else None
+        return fnop.adopt(child, labels=chosen)
+
+    run = Scenario(registry, [tracked()], settings=settings)
+    assert run.settle()
+    made = run.get("configmaps", "child")
+    assert made is not None
+    assert made["metadata"].get("labels", {}) == found
+
+
+@given(st.dictionaries(st.sampled_from([*TRACKED, *OWN]), st.text(max_size=3)))
+def test_what_a_child_says_of_itself_is_no_tracking_label_of_its_owner(
+    own: dict[str, str],
+) -> None:
+    found = owned({"metadata": {"labels": own}}, tracked())["metadata"]["labels"]
+    assert found == {**OWN, **own}
+
+
+@pytest.mark.parametrize("labels", ["app", {"app": "x"}, [1], 5])
+def test_labels_of_an_owner_are_named(labels: Any) -> None:
+    child = {"apiVersion": "v1", "kind": "Pod"}
+    for slip in (
+        lambda: fnop.adopt(child, labels=labels),
+        lambda: fnop.owned(child, tracked(), labels=labels),
+        lambda: fnop.Settings(inherited_labels=labels),
+    ):
+        with pytest.raises(TypeError, match="labels= names those of the owner's lab"):
+            slip()
+
+
+def test_the_labels_of_an_effect_survive_the_wire() -> None:
+    effect = fnop.adopt({"apiVersion": "v1", "kind": "Pod"}, labels=["app"])
+    assert from_wire(to_wire(effect)) == effect
+    assert from_wire(to_wire(effect)).labels == ("app",)
 
 
 # -------------------------------------------------------------------- references

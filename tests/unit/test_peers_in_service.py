@@ -511,7 +511,7 @@ def test_who_takes_over_with_deaf_watches_reads_before_it_acts() -> None:
     objects = [example("gone", size=1), example("stays", size=1)]
     story = Story(registry, [held_by("other", EPOCH), *objects], settings=settings)
     story.wait(5)
-    assert story.machine.state.phase is Phase.STANDBY
+    assert called == []
     story.late_events = True
     story.delete(KIND, "gone").apply(example("new", size=1))
     story.wait(40)  # the other does not renew any more

@@ -83,9 +83,12 @@ def test_retries_count_attempts() -> None:
 
 
 @pytest.mark.parametrize("failure", [TEMPORARY, ARBITRARY])
-def test_the_last_retry_is_said_to_be_the_last(failure: Failure) -> None:
-    found = judged(failure, BEGUN._replace(retries=1), retries=2)
-    assert found.line.startswith("failed for good after 2 attempts")
+@pytest.mark.parametrize(("number", "text"), [(1, "1 attempt:"), (2, "2 attempts:")])
+def test_the_last_retry_is_said_to_be_the_last(
+    failure: Failure, number: int, text: str
+) -> None:
+    found = judged(failure, BEGUN._replace(retries=number - 1), retries=number)
+    assert found.line.startswith(f"failed for good after {text}")
     assert found.level == "error"
 
 

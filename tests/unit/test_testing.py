@@ -768,6 +768,20 @@ def test_matches_takes_indices_by_their_names(decorator: Any) -> None:
         matches(known, body, registry=registry)
 
 
+def test_matches_needs_the_indices_of_filters_alone() -> None:
+    registry = Registry()
+
+    @fnop.index("pods", registry=registry)
+    def pods(name: str, **_: Any) -> dict[str, int]:
+        return {name: 1}
+
+    @fnop.on.create("things", labels={"a": "b"}, registry=registry)
+    def known(pods: Any = fnop.INDEX, **_: Any) -> None: ...
+
+    assert matches(known, {"metadata": {"labels": {"a": "b"}}}, registry=registry)
+    assert not matches(known, {}, registry=registry)
+
+
 def test_a_plan_ignores_the_fields_that_the_operator_ignores() -> None:
     def changed(diff: fnop.Diff, **_: Any) -> list[Any]:
         raise fnop.PermanentError(repr([(each.field, each.new) for each in diff]))

@@ -60,6 +60,13 @@ ACCEPTED = {
             logger.info("%s %s", name, [item.field for item in diff])
             patch.status["labels"] = dict(labels)
     """,
+    "an object that is there has a name": """
+        @fnop.on.create("pods")
+        def f(body: fnop.Body, meta: fnop.Meta, **_: Any) -> list[fnop.Effect]:
+            names = [body.name, body.metadata.name, meta.name]
+            uids = [body.uid, body.meta.uid, meta.uid]
+            return [fnop.get("pods", name="-".join(names + uids))]
+    """,
     "wider types": """
         @fnop.on.update("pods")
         def f(

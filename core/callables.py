@@ -1,0 +1,78 @@
+"""What functions of the author's take, however they are written.
+
+Plain functions, lambdas, bound methods, partials and objects that can be called are
+read in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from inspect import Parameter
+from typing import Any
+
+__all__ = ["is_awaited", "layers", "parameters_of", "takes_values"]
+
+
+def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """What a caller may give; what a partial has bound is its author's own.
+
+    Raises `ValueError` for built-in functions that do not tell, such as `bool`.
+
+    >>> bound = functools.partial(lambda spec, limit, **_: True, limit=3)
+    >>> [each.name for each in parameters_of(bound)]
+    ['spec', '_']
+    """
+    bound: set[str] = set()
+    inner: Any = fn
+    while isinstance(inner, functools.partial):
+        bound |= inner.keywords.keys()
+        inner = inner.func
+    found = inspect.signature(fn).parameters.values()
+    return tuple(each for each in found if each.name not in bound)
+
+
+def takes_values(fn: Callable[..., Any], number: int) -> bool:
+    """Whether it can be called with so many values, and nothing else.
+
+    >>> takes_values(lambda body: None, 1), takes_values(lambda **_: None, 1)
+    (True, False)
+    """
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:
+        return True  # it does not tell
+    try:
+        signature.bind(*range(number))
+    except TypeError:
+        return False
+    return True
+
+
+def layers(fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """The function and those that it stands for, the author's own last.
+
+    Within partials, decorators made with `functools.wraps`, and objects.
+    """
+    inner: Any = fn
+    while True:
+        yield inner
+        if isinstance(inner, functools.partial):
+            inner = inner.func
+        elif hasattr(inner, "__wrapped__"):
+            inner = inner.__wrapped__
+        elif inspect.isroutine(inner) or isinstance(inner, type):
+            return
+        else:
+            inner = type(inner).__call__
+
+
+def is_awaited(fn: Callable[..., Any]) -> bool:
+    """Whether its answer has to be awaited.
+
+    >>> async def later(): ...
+    >>> is_awaited(functools.partial(later)), is_awaited(print)
+    (True, False)
+    """
+    return any(map(inspect.iscoroutinefunction, layers(fn)))

@@ -1,0 +1,83 @@
+"""What authors write of their own accord; told to the real servers as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, example
+
+OPERATOR = """
+import copy
+import json
+
+import fnop
+import yaml
+
+
+@fnop.index("configmaps", labels={"role": lambda value, **_: value == "speed"})
+def speeds(name, body, **_):
+    return {name: float(body["data"]["seconds"])}
+
+
+@fnop.on.create("fnopexamples", when=lambda **kwargs: "spec" in kwargs)
+async def create(spec, body, **_):
+    mine = copy.deepcopy(spec)
+    mine["seen"] = True
+    data = {"spec.yaml": yaml.safe_dump(spec), "mine.json": json.dumps(mine)}
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
+    made = await fnop.adopt({**child, "metadata": {"name": "adopted"}})
+    applied = {**child, "metadata": {"name": "applied"}}
+    await fnop.apply(fnop.owned(applied, body, labels=["app", "helm.sh/*"]))
+    try:
+        await fnop.get("confgmaps", name="adopted")
+    except fnop.Refused as problem:
+        return {"labels": dict(made.meta.labels), "told": str(problem)}
+
+
+@fnop.timer("fnopexamples", interval=lambda speeds=fnop.INDEX, **_: speeds["slow"][0])
+def tick(status, **_):
+    return fnop.patch(status={"ticks": status.get("ticks", 0) + 1})
+"""
+LABELS = {
+    "app": "shop",
+    "app.kubernetes.io/instance": "shop",
+    "argocd.argoproj.io/instance": "shop",
+    "helm.sh/chart": "shop-1",
+}
+SPEED = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "slow", "labels": {"role": "speed"}},
+    "data": {"seconds": "0.5"},
+}
+TOLD = "the API server serves no kind 'confgmaps' (did you mean 'configmaps'?)"
+SPEC: dict[str, Any] = {"size": 1, "hosts": ["a", {"name": "b"}]}
+
+
+def subject() -> dict[str, Any]:
+    found = example(**SPEC)
+    found["metadata"]["labels"] = LABELS
+    return found
+
+
+def check(found: dict[str, Any], adopted: Any, applied: Any) -> None:
+    assert found["status"]["create"] == {"labels": {"app": "shop"}, "told": TOLD}
+    assert yaml.safe_load(adopted["data"]["spec.yaml"]) == SPEC
+    assert adopted["metadata"]["labels"] == {"app": "shop"}
+    labels = {"app": "shop", "helm.sh/chart": "shop-1"}
+    assert applied["metadata"]["labels"] == labels
+    assert found["status"]["ticks"] >= 3
+
+
+def test_an_operator_as_authors_write_it(tmp_path: Path) -> None:
+    file = tmp_path / "simulated.py"
+    file.write_text(OPERATOR)
+    sim = Simulation(file, crds=[DEFINITION], objects=[SPEED])
+    sim.apply(subject()).wait(3)
+    made = [sim.get(f"configmaps/{name}") for name in ("adopted", "applied")]
+    found: Any = sim.get("fnopexamples/example-1")
+    check(found, *made)

@@ -1,0 +1,325 @@
+"""Common slips of authors: each is told in one sentence, with its remedy."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.adapters.cluster_client import ObjectProblem, kind_called
+from fnop.core import resources
+from fnop.core.registry import Registry
+from fnop.core.resources import Catalogue, Resource
+from fnop.effects.effects import _BUILT_BY, Execute
+from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.testing import plan_of
+from tests.simulations import Scenario, example
+
+KIND = "fnopexamples"
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(resources).failed == 0
+
+
+def said(slip: Callable[[], Any]) -> str:
+    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
+        slip()
+    return str(caught.value)
+
+
+# ----------------------------------------------------------------- a forgotten await
+
+
+def called(**_: Any) -> None: ...
+
+
+ASKING: dict[str, Callable[[], Any]] = {
+    "get": lambda: fnop.get("pods", name="a"),
+    "list": lambda: fnop.list("pods"),
+    "random": lambda: fnop.random(8),
+    "patch": lambda: fnop.patch(status={}),
+    "apply": lambda: fnop.apply(pod()),
+    "create": lambda: fnop.create(pod()),
+    "adopt": lambda: fnop.adopt(pod()),
+    "delete": lambda: fnop.delete("pods", name="a"),
+    "sleep": lambda: fnop.sleep(1),
+    "call": lambda: fnop.call(called),
+    "execute": lambda: Execute(()),
+}
+
+
+def pod() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize("name", ASKING)
+@pytest.mark.parametrize(
+    ("use", "lack"),
+    [
+        (lambda asked: asked.spec, "has no .spec"),
+        (lambda asked: asked.get("spec"), "has no .get"),
+        (lambda asked: asked["spec"], "has no ['spec']"),
+        (lambda asked: [*asked], "has no items"),
+        (lambda asked: "a" in asked, "has no items"),
+    ],
+)
+def test_an_answer_is_there_after_await(
+    name: str, use: Callable[[Any], Any], lack: str
+) -> None:
+    text = said(lambda: use(ASKING[name]()))
+    assert text == (
+        f"fnop.{name}(...) was not awaited, so it {lack}: write `await fnop.{name}"
+        f"(...)` in an async handler, or `yield fnop.{name}(...)` in a generator"
+    )
+
+
+def test_a_daemon_that_forgets_to_await_its_pause_does_not_run_for_ever() -> None:
+    async def follow(stopped: Any) -> None:
+        while stopped.wait(5):
+            pass
+
+    plan = plan_of(follow, {}, reason="daemon")
+    assert "stopped.wait(...) was not awaited, so it is neither" in str(plan.failure)
+
+
+@pytest.mark.parametrize("name", ["get", "list", "random"])
+def test_what_is_only_asked_is_not_true(name: str) -> None:
+    asked = ASKING[name]()
+    assert "is neither true nor false: write `await" in said(lambda: bool(asked))
+    assert "has no length: write `await" in said(lambda: len(asked))
+
+
+def test_what_is_done_may_be_told_from_none() -> None:
+    plan = [fnop.patch(status={}), None, fnop.event("Made")]
+    assert [each.kind for each in filter(None, plan)] == ["Patch", "Event"]
+
+
+def test_an_effect_without_an_answer_has_none() -> None:
+    event: Any = fnop.event("Made")
+    assert said(lambda: event.spec) == "'Event' object has no attribute 'spec'"
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_effects_are_still_values(name: str) -> None:
+    asked = ASKING[name]()
+    assert pickle.loads(pickle.dumps(asked)) == asked
+    assert copy.deepcopy(asked) == copy.copy(asked) == asked
+    assert {asked: 1}[ASKING[name]()] == 1
+    assert not hasattr(asked, "__array__")
+    assert asked.kind not in _BUILT_BY
+
+
+def test_the_slip_is_told_where_it_is_made() -> None:
+    def create(spec: Any) -> Any:
+        secret: Any = fnop.get("secrets", name="a")
+        return {"keys": sorted(secret["data"])}
+
+    plan = plan_of(create, {})
+    assert "fnop.get(...) was not awaited, so it has no ['data']" in str(plan.failure)
+
+
+async def helper() -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda value: fnop.patch(status={"a": value}),
+        lambda value: fnop.result([value]),
+        lambda value: fnop.call(called, a=value),
+        lambda value: fnop.remember(a=value),
+    ],
+)
+def test_what_was_not_awaited_is_no_part_of_an_effect(build: Any) -> None:
+    text = said(lambda: build(fnop.get("pods", name="a")))
+    assert text.endswith(
+        "Get is not a JSON value; it was not awaited; write `await` "
+        "before it, and use its answer"
+    )
+    forgotten = helper()
+    assert "coroutine is not a JSON value; it was not awaited" in said(
+        lambda: build(forgotten)
+    )
+    forgotten.close()
+
+
+def test_a_daemon_that_asks_can_be_stopped() -> None:
+    """The core looks at what is asked, and must not ask whether it is true."""
+    registry, ended = Registry(), []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def follow(stopped: Any, **_: Any) -> None:
+        while not stopped:
+            await fnop.get(KIND, name="example-1")
+            await fnop.sleep(1)
+        ended.append(stopped.reason)
+
+    run = Scenario(registry, [example()])
+    run.wait(5)
+    run.delete(KIND)
+    run.wait(5)
+    assert ended == ["resource_deleted"]
+    assert not [say.message for say in run.said if say.level == "error"]
+
+
+# ------------------------------------------------------------ arguments by their places
+
+
+@pytest.mark.parametrize(
+    ("slip", "sentence"),
+    [
+        (
+            lambda: get("pod", "x"),
+            "say what 'x' is, by its name, as in fnop.get('pod',",
+        ),
+        (lambda: get("pod", "x"), "fnop.get('pod', name='x')"),
+        (lambda: get("pod", "x", "ns"), "say what 'x', 'ns' is, by its name"),
+        (lambda: listed("pods", "ns"), "fnop.list('pods', namespace='ns')"),
+        (lambda: delete("pods", "x"), "fnop.delete('pods', name='x')"),
+        (lambda: delete("pods"), "say which of the pods to delete, as in fnop.delete("),
+        (lambda: target("pods", "x"), "fnop.target('pods', name='x')"),
+        (lambda: call(called, 1), "say what 1 is, by its name, as in fnop.call("),
+        (lambda: remember({"a": 1}), "say what {'a': 1} is, by its name, as in"),
+        (lambda: log("info", "text", 5), "fnop.log('info', 'text', size=...)"),
+    ],
+)
+def test_arguments_are_named(slip: Callable[[], Any], sentence: str) -> None:
+    assert sentence in said(slip)
+
+
+get: Any = fnop.get
+listed: Any = fnop.list
+delete: Any = fnop.delete
+target: Any = fnop.target
+call: Any = fnop.call
+remember: Any = fnop.remember
+log: Any = fnop.log
+
+
+# -------------------------------------------------------------------------- settings
+
+
+def test_settings_are_replaced() -> None:
+    settings: Any = fnop.Settings()
+
+    def setting(name: str, value: Any) -> Callable[[], None]:
+        return lambda: setattr(settings, name, value)
+
+    assert said(setting("posting_level", "info")) == (
+        "settings are immutable; a startup handler returns others: "
+        "return settings.replace(posting_level='info')"
+    )
+    assert said(setting("postng_level", 5)) == (
+        "there is no setting 'postng_level'; did you mean 'posting_level'?"
+    )
+    assert "there is no setting 'posting'" in said(lambda: settings.posting.level)
+    assert settings == fnop.Settings()
+
+
+def test_settings_are_named_as_they_are() -> None:
+    made: Any = fnop.Settings
+    assert "did you mean 'operator'?" in said(lambda: made(oprator="a"))
+    assert "there is no setting 'x'; there are operator, " in said(lambda: made(x=1))
+    assert "such as ('default',)" in said(lambda: made(namespaces="default"))
+    replaced: Any = fnop.Settings().replace
+    assert "did you mean 'operator'?" in said(lambda: replaced(oprator="a"))
+
+
+# ------------------------------------------------------------------- mistyped kinds
+
+SERVED = Catalogue(
+    (
+        Resource("", "v1", "pods", "Pod", "pod", shortcuts=("po",)),
+        Resource("", "v1", "configmaps", "ConfigMap", "configmap", shortcuts=("cm",)),
+        Resource("apps", "v1", "deployments", "Deployment", "deployment"),
+        Resource("a.io", "v1", "things", "Thing", "thing"),
+        Resource("b.io", "v1", "things", "Thing", "thing"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("pds", "serves no kind 'pds' (did you mean 'pods'?)"),
+        ("confgmap", "serves no kind 'confgmap' (did you mean 'configmaps'?)"),
+        ("deployments.app", "(did you mean 'deployments.apps'?)"),
+        ("deployments.v2.apps", "(did you mean 'deployments.apps'?)"),
+        ("Deploymnet", "(did you mean 'deployments.apps'?)"),
+        ("zzz", "the API server serves no kind 'zzz'"),
+        (
+            "things",
+            "'things' is ambiguous: things.v1.a.io, things.v1.b.io; name the gr",
+        ),
+        ("", "'' is no kind: the name of a kind must be a non-empty string"),
+    ],
+)
+def test_a_mistyped_kind_is_told_what_it_is_like(name: str, sentence: str) -> None:
+    assert SERVED.lookup(name) is None
+    assert sentence in SERVED.absence(name)
+    assert SERVED.absence("zzz", "it", "; see").endswith("it serves no kind 'zzz'; see")
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "sentence"),
+    [
+        ("v1", "Deployment", "no Deployment of v1 (did you mean that of apps/v1?)"),
+        ("v1", "pod", "serves no pod of v1 (did you mean Pod of v1?)"),
+        ("v1", "ConfgMap", "(did you mean ConfigMap of v1?)"),
+        ("v1", "Zzz", "the API server serves no Zzz of v1"),
+    ],
+)
+def test_a_manifest_of_no_kind_is_told_what_it_is_like(
+    version: str, kind: str, sentence: str
+) -> None:
+    manifest = {"apiVersion": version, "kind": kind}
+    assert SERVED.of_manifest(manifest) is None
+    assert sentence in SERVED.absence_of(manifest)
+
+
+def test_a_mistyped_kind_is_told_to_its_handler() -> None:
+    registry, told = Registry(), []
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        wrong = {**pod(), "apiVersion": "apps/v1"}
+        for effect in (fnop.get("secrts", name="a"), fnop.create(wrong)):
+            try:
+                await effect
+            except fnop.Refused as problem:
+                told.append(str(problem))
+
+    @fnop.on.create("fnopexmples", registry=registry)
+    def never(**_: Any) -> None: ...
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert told == [
+        "the API server serves no kind 'secrts' (did you mean 'secrets'?)",
+        "the API server serves no Pod of apps/v1 (did you mean that of v1?)",
+    ]
+    (line,) = [line for line in run.lines if "fnopexmples" in line]
+    assert line.endswith("installed, or did you mean 'fnopexamples.fnop.dev'?")
+
+
+def test_a_mistyped_kind_is_told_to_a_test() -> None:
+    from fnop.testing import Simulation
+
+    with pytest.raises(AssertionError, match=re.escape("did you mean 'configmaps'?")):
+        Simulation(Registry()).get("confgmaps/a")
+
+
+def test_a_mistyped_kind_is_told_to_a_client_of_the_simulated_cluster() -> None:
+    for name, meant in (("deploymnts", "deployments.apps"), ("pdo", "pods")):
+        with pytest.raises(ObjectProblem, match=f"no kind {name} .*mean '{meant}'"):
+            kind_called(builtin_registry(), name)
+    with pytest.raises(ObjectProblem, match=r"has no kind zzz$"):
+        kind_called(builtin_registry(), "zzz")
