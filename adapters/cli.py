@@ -109,6 +109,14 @@ _modules = click.option(
 )
 
 
+_guard = click.option(
+    "--guard/--no-guard",
+    default=True,
+    help="Whether handlers that are not impure are kept from acting on the world, in "
+    "a simulation and a replay; on a cluster there is a warning.",
+)
+
+
 @main.command(cls=SpreadingCommand)
 @_files
 @_modules
@@ -212,6 +220,7 @@ _modules = click.option(
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
+@_guard
 @click.option(
     "-v",
     "--verbose",
@@ -263,6 +272,7 @@ def run(
         _refuse_of_simulations(options)
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
+    settings = settings.replace(guard=options["guard"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     recorder = None if record is None else _recorder(record, program)
@@ -449,7 +459,7 @@ class RealCalls(dict[str, Any]):
 
 
 def _verdict(sim: Any, settled: bool) -> int:
-    failures = sim.machine.state.failures
+    failures = sim.machine.state.failures + sim.failures
     if sim.exit is not None and sim.exit.status:
         click.echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
@@ -533,13 +543,17 @@ async def _serve_cluster(
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False))
 @_files
 @_modules
-def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
+@_guard
+def replay(
+    recording: str, paths: Sequence[str], module: Sequence[str], guard: bool
+) -> None:
     """Decide a recorded run again, with the handlers of some files.
 
     \b
       fnop replay run.fnop operator.py
 
-    Says "identical", or shows the first decision that is another one now.
+    Says "identical", or shows the first decision that is another one now.  What a
+    handler that is not impure does to the world is refused and told.
 
     Exit status: 0 when identical, 1 when not, or when the recording is damaged.
     """
@@ -561,12 +575,14 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
                 None if namespaces is None else tuple(namespaces),
                 header.get("selector", ""),
             )
-            settings = among_others(settings, header)
+            settings = among_others(settings, header).replace(guard=guard)
             command = f"fnop replay {recording}"
             program = _program(paths, module, settings, command)
             found = replayed(records, program)
         except RecordingProblem as problem:
             _fail(str(problem))
+    for act in found.acts:
+        click.echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
         _show_difference(found.difference, header["fnop"])
         sys.exit(EXIT_ERROR)

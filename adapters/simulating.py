@@ -40,7 +40,8 @@ class Simulation:
     `operator` is a file, a loaded module, a registry or handlers; None is whatever has
     been registered. `crds` and `objects` are manifests, files or folders of them.
     `calls` answers `fnop.call`: a model for each function.  Equal beginnings lead to
-    equal ends, to the byte; nothing waits, and no network is used.
+    equal ends, to the byte; nothing waits, and no network is used: a handler that is
+    not impure fails where it acts on the world, unless there is no `guard`.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` where a verb does not say another: `get("claims/c", namespace="b")`.
@@ -56,10 +57,14 @@ class Simulation:
         settings: Settings | None = None,
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
+        guard: bool = True,
     ) -> None:
         self.namespace = namespace
         self._said: list[Say] = []
-        self._program = Program(_handlers(operator), settings or Settings())
+        settings = settings or Settings()
+        if not guard:
+            settings = settings.replace(guard=False)
+        self._program = Program(_handlers(operator), settings)
         self._run = SimulatedRun(
             self._program,
             empty_cluster(seed, EPOCH),

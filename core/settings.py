@@ -82,7 +82,9 @@ class Settings:
     with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no part of
     an object's essence: who changes them causes no update.  A path is dotted, or a list
     of keys.  `call_threads` is how many called functions and impure handlers that are
-    not coroutines run at a time.
+    not coroutines run at a time.  `guard` is whether acts of handlers that are not
+    impure are noticed, such as a connection or a file that is written: in a simulation
+    and a replay they are refused, on a cluster there is a warning.
 
     Raises `ValueError` or `TypeError` for what cannot be.
     """
@@ -109,6 +111,7 @@ class Settings:
     former_storages: tuple[AnyStorage, ...] = ()
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32
+    guard: bool = True
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)

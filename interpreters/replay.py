@@ -21,6 +21,7 @@ from fnop.core.program import Program
 from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical
+from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine
 from fnop.interpreters.recorder import FORMAT_VERSION, TOKEN
 
@@ -62,11 +63,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay went.  `truncated` tells that the recording ends mid-block."""
+    """How a replay went.  `truncated` tells that the recording ends mid-block.
+
+    `acts` is what the author's code was forbidden to do in the world, where it is only
+    to decide: by handler, the first act of each.
+    """
 
     steps: int
     difference: Difference | None
     truncated: bool
+    acts: tuple[Act, ...] = ()
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes | None]:
@@ -140,18 +146,21 @@ def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
 def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:
     """Fold the recorded inputs and compare the commands, up to the first difference."""
     machine, secrets = Machine(program), _Secrets()
-    steps = 0
+    steps, difference, truncated = 0, None, False
+    acts: list[Act] = []
     try:
         for record in records:
             if record is None:
-                return Replayed(steps, None, truncated=True)
+                truncated = True
+                break
             difference = _replay_step(machine, record, steps, secrets)
+            acts += machine.acts()
             if difference is not None:
-                return Replayed(steps, difference, truncated=False)
+                break
             steps += 1
     finally:
         machine.close()
-    return Replayed(steps, None, truncated=False)
+    return Replayed(steps, difference, truncated, tuple(acts))
 
 
 def _replay_step(

@@ -49,6 +49,7 @@ from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
@@ -185,6 +186,8 @@ class SimulatedRun:
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
+        # What nobody else counts: acts that were refused, and nobody has failed of.
+        self.failures = 0
         self.requests: list[ApiRequest] = []
         self._first_seed = self._seed = seed
         self._lives = 0
@@ -313,7 +316,20 @@ class SimulatedRun:
         commands = self.machine.feed(self.clock.now(), self._inbox.popleft())
         for command in commands:
             self.perform(command)
+        for act in self.machine.acts():
+            self._refused_act(act, commands)
         return commands
+
+    def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
+        """Say what was refused, unless a handler has failed of it and that is said.
+
+        A filter, or an index, may have caught the error.
+        """
+        reason = act.refusal
+        said = [each for each in commands if isinstance(each, Say)]
+        if not any(reason in f"{each.message}: {each.error}" for each in said):
+            self.failures += 1
+            self.perform(Say("error", reason, None, act.handler, error=reason))
 
     def _control(self) -> bool:
         """Let the cluster's own controllers have a turn."""
