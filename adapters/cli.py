@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -28,6 +29,7 @@ from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.uninstall_command import uninstall
+from fnop.core.commands import Say
 from fnop.core.diff import Diff, DiffItem, diff
 from fnop.core.program import Program
 from fnop.core.registry import default_registry
@@ -409,6 +411,7 @@ def _simulate(
     options: dict[str, Any],
 ) -> int:
     from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
+    from fnop.adapters.repeats import Repeats
     from fnop.adapters.scenario import (
         ApplyProblem,
         apply_manifests,
@@ -419,13 +422,17 @@ def _simulate(
     from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
 
+    show, repeats = partial(_show_line, console), None
+    if not options["verbose"] and not options["debug"]:
+        repeats = Repeats(show)
+        show = repeats.say
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
         paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
         observers=() if recorder is None else (recorder,),
         calls=_models(options, models_of),
-        on_say=lambda say, wall: console.say(say, at=wall),
+        on_say=show,
     )
     try:
         objects = read_manifests(manifests)
@@ -435,9 +442,15 @@ def _simulate(
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
     settled = sim.settle(seconds=options["for"])
+    if repeats is not None:
+        repeats.close()
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     return _verdict(sim, settled)
+
+
+def _show_line(console: Console, say: Say, at: float) -> None:
+    console.say(say, at=at)
 
 
 def _models(options: dict[str, Any], models_of: Any) -> Any:
@@ -460,21 +473,20 @@ class RealCalls(dict[str, Any]):
 
 def _verdict(sim: Any, settled: bool) -> int:
     failures = sim.machine.state.failures + sim.failures
+    for sentence in () if failures else sim.unmodelled.values():
+        failures += 1  # its handler has caught the error
+        click.echo(f"fnop: {sentence}", err=True)
     if sim.exit is not None and sim.exit.status:
         click.echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
+    if not settled:
+        after = f"after {sim.clock.elapsed:g} s of virtual time"
+        click.echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
     if failures:
         handlers = "1 handler" if failures == 1 else f"{failures} handlers"
         click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
-    if not settled:
-        click.echo(
-            f"fnop: not settled after {sim.clock.elapsed:g} s of virtual time; "
-            "something is still due (--for bounds the run)",
-            err=True,
-        )
-        return EXIT_UNSETTLED
-    return 0
+    return 0 if settled else EXIT_UNSETTLED
 
 
 # ------------------------------------------------------------- real cluster
