@@ -160,7 +160,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 def _opens(args: tuple[Any, ...]) -> str | None:
     path, _, flags = args
     # A number is a file that was opened before.
-    if isinstance(path, int) or not flags & _WRITING or path == os.devnull:
+    if isinstance(path, int) or not flags & _WRITING or _text(path) == os.devnull:
         return None
     return f"opens {_text(path)} for writing"
 
@@ -266,6 +266,9 @@ def _heard(
     if guards and event in deeds:
         guard = guards.get(thread())
         if guard is not None:
-            deed = deeds[event](args)
+            try:
+                deed = deeds[event](args)
+            except Exception:  # another Python may give other arguments
+                deed = f"does what Python calls {event}"
             if deed is not None:
                 guard.saw(deed, sys._getframe(1))

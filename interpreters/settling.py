@@ -19,6 +19,7 @@ from fnop.core.operator import State, background_horizon
 from fnop.core.program import Program
 from fnop.core.registry import Role
 from fnop.core.turn import ACTIVITY
+from fnop.effects import Apply, Patch
 from fnop.interpreters.protocol import ApiRequest
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ class Restlessness:
         # With a bound in time, only what lets no time pass has to be found.
         self._bounded = bounded
         self._roles = _roles(run.machine.program)
-        self._writes: dict[str, _Writes] = {}
+        # By who writes, and where: a thousand objects may well share one.
+        self._writes: dict[tuple[Key, str], _Writes] = {}
         self._ended: Counter[Key] = Counter()
         self._busy: Counter[tuple[Key, str]] = Counter()
         self._looped: _Writes | None = None
@@ -241,22 +243,21 @@ class Restlessness:
 
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
         """Whether the object is to be given to `wrote` as it was before the write."""
-        found = self._writes.get(request.path)
+        found = self._writes.get((_writer(command), request.path))
         near = found is not None and found.times >= ROUNDS_MAX - LOOKS
-        return bool(command.handler) and request.method != "GET" and near
+        return near and _changes(command)
 
     def wrote(
         self, command: Perform, request: ApiRequest, before: Any, after: Any
     ) -> None:
         """A handler has changed an object; `before` if it was asked for."""
-        if not command.handler or command.subject is None:
+        if not _changes(command):
             return
-        key = _key_of(command.subject)
-        found = self._writes.get(request.path)
+        key = _writer(command)
+        found = self._writes.get((key, request.path))
         if found is None:
-            about = _label(command, request)
-            found = self._writes[request.path] = _Writes(about)
-        authors = command.handler.split(", ")
+            found = self._writes[key, request.path] = _Writes(_label(command, request))
+        authors = (command.handler or "").split(", ")
         roles = {self._role(each) for each in authors}
         turn = (key, self._ended[key])
         if roles <= {Role.EVENT} or turn != found.turn:
@@ -336,6 +337,21 @@ class Restlessness:
 
 def _roles(program: Program) -> dict[str, Role]:
     return {each.id: each.role for each in program.handlers}
+
+
+def _writer(command: Perform) -> Key:
+    """The object whose handlers ask for it."""
+    return ACTIVITY if command.subject is None else _key_of(command.subject)
+
+
+def _changes(command: Perform) -> bool:
+    """Whether handlers ask for a change of an object: not for a new one, or an Event.
+
+    What the operator writes for itself, such as that something has failed, is no sign.
+    """
+    if not command.handler or not isinstance(command.effect, (Patch, Apply)):
+        return False
+    return command.resource is None or command.resource.plural != "events"
 
 
 def _label(command: Perform, request: ApiRequest) -> str:

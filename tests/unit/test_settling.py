@@ -152,6 +152,34 @@ def test_many_objects_are_not_taken_for_a_circle() -> None:
     assert sim._run.steps > STEPS_MAX
 
 
+def test_many_objects_may_change_one_and_make_others_of_one_kind() -> None:
+    registry, number = Registry(), 230
+    shared = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}}
+
+    @fnop.on.create(KIND, registry=registry)
+    def share(name: str, **_: Any) -> list[fnop.Effect]:
+        target = fnop.target("configmaps", name="shared")
+        child = {**shared, "metadata": {"name": f"of-{name}"}}
+        return [fnop.patch(target, data={name: "yes"}), fnop.adopt(child)]
+
+    parents = [example(f"e{each}") for each in range(number)]
+    sim = simulation(registry, shared, *parents).settle()
+    assert sim.settled, sim
+    assert len(sim["configmaps/shared"]["data"]) == number
+
+
+def test_who_tells_an_event_at_each_attempt_is_waited_for() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def patient(retry: int, **_: Any) -> None:
+        await fnop.event("Waiting", "not yet")
+        if retry < 250:
+            raise fnop.TemporaryError("not yet", delay=60)
+
+    assert simulation(registry).settle().settled
+
+
 # ------------------------------------------------------------- waiting in vain
 
 
