@@ -14,7 +14,7 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -422,7 +422,8 @@ def _simulate(
     from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
 
-    show, repeats = partial(_show_line, console), None
+    show: Callable[[Say, float], None] = partial(_show_line, console)
+    repeats = None
     if not options["verbose"] and not options["debug"]:
         repeats = Repeats(show)
         show = repeats.say

@@ -249,6 +249,8 @@ def test_what_does_not_act_on_the_world_is_let_pass(
             assert (place / "log").read_text()
         case "collected":
             assert not list(place.glob("tmp*"))
+        case _:
+            assert looks_of(place)
 
 
 def test_other_threads_are_not_watched(place: Path) -> None:
@@ -403,7 +405,8 @@ def test_filters_and_indices_are_refused_in_words_of_their_own(place: Path) -> N
     registry = Registry()
 
     def is_wanted(**_: Any) -> bool:
-        return bool((place / "new").touch())
+        (place / "new").touch()
+        return True
 
     @fnop.on.create(KIND, registry=registry, when=is_wanted)
     def created(**_: Any) -> None: ...
