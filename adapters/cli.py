@@ -224,6 +224,12 @@ _guard = click.option(
 )
 @_guard
 @click.option(
+    "--redact",
+    multiple=True,
+    metavar="FIELD",
+    help="A field that holds a secret, such as spec.url; in a recording it is a token.",
+)
+@click.option(
     "-v",
     "--verbose",
     is_flag=True,
@@ -252,6 +258,7 @@ def run(
     selector: str,
     name: str,
     record: str | None,
+    redact: Sequence[str],
     **options: Any,
 ) -> None:
     """Run the operator of some files until it is stopped.
@@ -277,7 +284,9 @@ def run(
     settings = settings.replace(guard=options["guard"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
-    recorder = None if record is None else _recorder(record, program)
+    if redact and record is None:
+        raise click.UsageError("--redact is of no use without --record")
+    recorder = None if record is None else _recorder(record, program, redact)
     try:
         if simulate:
             status = _simulate(program, simulate, console, recorder, options)
@@ -389,15 +398,20 @@ def _program(
     return Program(handlers, settings)
 
 
-def _recorder(path: str, program: Program) -> Any:
+def _recorder(path: str, program: Program, fields: Sequence[str]) -> Any:
     from fnop.interpreters.recorder import Recorder, header_of
+    from fnop.interpreters.redaction import Redaction
 
+    try:
+        redaction = Redaction(secrets.token_bytes(16), program, fields)
+    except ValueError as problem:
+        _fail(f"--redact: {problem}", EXIT_USAGE)
     try:
         file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 (open for the run)
     except OSError as problem:
         _fail(f"cannot write the recording: {problem}", EXIT_USAGE)
     header = header_of(program, fnop.__version__)
-    return Recorder(file, header, secrets.token_bytes(16))
+    return Recorder(file, header, redaction)
 
 
 # ------------------------------------------------------------ simulated run
@@ -556,42 +570,46 @@ async def _serve_cluster(
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False))
 @_files
 @_modules
+@click.option(
+    "--trusted", is_flag=True, help="Read a recording of any size, of your own."
+)
 @_guard
 def replay(
-    recording: str, paths: Sequence[str], module: Sequence[str], guard: bool
+    recording: str,
+    paths: Sequence[str],
+    module: Sequence[str],
+    trusted: bool,
+    guard: bool,
 ) -> None:
     """Decide a recorded run again, with the handlers of some files.
 
     \b
       fnop replay run.fnop operator.py
 
-    Says "identical", or shows the first decision that is another one now.  What a
+    Says "identical", or shows the first decision that is another one now, or that
+    cannot be compared since a secret in it is a token in the recording.  What a
     handler that is not impure does to the world is refused and told.
 
     Exit status: 0 when identical, 1 when not, or when the recording is damaged.
     """
     from fnop.interpreters.replay import (
+        UNLIMITED,
+        Limits,
         RecordingProblem,
-        among_others,
         read_header,
         read_records,
-        replay as replayed,
+        recorded_settings,
+        replay_file,
     )
 
+    limits = UNLIMITED if trusted else Limits()
     with Path(recording).open("rb") as file:
         try:
-            records = read_records(file)
-            header = read_header(records)
-            namespaces = header["namespaces"]
-            settings = _settings(
-                header["operator"],
-                None if namespaces is None else tuple(namespaces),
-                header.get("selector", ""),
-            )
-            settings = among_others(settings, header).replace(guard=guard)
+            header = read_header(read_records(file, limits))
+            settings = recorded_settings(header).replace(guard=guard)
             command = f"fnop replay {recording}"
             program = _program(paths, module, settings, command)
-            found = replayed(records, program)
+            found = replay_file(file, program, limits)
         except RecordingProblem as problem:
             _fail(str(problem))
     for act in found.acts:
@@ -607,15 +625,33 @@ def replay(
     click.echo(f"identical: {found.steps} steps")
 
 
+# Why a difference may come from nothing but tokens in place of secrets.
+_DOUBTS = {
+    "derived": "it depends on a secret, and the recording holds a token in its place",
+    "given": "its handler was given a secret, and the recording holds a token instead",
+}
+
+
 def _show_difference(difference: Any, version: str) -> None:
     was, now = difference.recorded, difference.now
     who = f", of handler {difference.handler}" if difference.handler else ""
-    click.echo(f"different at step {difference.step + 1}: {_titled(now or was)}{who}")
+    what = f"step {difference.step + 1}: {_titled(now or was)}{who}"
+    doubt = _DOUBTS.get(difference.doubt)
+    _tell(f"cannot be compared at {what}: {doubt}" if doubt else f"different at {what}")
     for item in _changes(was, now):
         if item.field:
-            click.echo(f"at {'/'.join(item.field)}")
-        click.echo(f"recorded (fnop {version}): {_shown(item.old)}")
-        click.echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
+            _tell(f"at {'/'.join(item.field)}")
+        _tell(f"recorded (fnop {version}): {_shown(item.old)}")
+        _tell(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
+
+
+def _tell(text: str) -> None:
+    """A line of what a recording says, which cannot command the terminal."""
+    shown = (
+        each if each.isprintable() or each == "\n" else ascii(each)[1:-1]
+        for each in text
+    )
+    click.echo("".join(shown))
 
 
 def _titled(command: dict[str, Any]) -> str:

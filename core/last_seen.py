@@ -38,6 +38,7 @@ __all__ = [
     "Seen",
     "Stored",
     "Unreadable",
+    "digest_at",
     "essence_of",
     "had_value",
     "hidden_of",
@@ -56,6 +57,8 @@ DIGEST_VERSION = "1"
 # ValidateAnnotationsSize); the rest is left to others.
 STATE_LENGTH_MAX = 200 * 1024
 _COMPRESSED_FROM = 4 * 1024
+# No object is so large: etcd refuses requests of 1.5 MiB.
+_UNPACKED_MAX = 16 * 1024 * 1024
 
 _IDENTITY = frozenset(("apiVersion", "kind", "metadata", "status"))
 # Written by operators and clients for their own bookkeeping, not by the author.
@@ -72,14 +75,14 @@ Scope = str
 class Observation:
     """What the handlers of a kind can observe across time.
 
-    `scopes` are field paths, the empty one being the essence; `keeps_old` tells
-    that some handler looks at what was before.  `ignored` are fields that are no part
+    `scopes` are field paths, the empty one being the essence; `kept` are those of
+    which some handler looks at what was before.  `ignored` are fields that are no part
     of the essence, and `own` those in which the operator itself keeps its state;
     `hidden` are all that have to be taken out of an essence.
     """
 
     scopes: tuple[Path, ...] = ()
-    keeps_old: bool = False
+    kept: tuple[Path, ...] = ()
     ignored: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -207,17 +210,29 @@ def see(body: Body, observation: Observation) -> Seen:
     return found
 
 
+def digest_at(body: Body, path: Path, observation: Observation) -> str:
+    """The digest of what a handler of this field observes, kept or not."""
+    found = see(body, observation).digests.get(scope_name(path))
+    if found is not None:
+        return found
+    if path:
+        return digest(observed_at(body, path, observation.own))
+    return digest(essence_of(body, observation.hidden))
+
+
 def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
-    values: dict[Scope, Any] | None = {} if observation.keeps_old else None
+    values: dict[Scope, Any] | None = {} if observation.kept else None
     whole = () in observation.scopes
     essence = essence_of(body, observation.hidden) if whole else None
     for path in observation.scopes:
         value = observed_at(body, path, observation.own) if path else essence
         scope = scope_name(path)
         digests[scope] = _digest(value)
-        # A field of the essence is kept once, with the essence.
-        if values is not None and (not path or resolve(essence, path) != value):
+        if values is None or path not in observation.kept:
+            continue
+        # A field of an essence that is kept is kept once, with it.
+        if not path or () not in observation.kept or resolve(essence, path) != value:
             values[scope] = value
     return Seen(digests, values)
 
@@ -317,8 +332,7 @@ def _stored(found: dict[str, Any]) -> Stored:
         digests = {k: str(v) for k, v in _mapping(found, "seen").items()}
         was = found.get("was")
         if isinstance(was, str):
-            raw = zlib.decompress(base64.b64decode(was, validate=True))
-            found = {**found, "was": orjson.loads(raw)}
+            found = {**found, "was": orjson.loads(_unpacked(was))}
         seen = Seen(digests, None if was is None else _mapping(found, "was"))
     progress = {
         name: progress_from_json(each)
@@ -367,6 +381,8 @@ def _record_restated(record: Progress, was: str, new: str) -> Progress:
     reason, _, observed = record.aim.partition(":")
     if observed == was:
         record = record._replace(aim=f"{reason}:{new}")
+    if record.handled == was:
+        record = record._replace(handled=new)
     return record._replace(acted=new) if record.acted == was else record
 
 
@@ -378,6 +394,15 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
             found = {key: found}
         old = old if found is None else applied(found, old)
     return old
+
+
+def _unpacked(text: str) -> bytes:
+    """What `_packed` made a text of; an object's author may have written another."""
+    inflater = zlib.decompressobj()
+    raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
+    if not inflater.eof:
+        raise ValueError("what was before is cut off, or larger than any object")
+    return raw
 
 
 def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.evolve import quick
 from fnop.core.now import Now, parse_time, wall_text
@@ -45,7 +46,8 @@ class Progress(NamedTuple):
     `until` is when the next attempt is due; `due` the same on the monotonic
     clock, known only to the process that set it.  `acted` is the digest of what the
     handler has acted upon last, though the change may not be done, and `seen` what
-    that was, for as long as this process lives.
+    that was, for as long as this process lives.  `handled` is the digest of what it was
+    done with last, where that is not what the object was seen as last.
     """
 
     aim: str
@@ -59,6 +61,7 @@ class Progress(NamedTuple):
     waits: bool = False
     acted: str = ""
     seen: Seen | None = None
+    handled: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -126,7 +129,9 @@ def anew(progress: Progress | None, aim: str) -> Progress:
     """A fresh record; what has been acted upon stays so."""
     if progress is None:
         return Progress(aim)
-    return Progress(aim, acted=progress.acted, seen=progress.seen)
+    return Progress(
+        aim, acted=progress.acted, seen=progress.seen, handled=progress.handled
+    )
 
 
 def _acted_by(aim: str, finished: str | None) -> str:
@@ -157,11 +162,13 @@ def judge_failure(
     errors: ErrorsMode,
     timeout: float | None,
     retries: int | None,
-    backoff: float,
+    backoff: float | Backoff,
+    jitter: float = 0.0,
 ) -> Judgement:
     """What a failed attempt means, by the author's word and then by the mode.
 
-    A retry that could not take place any more is not waited for.
+    A retry that could not take place any more is not waited for.  `jitter`, from 0 to
+    1, is for a wait that grows; a constant one, in seconds, is kept to.
     """
     counted = progress._replace(retries=progress.retries + 1, waits=False)
     if failure.permanent:
@@ -172,7 +179,12 @@ def judge_failure(
             return Judgement(done, "warning", f"failed, which is ignored: {failure}")
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
-    delay = backoff if failure.temporary is None else failure.temporary
+    if failure.temporary is not None:
+        delay = failure.temporary
+    elif isinstance(backoff, Backoff):
+        delay = round(backoff.seconds(counted.retries, jitter), 1)
+    else:
+        delay = backoff
     if timeout is not None and _runtime(counted, now) + delay >= timeout:
         return _final(counted, "error", f"has timed out after {timeout:g} s: {failure}")
     if retries is not None and counted.retries >= retries:
@@ -220,6 +232,8 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
         found["waits"] = True
     if progress.acted != _acted_by(progress.aim, progress.finished):
         found["acted"] = progress.acted
+    if progress.handled:
+        found["handled"] = progress.handled
     return found
 
 
@@ -245,4 +259,5 @@ def progress_from_json(found: Any) -> Progress:
         message=found.get("message"),
         waits=bool(found.get("waits")),
         acted=str(found.get("acted", _acted_by(found["aim"], found.get("finished")))),
+        handled=str(found.get("handled", "")),
     )

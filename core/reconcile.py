@@ -32,7 +32,7 @@ from fnop.core.known import IDLE, Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import (
     Seen,
     Stored,
-    essence_of,
+    digest_at,
     observed_at,
     scope_name,
     see,
@@ -44,8 +44,8 @@ from fnop.core.program import Kind
 from fnop.core.progress import Progress, anew
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
+from fnop.core.writers import Transform
 from fnop.effects import Execute
-from fnop.effects.values import digest
 
 __all__ = [
     "Begin",
@@ -168,7 +168,7 @@ def reconcile(at: Moment, known: Known) -> Move:
     Filters are the author's code: what they raise escalates to the caller.
     """
     work = known.work or IDLE
-    move: Move | None = _going_on(at, work)
+    move: Move | None = _going_on(at, known, work)
     if move is None and at.kind.background:
         move = background_move(at, known, work)
     if move is not None:
@@ -185,13 +185,16 @@ def reconcile(at: Moment, known: Known) -> Move:
     return _own_lane(at, known, work)
 
 
-def _going_on(at: Moment, work: Work) -> GoOn | Spy | Expire | None:
+def _going_on(at: Moment, known: Known, work: Work) -> GoOn | Spy | Expire | None:
     """What is under way and waits for nothing any more."""
     for each in work.invocations:
-        if each.ready:
+        if each.ready or _is_let_go(at, known, each):
             return GoOn(each)
     busy = {each.handler.id for each in work.spying}
-    for sighting in work.sightings:
+    is_held = _keeps_back(at, known) or (
+        known.pace.is_loop and work.writing is not None
+    )
+    for sighting in () if is_held else work.sightings:
         if sighting.handler.id not in busy and not at.stopping:
             return Spy(sighting)
     for each in work.invocations:
@@ -204,6 +207,26 @@ def _going_on(at: Moment, work: Work) -> GoOn | Spy | Expire | None:
     return None
 
 
+def _is_let_go(at: Moment, known: Known, invocation: Invocation) -> bool:
+    """Whether an effect that waits for the mark of its attempt may be sent now."""
+    if invocation.errand is None or not invocation.errand.held:
+        return False
+    record = known.stored.progress.get(invocation.handler.id)
+    is_marked = record is not None and record.acted == _acts_upon(at, invocation)
+    return is_marked or not _may_save(at, known)
+
+
+def _acts_upon(at: Moment, invocation: Invocation) -> str:
+    body, field = invocation.situation.body, invocation.handler.field
+    return "" if body is None else digest_at(body, field, at.kind.observation)
+
+
+def _keeps_back(at: Moment, known: Known) -> bool:
+    """Whether the operator is in a loop with itself, and waits before its next turn."""
+    is_ending = known.gone or known.body.is_deleting
+    return known.pace.until > at.now.mono and not is_ending
+
+
 def _is_due(moment: float | None, at: Moment) -> bool:
     return moment is not None and moment <= at.now.mono
 
@@ -214,7 +237,7 @@ def first_due(invocations: Iterable[Invocation]) -> float | None:
 
 def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
     """Whether the change that conversations are about is overtaken (R16)."""
-    if known.gone or known.vanished or at.stopping:
+    if known.gone or at.stopping:
         return True
     reason = work.cycle.reason if work.cycle else None
     return known.body.is_deleting and reason is not Reason.DELETE
@@ -223,6 +246,8 @@ def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
 def _waking(at: Moment, known: Known, work: Work) -> float | None:
     """When something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
+    if work.sightings and _keeps_back(at, known):
+        waking = _earlier(waking, known.pace.until)
     if not at.kind.background:
         return waking
     return _earlier(waking, background_due(at, known, work))
@@ -276,9 +301,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
     if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
     selected = _selected(at, known, cause, seen)
-    aims = {
-        each.id: _aim(at, known.body, cause.reason, seen, each) for each in selected
-    }
+    aims = {each.id: _aim(at, known.body, cause.reason, each) for each in selected}
     cycle = Cycle(
         cause.reason,
         cause.initial,
@@ -333,13 +356,23 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 
 def _duty(at: Moment, known: Known) -> Duty:
+    deleting = known.body.is_deleting
+    # An optional handler does not hold an object, but is called where another does.
+    deleters = _optional(at) if deleting else ()
     needed = any(
-        prematches(at, known, each) for each in at.kind.deleters
+        prematches(at, known, each) for each in (*at.kind.deleters, *deleters)
     ) or holds_object(at, known)
     return finalizer_duty(
         needed=needed,
         present=_is_present(at, known.body, needed=needed),
-        deleting=known.body.is_deleting,
+        deleting=deleting,
+    )
+
+
+def _optional(at: Moment) -> tuple[Handler, ...]:
+    """Deletion handlers that need no finalizer."""
+    return tuple(
+        each for each in at.kind.changes if each.role is Role.DELETE and each.optional
     )
 
 
@@ -357,10 +390,7 @@ def _is_of_interest(at: Moment, known: Known) -> bool:
     """
     if known.released or not known.body.is_deleting:
         return False
-    return any(
-        each.role is Role.DELETE and each.optional and prematches(at, known, each)
-        for each in at.kind.changes
-    )
+    return any(prematches(at, known, each) for each in _optional(at))
 
 
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
@@ -425,12 +455,10 @@ def _takes_part(
 
 def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
     """Whether what the handler observes is not what it was."""
-    scope = scope_name(handler.field)
-    was = known.stored.seen
-    if was is None:
+    now = seen.digests[scope_name(handler.field)]
+    if known.stored.seen is None:
         return False
-    differs = seen.digests[scope] != was.digests.get(scope, seen.digests[scope])
-    return differs or _is_ahead(handler, known, seen)
+    return now != (known.handled_by(handler) or now) or _is_ahead(handler, known, seen)
 
 
 def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
@@ -449,6 +477,19 @@ def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
 # ---------------------------------------------------------------- one cycle
 
 
+def _marked(at: Moment, known: Known, work: Work) -> Move | None:
+    """The write that says who has begun to act, before anything is done elsewhere."""
+    held = [each for each in work.running if each.errand and each.errand.held]
+    if not held:
+        return None
+    progress = dict(known.stored.progress)
+    for each in held:
+        record = work.progress[each.handler.id]
+        progress[each.handler.id] = _mark(record._replace(acted=_acts_upon(at, each)))
+    after = known.stored._replace(progress=progress)
+    return Write(Writing(after=after, memory=after))
+
+
 def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     """Start what can start; record when all have ended or wait."""
     for each in work.running:
@@ -456,8 +497,9 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             ends = _ends(known, work, cycle, each)
             if ends is not None:
                 return GoOn(each, ends)
-    if work.declared and (concluded := _conclusion(known, work, cycle)) is not None:
-        return concluded
+    move = _marked(at, known, work) or _conclusion(known, work, cycle)
+    if move is not None:
+        return move
     running = {each.handler.id for each in work.running}
     due: float | None = None
     ready: list[Candidate] = []
@@ -467,7 +509,7 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             continue
         if _declared(work, cycle, handler):
             continue  # its part is done: the rest is its sub-handlers'
-        moment = progress.due_at(at.now)
+        moment = _begins_at(at, known, progress)
         if moment > at.now.mono:
             due = _earlier(due, moment)
         else:
@@ -478,6 +520,12 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     if any(not each.waits for each in work.running):
         return Rest()
     return _record(at, known, work, cycle, due)
+
+
+def _begins_at(at: Moment, known: Known, progress: Progress) -> float:
+    """When an attempt may begin (monotonic seconds)."""
+    moment = progress.due_at(at.now)
+    return max(moment, known.pace.until) if _keeps_back(at, known) else moment
 
 
 def _candidate(
@@ -549,7 +597,7 @@ def _ends(
 
 def _conclusion(known: Known, work: Work, cycle: Cycle) -> Conclude | None:
     """The innermost handler that has ended with its parts, and is yet to be told so."""
-    for handler in reversed(cycle.selected):
+    for handler in reversed(cycle.selected) if work.declared else ():
         if not _declared(work, cycle, handler):
             continue
         progress = _progress(known, work, cycle, handler)
@@ -606,17 +654,11 @@ def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progre
     return anew(found, aim)
 
 
-def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -> str:
+def _aim(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
     """What a handler is about: the reason, and the digest of what it observes."""
     if handler.role is Role.RESUME:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    observed = seen.digests.get(scope_name(handler.field))
-    if observed is None:
-        hidden = at.kind.observation.hidden
-        observed = digest(
-            _field(at, body, handler) if handler.field else essence_of(body, hidden)
-        )
-    return f"{reason.value}:{observed}"
+    return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
@@ -644,13 +686,14 @@ def _record(
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
         return _record_deletion(at, known, work, cycle, records, ended, due)
+    condition = _to_be_told(at, known, cycle, records, ended)
+    results = _settled(work.results, records)
     if ended:
         after = _ended(at, known, cycle, records)
     else:
-        after = _partial(at, known, cycle, records)
+        writes = bool(work.patches or results or condition is not None)
+        after = _partial(at, known, cycle, records, marking=writes)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
-    condition = _to_be_told(at, known, cycle, records, ended)
-    results = _settled(work.results, records)
     if work.patches or results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
@@ -735,7 +778,7 @@ def _record_deletion(
             stored = known.stored._replace(progress={})
             return Settle(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
-    after = _partial(at, known, cycle, records)
+    after = _partial(at, known, cycle, records, marking=False)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
     condition = _to_be_told(at, known, cycle, records, ended)
     if work.patches or news or condition is not None:
@@ -758,15 +801,59 @@ def _ended(
     for handler in at.kind.changes:
         if handler.role not in (Role.UPDATE, Role.FIELD):
             continue
-        # What a creation was about concerns those who are told of its changes.
-        created = cycle.reason is Reason.CREATE
-        names = tuple(records) if created else (handler.id,)
-        for other in cycle.selected:
-            record = records[other.id] if other.id in names else None
-            view = _viewed(record, other, handler, seen)
-            if record is not None and view != seen.digests[scope_name(handler.field)]:
-                ahead[handler.id] = anew(record, "")._replace(acted=view)
+        own = records.get(handler.id)
+        if own is not None:
+            record = _ahead_of_itself(known, handler, own, seen)
+        elif cycle.reason is Reason.CREATE:
+            record = _ahead_of_creation(handler, cycle, records, seen)
+        else:
+            record = None
+        if record is not None:
+            ahead[handler.id] = record
     return Stored(seen, False, ahead, stored.results)
+
+
+def _ahead_of_itself(
+    known: Known, handler: Handler, own: Progress, seen: Seen
+) -> Progress | None:
+    """The record of one that is done with another state than what was seen.
+
+    Others of a creation have begun with an older view; or it has failed for good, and
+    what it has written itself is no reason to call it again.
+    """
+    failed = not own.has_succeeded
+    done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
+    writes = failed and _changes_object(known.work or IDLE, handler)
+    if done == seen.digests[scope_name(handler.field)] and not writes:
+        return None
+    return anew(own, "")._replace(acted=done, handled=done)
+
+
+def _changes_object(work: Work, handler: Handler) -> bool:
+    """Whether a handler, or a part of it, has anything but status to be written."""
+    return any(
+        isinstance(patch, Transform)
+        or patch.json
+        or set(patch.merge or ()) - {"status"}
+        for name, patch in work.patches
+        if name == handler.id or name.startswith(f"{handler.id}/")
+    )
+
+
+def _ahead_of_creation(
+    handler: Handler, cycle: Cycle, records: Mapping[str, Progress], seen: Seen
+) -> Progress | None:
+    """The last of a creation's views that was another one than what was seen.
+
+    What a creation was about concerns those who are told of its changes.
+    """
+    found = None
+    for other in cycle.selected:
+        record = records[other.id]
+        view = _viewed(record, other, handler, seen)
+        if view != seen.digests[scope_name(handler.field)]:
+            found = anew(record, "")._replace(acted=view, handled="")
+    return found
 
 
 def _viewed(
@@ -786,17 +873,31 @@ def _viewed(
 
 
 def _partial(
-    at: Moment, known: Known, cycle: Cycle, records: Mapping[str, Progress]
+    at: Moment,
+    known: Known,
+    cycle: Cycle,
+    records: Mapping[str, Progress],
+    *,
+    marking: bool,
 ) -> Stored:
-    """What a restart would have to know while the cycle is under way (R19)."""
+    """What a restart would have to know while the cycle is under way (R19).
+
+    `marking` adds who has begun to act: a write that is due anyway can say so.
+    """
     stored = known.stored
     several = len(records) > 1
     handlers = {each.id: each for each in cycle.selected}
     kept = {
         name: each
-        for name, each in records.items()
-        if _matters(handlers[name], each, at.now, several=several)
+        for name, each in stored.progress.items()
+        if each.handled and name not in records
     }
+    for name, each in records.items():
+        if _matters(handlers[name], each, at.now, several=several):
+            kept[name] = each
+        elif each.acted and not each.is_finished:
+            mark = _mark(each) if marking else stored.progress.get(name)
+            kept |= {} if mark is None else {name: mark}
     creating = stored.creating or (
         cycle.reason is Reason.CREATE
         and any(each.has_succeeded for each in kept.values())
@@ -807,9 +908,16 @@ def _partial(
     return Stored(seen, creating, kept, stored.results)
 
 
+def _mark(record: Progress) -> Progress:
+    """That an attempt has begun to act, and upon what: should it be taken back."""
+    return Progress(record.aim, acted=record.acted, handled=record.handled)
+
+
 def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
     if progress.is_finished:
         return several
+    if progress.handled:
+        return True
     if progress.acted and not progress.aim.endswith(progress.acted):
         return True
     if not progress.retries and progress.started is None:
@@ -860,6 +968,6 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
             seen=Seen(digests, was.values or seen.values), progress={}
         )
         return Write(Writing(after=after, memory=after, ends=True))
-    if seen.values is not None and was.values is None:
+    if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
         return Settle(known.stored._replace(seen=seen), ends=False)
     return Rest()

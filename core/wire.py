@@ -41,6 +41,8 @@ _INPUTS: dict[str, type] = {
         StopRequested,
     )
 }
+# What fields hold in the JSON form; an outcome checks itself.
+_KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
 
 
@@ -77,6 +79,9 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
     if cls is None:
         raise ValueError(f"not an input: {str(wire)[:80]}")
     given = {key: value for key, value in wire.items() if key != "in"}
+    for name, kind in _KINDS.items():
+        if name in given and not isinstance(given[name], kind):
+            raise ValueError(f"{wire['in']}: its {name} is no {kind.__name__}")
     if "body" in given:
         given["body"] = Body(given["body"])
     if "outcome" in given:

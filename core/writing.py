@@ -10,20 +10,23 @@ from collections.abc import Mapping
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
-from fnop.core.errands import Address
+from fnop.core.errands import UNSERVED_TRIES, Address
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Writing,
     authors_at,
     dropped_fields,
+    endpoints_of,
     next_write,
     was_pruned,
 )
 from fnop.core.known import IDLE, Echo, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
-from fnop.core.merge import OperationFailed, applied, collisions
-from fnop.core.objects import Body, Key
+from fnop.core.merge import OperationFailed, applied, collisions, shows
+from fnop.core.objects import Body, Key, is_behind
+from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
+from fnop.core.pace import paced
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.storage import Place, StorageFailed
@@ -45,6 +48,7 @@ __all__ = [
     "answer_echo",
     "answer_write",
     "begin_write",
+    "keeping_pace",
     "look_at",
     "shown",
     "vanished",
@@ -67,9 +71,10 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     """
     if body.version == known.body.version:
         return known._replace(body=body)
-    if body.version in known.shown:
+    if body.version in known.shown or is_behind(body.version, known.body.version):
         return known  # the watch has shown it, and what came after it
-    return known._replace(body=body, echo=_echo(turn, body.version))
+    echo = _echo(turn, body.version)
+    return known._replace(body=body, echo=echo, learned=turn.step)
 
 
 def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
@@ -80,7 +85,7 @@ def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    return known._replace(vanished=True, echo=_echo(turn, ""))
+    return known._replace(vanished=True, echo=_echo(turn, ""), learned=turn.step)
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -214,6 +219,9 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             turn.settings,
             place,
             conditions=_takes_conditions(turn, key),
+            restated=lambda after, made: _restated(
+                turn, key, writing, after, known.body, made
+            ),
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
@@ -223,15 +231,29 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         _send(turn, key, known, writing)
         return
     except OperationFailed as problem:
-        _judge_refusal(turn, key, known, writing, str(problem), split=False)
+        _judge_refusal(
+            turn, key, known, writing, str(problem), split=False, final=problem.final
+        )
         return
     if found is None:
         _done(turn, key, known, writing)
         return
     endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
-    sent = writing._replace(id=number, due=None, endpoint=endpoint, more=more)
+    sent = writing._replace(
+        id=number, due=None, endpoint=endpoint, more=more, base=known.body, asked=patch
+    )
     _put(turn, key, known, sent)
+
+
+def _restated(
+    turn: Turn, key: Key, writing: Writing, after: Stored, was: Body, made: Body
+) -> Stored:
+    """What is to be remembered, for the state that its authors make of the object."""
+    kind = turn.kinds[key.resource]
+    names = {name for name, _ in writing.patches}
+    moves = moves_of(kind, sorted(names), was, made)
+    return after._replace(progress=followed(after.progress, kind, moves))
 
 
 def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
@@ -310,18 +332,17 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     writing = writing._replace(id=None)
     match outcome:
         case Applied(object=dict() as found):
-            body = Body(found)
-            if body.uid and known.body.uid and body.uid != known.body.uid:
-                _abandon(turn, key, known)
-            elif writing.looking:
-                fresh = writing._replace(looking=False, sent=frozenset())
-                _send(turn, key, shown(turn, known, body), fresh)
-            else:
-                _written(turn, key, shown(turn, known, body), writing, body)
+            _answered(turn, key, known, writing, Body(found))
+        case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
+            turn.rediscover()
+            _later(turn, key, known, writing, outcome.message)
         case Missing(message=message):
             _missing(turn, key, known, writing, message)
-        case Conflict(message=message) | Unknown(message=message):
+        case Conflict(message=message):
             _look_again(turn, key, known, writing, message)
+        case Unknown(message=message):
+            doubted = writing._replace(doubted=not writing.looking or writing.doubted)
+            _look_again(turn, key, known, doubted, message)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _refused(turn, key, known, writing, message)
         case Unreachable(message=message, retry_after_seconds=after):
@@ -332,8 +353,36 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
             _later(turn, key, known, writing, f"an unexpected answer: {outcome!r:.80}")
 
 
+def _answered(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
+    """The object, as an own request has left it, or as a live read shows it."""
+    if body.uid and known.body.uid and body.uid != known.body.uid:
+        _abandon(turn, key, known)
+        return
+    known = shown(turn, known, body)
+    if not writing.looking or (writing.doubted and _has_landed(writing, body)):
+        done = writing._replace(looking=False, doubted=False)
+        _written(turn, key, known, done, body)
+    else:
+        fresh = writing._replace(looking=False, doubted=False)
+        _send(turn, key, known, fresh)
+
+
+def _has_landed(writing: Writing, body: Body) -> bool:
+    """Whether a request that was not answered has been done, as the object shows.
+
+    It was for one version alone: where the object still has that, it was not.
+    """
+    base, asked = writing.base, writing.asked
+    if base is None or asked is None or body.version == base.version:
+        return False
+    meta = {**asked.merge.get("metadata", {}), "resourceVersion": body.version}
+    made = applied({**asked.merge, "metadata": meta}, base.data)
+    return shows(base.data, made, body.data)
+
+
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
+    known, writing = _followed(turn, key, known, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
     place = _home(turn, key)
@@ -356,6 +405,47 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         _send(turn, key, known, writing)
     else:
         _done(turn, key, known, writing)
+
+
+def _followed(
+    turn: Turn, key: Key, known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing]:
+    """The records of those who have written, for the state that they have made."""
+    kind, base = turn.kinds[key.resource], writing.base
+    names = sorted({name for name, _ in writing.patches})
+    if base is None or not names:
+        return known, writing
+    moves = moves_of(kind, names, base, body)
+    known = with_moves(known, kind, moves)
+    after, memory = (
+        each and each._replace(progress=followed(each.progress, kind, moves))
+        for each in (writing.after, writing.memory)
+    )
+    known = keeping_pace(turn, key, known, names, base, body)
+    return known, writing._replace(after=after, memory=memory)
+
+
+def keeping_pace(
+    turn: Turn, key: Key, known: Known, names: list[str], before: Body, after: Body
+) -> Known:
+    """Count an own change that the operator is itself called for; tell of a loop."""
+    kind = turn.kinds[key.resource]
+    fields = changed_fields(kind, before, after) if kind.changes else ()
+    spies = {each.id for each in kind.spies}
+    if before.version == after.version or not (fields or spies.intersection(names)):
+        return known
+    pace = paced(known.pace, turn.now.mono)
+    if pace.is_loop:
+        who = ", ".join(names)
+        what = ", ".join(fields[:5]) or "the object"
+        turn.warn_once(
+            f"loop {key.resource} {who} {what}",
+            f"{who} changes {what} whenever it is called, and is called for that: "
+            f"{pace.changes} times in a row, from now on after growing pauses; "
+            "let it write only what differs, or name the field in ignored_fields=",
+            key,
+        )
+    return known._replace(pace=pace)
 
 
 def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -429,10 +519,33 @@ def _missing(
 def _abandon(turn: Turn, key: Key, known: Known) -> None:
     """The object is gone, or another one has its name: there is nothing to write.
 
-    The watch is to say so too; until then nothing is done about the object.
+    The watch is to say so too; until then nothing is done about the object.  Should it
+    be there after all, what was to be written still is.
     """
-    _put(turn, key, vanished(turn, known), None)
+    work = known.work or IDLE
+    kept = _unsent(work.writing, split=turn.kinds[key.resource].resource.has_status)
+    work = work._replace(
+        patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
+    )
+    _put(turn, key, vanished(turn, known._replace(work=work)), None)
     turn.due(key)
+
+
+def _unsent(writing: Writing | None, *, split: bool) -> Writing:
+    """What of a write, and of those that were to follow it, has not been sent yet."""
+    if writing is None:
+        return Writing()
+    patches, results = writing.patches, dict(writing.results)
+    if writing.sent:
+        patches = tuple(
+            (name, patch)
+            for name, patch in patches
+            if not endpoints_of(patch, split=split) <= writing.sent
+        )
+        results = {} if "status" in writing.sent or not split else results
+    for each in writing.then:
+        patches, results = (*patches, *each.patches), {**results, **each.results}
+    return Writing(patches, results)
 
 
 def _refused(
@@ -452,13 +565,20 @@ def _refused(
 
 
 def _judge_refusal(
-    turn: Turn, key: Key, known: Known, writing: Writing, message: str, *, split: bool
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    message: str,
+    *,
+    split: bool,
+    final: bool = False,
 ) -> None:
     match authors_at(writing, writing.endpoint, split=split):
         case ():
             _unsaved(turn, key, known, writing, message)
         case (author,):
-            _blame(turn, key, known, writing, author, message)
+            _blame(turn, key, known, writing, author, message, final)
         case authors:
             _one_by_one(turn, key, known, writing, authors)
 
@@ -515,7 +635,13 @@ def _one_by_one(
 
 
 def _blame(
-    turn: Turn, key: Key, known: Known, writing: Writing, author: str, message: str
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    author: str,
+    message: str,
+    final: bool,
 ) -> None:
     """The attempt whose patch or result is refused has failed.
 
@@ -535,7 +661,7 @@ def _blame(
     if handler is None or author not in work.progress:
         turn.say("error", f"the patch of {author} is refused: {message}", key=key)
     else:
-        judged = _blamed(turn, key, known, handler, message)
+        judged = _blamed(turn, key, known, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
     known = known._replace(work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
@@ -544,7 +670,7 @@ def _blame(
 
 
 def _blamed(
-    turn: Turn, key: Key, known: Known, handler: Handler, message: str
+    turn: Turn, key: Key, known: Known, handler: Handler, message: str, final: bool
 ) -> Progress:
     work = known.work
     assert work is not None
@@ -552,7 +678,7 @@ def _blamed(
     judgement = turn.judge(
         handler,
         was._replace(retries=max(0, was.retries - 1)),
-        Failure("Refused", f"the patch is refused: {message}"),
+        Failure("Refused", f"the patch is refused: {message}", permanent=final),
     )
     turn.say(
         judgement.level,
@@ -588,6 +714,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != known.body.uid:
+                turn.bury(key, known.body.uid)
                 known = known._replace(gone=True, echo=None)
             elif body.version in (*known.shown, echo.version):
                 # Nothing newer: the watch has shown it, or will not any more.
@@ -595,8 +722,11 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
             else:
                 # The watch is late: what it shows before this version is older.
                 fresh = _echo(turn, body.version, passes=True)
-                known = known._replace(body=body, vanished=False, echo=fresh)
-        case Missing():
+                known = known._replace(
+                    body=body, vanished=False, echo=fresh, learned=turn.step
+                )
+        case Missing(unserved=False):
+            turn.bury(key, known.body.uid)
             known = known._replace(gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds

@@ -6,51 +6,64 @@ at the first difference, for everything after it would be noise.
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Iterator
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import orjson
-
 from fnop.core.election import Candidate, Timing
+from fnop.core.inputs import Input
 from fnop.core.now import Now
 from fnop.core.peers import Member, Mode
 from fnop.core.program import Program
+from fnop.core.registry import Role
 from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical
 from fnop.interpreters.guard import Act
+from fnop.interpreters.likeness import Likeness, Retold
 from fnop.interpreters.machine import Machine
-from fnop.interpreters.recorder import FORMAT_VERSION, TOKEN
+from fnop.interpreters.recordings import (
+    UNLIMITED,
+    Limits,
+    RecordingProblem,
+    read_header,
+    read_records,
+)
+from fnop.interpreters.redaction import MARK, draws_secret, has_token
 
 __all__ = [
+    "UNLIMITED",
     "Difference",
+    "Limits",
     "RecordingProblem",
     "Replayed",
-    "among_others",
     "read_header",
     "read_records",
+    "recorded_settings",
     "replay",
+    "replay_file",
 ]
 
 
-class RecordingProblem(Exception):
-    """A recording that cannot be read, in one sentence."""
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The first decision that is not the recorded one.
 
-    `recorded` and `now` are commands as JSON; None where there is none.
+    `recorded` and `now` are commands as JSON; None where there is none.  `doubt` is why
+    the difference may come from the redaction alone: "derived" where what is decided is
+    made of a secret, "given" where the handler was given one; None where it cannot.
     """
 
     step: int
     input: dict[str, Any]
     recorded: dict[str, Any] | None
     now: dict[str, Any] | None
+    doubt: str | None = None
 
     @property
     def handler(self) -> str | None:
@@ -65,6 +78,7 @@ class Difference:
 class Replayed:
     """How a replay went.  `truncated` tells that the recording ends mid-block.
 
+    `known` are the values, made by the handlers themselves, that stand for tokens;
     `acts` is what the author's code was forbidden to do in the world, where it is only
     to decide: by handler, the first act of each.
     """
@@ -72,169 +86,287 @@ class Replayed:
     steps: int
     difference: Difference | None
     truncated: bool
+    known: Mapping[str, str]
     acts: tuple[Act, ...] = ()
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes | None]:
-    """The text of each block; a last None when the file ends within one.
+def recorded_settings(header: dict[str, Any]) -> Settings:
+    """The settings of the recorded operator, and who it was among others.
 
-    What can be had of a block that was cut off is had, up to its last whole line.
+    Raises `RecordingProblem` for a header that cannot be.
     """
-    data = file.read()
-    while data:
-        inflater = zlib.decompressobj(wbits=31)
-        try:
-            text = inflater.decompress(data)
-        except zlib.error as problem:
-            raise RecordingProblem(f"the recording is corrupt: {problem}") from problem
-        if not inflater.eof:
-            yield text[: text.rfind(b"\n") + 1]
-            yield None
-            return
-        yield text
-        data = inflater.unused_data
-
-
-def read_records(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
-    """The records of a recording; a last None when it was cut off.
-
-    Raises `RecordingProblem` for a file that is none.
-    """
-    for block in _blocks(file):
-        if block is None:
-            yield None
-            return
-        for line in block.splitlines():
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError as problem:
-                raise RecordingProblem(
-                    f"the recording has a line that is no JSON: {problem}"
-                ) from problem
-            if not isinstance(record, dict):
-                raise RecordingProblem("the recording has a line that is no record")
-            yield record
-
-
-def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
-    """The header; `RecordingProblem` if this is no recording we can read."""
-    header = next(records, {})
-    if header is None:
-        raise RecordingProblem("the recording is cut off before its first record")
-    if "format" not in header:
-        raise RecordingProblem(
-            "this is no recording of fnop; make one with `fnop run ... --record FILE`"
-        )
-    if header["format"] != FORMAT_VERSION:
-        raise RecordingProblem(
-            f"the recording has format {header['format']}, and this fnop reads "
-            f"{FORMAT_VERSION}; replay it with fnop {header.get('fnop')}"
-        )
-    return header
-
-
-def among_others(settings: Settings, header: dict[str, Any]) -> Settings:
-    """The settings with who the recorded operator was among others."""
+    namespaces, selector = header["namespaces"], header["selector"]
     member, candidate = header.get("peering"), header.get("election")
-    if member is not None:
-        member = Member(**{**member, "mode": Mode(member["mode"])})
-    if candidate is not None:
-        candidate = Candidate(**{**candidate, "timing": Timing(**candidate["timing"])})
-    return settings.replace(peering=member, election=candidate)
+    try:
+        if member is not None:
+            member = Member(**{**member, "mode": Mode(member["mode"])})
+        if candidate is not None:
+            timing = Timing(**candidate["timing"])
+            candidate = Candidate(**{**candidate, "timing": timing})
+        served = None if namespaces is None else tuple(namespaces)
+        found = Settings(header["operator"], served, selector)
+        return found.replace(peering=member, election=candidate)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise RecordingProblem(
+            f"the recording's header is damaged: {problem!s:.200}"
+        ) from problem
 
 
-def replay(records: Iterator[dict[str, Any] | None], program: Program) -> Replayed:
-    """Fold the recorded inputs and compare the commands, up to the first difference."""
-    machine, secrets = Machine(program), _Secrets()
-    steps, difference, truncated = 0, None, False
-    acts: list[Act] = []
+def replay(
+    records: Iterator[dict[str, Any] | None],
+    program: Program,
+    known: Mapping[str, str] | None = None,
+) -> Replayed:
+    """Fold the recorded inputs and compare the commands, up to the first difference.
+
+    `known` are values of tokens (`Replayed.known`).  Raises `RecordingProblem` for
+    records that cannot be understood.
+    """
+    run, steps = _Run(program, known or {}), 0
+    difference, truncated = None, False
     try:
         for record in records:
             if record is None:
                 truncated = True
                 break
-            difference = _replay_step(machine, record, steps, secrets)
-            acts += machine.acts()
+            difference = run.step(record, steps)
             if difference is not None:
                 break
             steps += 1
     finally:
-        machine.close()
-    return Replayed(steps, difference, truncated, tuple(acts))
+        run.close()
+    return Replayed(steps, difference, truncated, run.known, tuple(run.acts))
 
 
-def _replay_step(
-    machine: Machine, record: dict[str, Any], steps: int, secrets: _Secrets
+def replay_file(file: BinaryIO, program: Program, limits: Limits = _LIMITS) -> Replayed:
+    """Replay a recording; from its start again with values that are found out.
+
+    What stands for a token is found out where a handler makes the value itself, or
+    where a copy was too ordinary to be hidden; and it may have decided something
+    before.  Raises `RecordingProblem`.
+    """
+    known: Mapping[str, str] = {}
+    for _ in range(_PASSES_MAX):
+        file.seek(0)
+        records = read_records(file, limits)
+        read_header(records)
+        found = replay(records, program, known)
+        is_certain = found.difference is None or found.difference.doubt is None
+        if is_certain or found.known == known:
+            break
+        known = found.known
+    return found
+
+
+_PASSES_MAX = 50
+
+
+class _Run:
+    """A replay under way."""
+
+    def __init__(self, program: Program, known: Mapping[str, str]) -> None:
+        self._machine = Machine(program)
+        self._known = known
+        self._given = _Given(program)
+        # From the first record with a token on.
+        self._twins: _Twins | None = None
+        self.acts: list[Act] = []
+
+    def step(self, record: dict[str, Any], steps: int) -> Difference | None:
+        try:
+            now, input, recorded = _read(record)
+            redacted = bool(record.get("redacted"))
+            self._given.input(record["input"], redacted=redacted)
+            if redacted and self._twins is None:
+                self._twins = _Twins(self._machine, self._known, self._given)
+            if self._twins is None:
+                found = _compared(steps, record, recorded, self._decided(now, input))
+            else:
+                found = self._twins.step(now, record, steps)
+            self.acts += self._machine.acts()
+            self._given.commands(recorded)
+        except RecordingProblem:
+            raise
+        except Exception as problem:  # whatever a hostile record makes of the core
+            raise RecordingProblem(
+                f"record {steps + 1} of the recording cannot be understood: "
+                f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
+                "not written by fnop"
+            ) from problem
+        return found
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        return self._known if self._twins is None else self._twins.known
+
+    def _decided(self, now: Now, input: Input) -> list[dict[str, Any]]:
+        return _decided(self._machine, now, input)
+
+    def close(self) -> None:
+        self._machine.close()
+        if self._twins is not None:
+            self._twins.close()
+
+
+def _read(record: dict[str, Any]) -> tuple[Now, Input, list[dict[str, Any]]]:
+    wall, mono, commands = record["wall"], record["mono"], record["commands"]
+    if not (_is_number(wall) and _is_number(mono)):
+        raise ValueError("its time is no number")
+    if not isinstance(commands, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("do"), str) for each in commands
+    ):
+        raise ValueError("it has no list of commands")
+    return Now(wall, mono), input_from_wire(record["input"]), commands
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _decided(machine: Machine, now: Now, input: Input) -> list[dict[str, Any]]:
+    return [command_to_wire(command) for command in machine.feed(now, input)]
+
+
+def _compared(
+    steps: int,
+    record: dict[str, Any],
+    recorded: list[dict[str, Any]],
+    decided: list[dict[str, Any]],
 ) -> Difference | None:
-    try:
-        input = input_from_wire(record["input"])
-        now = Now(record["wall"], record["mono"])
-        recorded = list(record["commands"])
-    except (KeyError, TypeError, ValueError) as problem:
-        raise RecordingProblem(
-            f"record {steps + 1} of the recording cannot be understood: {problem}"
-        ) from problem
-    decided = [command_to_wire(command) for command in machine.feed(now, input)]
     for position in range(max(len(recorded), len(decided))):
-        was = recorded[position] if position < len(recorded) else None
-        is_ = decided[position] if position < len(decided) else None
-        if not _same(was, is_, secrets if record.get("redacted") else None):
+        was, is_ = _at(recorded, position), _at(decided, position)
+        if canonical(was) != canonical(is_):
             return Difference(steps, record["input"], was, is_)
     return None
 
 
-class _Secrets:
-    """Which value stands behind which token of a redacted recording.
+def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
+    return commands[position] if position < len(commands) else None
 
-    The program of a replay makes real values where the recording has tokens: what
-    they are is not compared, but that equal ones are equal and others are not.
+
+class _Twins:
+    """Two operators that are told the same, with other tokens in place of secrets."""
+
+    def __init__(
+        self, machine: Machine, known: Mapping[str, str], given: _Given
+    ) -> None:
+        program = machine.program
+        self._machine = machine
+        # Conversations that are open are driven anew, from their journals.
+        self._twin: Machine | None = Machine(
+            Program(program.handlers, program.settings)
+        )
+        self._twin.state = machine.state
+        self._told, self._twins = (
+            Retold(program),
+            Retold(program, _another, given.drawing),
+        )
+        self._likeness = Likeness(self._told, self._twins, known)
+        self._parted: int | None = None
+        self._given = given
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        return self._likeness.known
+
+    def step(self, now: Now, record: dict[str, Any], steps: int) -> Difference | None:
+        input, recorded = record["input"], record["commands"]
+        self._likeness.see(input)
+        told = input_from_wire(self._told.input(input))
+        decided = _decided(self._machine, now, told)
+        others = self._others(now, input, decided, steps)
+        for position in range(max(len(recorded), len(decided))):
+            was, is_ = _at(recorded, position), _at(decided, position)
+            twin = None if others is None else _at(others, position)
+            if not self._likeness.alike(self._told.command(was), is_, twin):
+                doubt = self._doubt(steps, is_ or was or {})
+                return Difference(steps, input, was, is_, doubt)
+        return None
+
+    def _others(
+        self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
+    ) -> list[dict[str, Any]] | None:
+        """What the twin decides; None once it goes another way."""
+        if self._twin is None:
+            return None
+        told = input_from_wire(self._twins.input(input))
+        others = _decided(self._twin, now, told)
+        if list(map(_shape, others)) == list(map(_shape, decided)):
+            return others
+        self._twin.close()
+        self._twin, self._parted = None, steps
+        return None
+
+    def _doubt(self, steps: int, command: dict[str, Any]) -> str | None:
+        if self._likeness.is_derived or self._parted == steps:
+            return "derived"
+        return "given" if self._given.has_reached(command) else None
+
+    def close(self) -> None:
+        if self._twin is not None:
+            self._twin.close()
+
+
+def _shape(command: dict[str, Any]) -> tuple[Any, ...]:
+    effect = command.get("effect") or {}
+    return command["do"], command.get("id"), effect.get("is")
+
+
+def _another(token: str) -> str:
+    """Another token, which looks different and is longer, in the same encoding."""
+    if token.startswith(MARK):
+        digest = hashlib.blake2b(token.encode(), digest_size=19)
+        return f"concealed-{digest.hexdigest()}"
+    try:
+        return _another(bytes.fromhex(token).decode()).encode().hex()
+    except ValueError:
+        clear = base64.b64decode(token).decode()
+        return base64.b64encode(_another(clear).encode()).decode()
+
+
+class _Given:
+    """Whom tokens have reached: the objects, by their labels, that handlers are about.
+
+    An index shows an object to the handlers of all others.
     """
 
-    def __init__(self) -> None:
-        self._values: dict[str, str] = {}
-        self._tokens: dict[str, str] = {}
+    def __init__(self, program: Program) -> None:
+        self._has_indices = any(each.role is Role.INDEX for each in program.handlers)
+        self._all = False
+        self._reached: set[str] = set()
+        # By the request's id: what its answer is for.
+        self._asked: dict[int, str] = {}
+        # Requests for random bytes that are a secret.
+        self.drawing: set[int] = set()
+        # What the present input is about.
+        self._about = ""
 
-    def matches(self, recorded: str, text: str) -> bool:
-        """Whether a text is the recorded one, with values in place of its tokens."""
-        tokens = TOKEN.findall(recorded)
-        if not tokens:
-            return False
-        pattern = "(.+)".join(map(re.escape, TOKEN.split(recorded)))
-        found = re.fullmatch(pattern, text, re.DOTALL)
-        return found is not None and all(
-            self._is_for(token, value)
-            for token, value in zip(tokens, found.groups(), strict=True)
-        )
+    def input(self, input: dict[str, Any], *, redacted: bool) -> None:
+        is_answer = input["in"] == "Answered"
+        drawn = is_answer and input["id"] in self.drawing
+        if is_answer:
+            self._about = self._asked.pop(input["id"], "")
+        else:
+            self._about = _label(input.get("body"))
+        if drawn or (redacted and has_token(canonical(input))):
+            self._reached.add(self._about)
+            self._all = self._all or self._has_indices
 
-    def _is_for(self, token: str, value: str) -> bool:
-        known = self._values.setdefault(token, value)
-        return known == value and self._tokens.setdefault(value, token) == token
+    def commands(self, commands: list[dict[str, Any]]) -> None:
+        for each in commands:
+            if each["do"] == "Perform":
+                self._asked[each["id"]] = each.get("subject") or ""
+                if draws_secret(each):
+                    self.drawing.add(each["id"])
 
-
-def _same(recorded: Any, decided: Any, secrets: _Secrets | None) -> bool:
-    """Whether two commands say the same; `secrets` if the recorded one is redacted."""
-    if canonical(recorded) == canonical(decided):
-        return True
-    return secrets is not None and _alike(recorded, decided, secrets)
-
-
-_DIGEST = re.compile(r"\b1:[0-9a-f]{20}\b")
+    def has_reached(self, command: dict[str, Any]) -> bool:
+        """Whether who decided a command may have been given a token."""
+        about = command.get("subject", self._about)
+        return self._all or about in self._reached
 
 
-def _alike(recorded: Any, decided: Any, secrets: _Secrets) -> bool:
-    match recorded, decided:
-        case dict(), dict():
-            return recorded.keys() == decided.keys() and all(
-                _alike(recorded[key], decided[key], secrets) for key in recorded
-            )
-        case list(), list():
-            return len(recorded) == len(decided) and all(
-                _alike(one, other, secrets)
-                for one, other in zip(recorded, decided, strict=True)
-            )
-        case str(), str():
-            # A digest that was made from values in clear text says nothing.
-            one, other = _DIGEST.sub("1:", recorded), _DIGEST.sub("1:", decided)
-            return one == other or secrets.matches(one, other)
-        case _:
-            return canonical(recorded) == canonical(decided)
+def _label(body: Any) -> str:
+    """An object's `namespace/name`, as commands name it (`Subject.label`)."""
+    metadata = (body or {}).get("metadata") or {}
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    return f"{namespace}/{name}" if namespace else str(name or "")

@@ -43,7 +43,7 @@ RATE_MAX, RATE_EACH = 200, 50
 STEPS_FACTOR = 10
 # How a plan fails that the API server refuses: no line of the author's raises that.
 REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
-# The last of these writes are looked at: which fields do they change?
+# The first and the last of these writes are looked at: which fields do they change?
 LOOKS = 10
 
 _TENDING = (Role.TIMER, Role.DAEMON)
@@ -180,7 +180,7 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
 
 
 def left_of(state: State, now: float) -> str:
-    """What is still to be done, in a sentence."""
+    """What is still to be done, in a sentence; or ""."""
     for key, (due, _) in state.queue.due.items():
         known = state.objects.get(key)
         work = IDLE if known is None else known.work or IDLE
@@ -189,17 +189,19 @@ def left_of(state: State, now: float) -> str:
         if names:
             wait = max(0.0, due - now)
             return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
-    return "something is still due"
+    return ""
 
 
 class _Writes:
     """What one object was changed by: how often, by whom, and in which fields."""
 
-    __slots__ = ("authors", "fields", "label", "times", "turn")
+    __slots__ = ("authors", "fields", "label", "second", "since", "times", "turn")
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.times = 0
+        # Of these, how many before the present second, and which one that is.
+        self.since, self.second = 0, 0.0
         self.turn: Any = None
         self.authors: Counter[str] = Counter()
         self.fields: Counter[str] = Counter()
@@ -209,7 +211,7 @@ class Restlessness:
     """What the operator does within one `settle` or `wait`, and that it goes nowhere.
 
     Memory is bounded: of each object that is written counts are kept, and fields only
-    of the last writes before it is given up.
+    of its first and last writes.
     """
 
     def __init__(self, run: SimulatedRun, *, bounded: bool) -> None:
@@ -244,8 +246,9 @@ class Restlessness:
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
         """Whether the object is to be given to `wrote` as it was before the write."""
         found = self._writes.get((_writer(command), request.path))
-        near = found is not None and found.times >= ROUNDS_MAX - LOOKS
-        return near and _changes(command)
+        if found is None or not _changes(command):
+            return False
+        return found.times < LOOKS or found.times - found.since >= ROUNDS_MAX - LOOKS
 
     def wrote(
         self, command: Perform, request: ApiRequest, before: Any, after: Any
@@ -261,12 +264,14 @@ class Restlessness:
         roles = {self._role(each) for each in authors}
         turn = (key, self._ended[key])
         if roles <= {Role.EVENT} or turn != found.turn:
+            if self._bounded and found.second != self._now:
+                found.since, found.second = found.times, self._now
             found.times += 1
             found.turn = turn
             found.authors.update(authors)
             if isinstance(before, dict) and isinstance(after, dict):
                 found.fields.update(_changed_fields(before, after))
-        if found.times >= ROUNDS_MAX and not roles <= set(_TENDING):
+        if found.times - found.since >= ROUNDS_MAX and not roles <= set(_TENDING):
             self._looped = found
 
     def _role(self, handler: str) -> Role | None:
@@ -298,9 +303,6 @@ class Restlessness:
         rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects)
         self._excess = max(0.0, self._excess + steps - rate * seconds)
         self._now, self._steps = self._run.clock.elapsed, self._run.steps
-        if self._bounded:
-            self._writes.clear()
-            self._looped = None
 
     def _is_over(self, steps: float) -> bool:
         if steps <= STEPS_MAX:
@@ -313,6 +315,11 @@ class Restlessness:
             "what it, or another one, is called for is called again; let it write only "
             "what differs"
         )
+
+    def circling(self) -> str:
+        """Who changes an object again and again, if any does, in a sentence; or ""."""
+        found = max(self._writes.values(), key=lambda each: each.times, default=None)
+        return "" if found is None or found.times < LOOKS else self._loop(found)
 
     def tending(self) -> str:
         """What timers and daemons go on writing, in a sentence."""

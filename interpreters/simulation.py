@@ -187,8 +187,12 @@ class SimulatedRun:
         if bounded and background_horizon(state, self.clock.now()) is not None:
             self.unsettled = self._despair.present(state, tending=True)
             return not self.unsettled
-        left = left_of(state, self.clock.elapsed)
-        self.unsettled = self._despair.present(state) or left
+        self.unsettled = (
+            self._despair.present(state)
+            or left_of(state, self.clock.elapsed)
+            or self._restless.circling()
+            or "something is still due"
+        )
         return False
 
     def wait(self, seconds: float) -> bool:

@@ -51,6 +51,7 @@ from fnop.core.wire import command_to_wire, input_from_wire, input_to_wire
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical
 from fnop.interpreters.machine import Machine
 from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
 from tests.property.strategies import all_outcomes, json_values
 from tests.property.test_wire import shuffled
@@ -588,7 +589,7 @@ def test_law_5_recording_changes_nothing_and_replaying_shows_no_difference(
     plain = live(behaviours, script)
     file = io.BytesIO()
     program = Program(handlers_of(behaviours))
-    recorder = Recorder(file, header_of(program, "test"), b"k" * 16)
+    recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
     recorded = live(behaviours, script, observers=[recorder])
     recorder.flush()
     assert [wires(commands) for *_, commands in recorded.trace.steps] == [
@@ -607,7 +608,7 @@ def test_law_5_recording_changes_nothing_and_replaying_shows_no_difference(
 def test_law_5_a_replay_of_other_code_shows_the_first_difference() -> None:
     file = io.BytesIO()
     program = Program(handlers_of([plan]))
-    recorder = Recorder(file, header_of(program, "test"), b"k" * 16)
+    recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
     live([plan], [("create", "one", 1)], observers=[recorder])
     recorder.flush()
     file.seek(0)

@@ -492,3 +492,37 @@ def test_who_loses_the_lease_stops_at_once(registry: Registry, diary: Diary) -> 
     assert diary == ["no daemon of example-1"]
     sim.wait(30)
     assert "updated example-1 to 2" in diary, "the thief has not renewed it"
+
+
+def test_who_takes_over_with_deaf_watches_reads_before_it_acts() -> None:
+    """What the former leader has done and users have deleted is not done again."""
+    registry = Registry()
+    called: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> None:
+        called.append(name)
+
+    @fnop.on.event(KIND, registry=registry)
+    def spy(name: str, type: Any, **_: Any) -> None:
+        called.append(f"{name} is seen as {type}")
+
+    settings = Settings(election=Candidate("me", "default", "operator"))
+    objects = [example("gone", size=1), example("stays", size=1)]
+    story = Story(registry, [held_by("other", EPOCH), *objects], settings=settings)
+    story.wait(5)
+    assert story.machine.state.phase is Phase.STANDBY
+    story.late_events = True
+    story.delete(KIND, "gone").apply(example("new", size=1))
+    story.wait(40)  # the other does not renew any more
+    assert story.machine.state.phase is Phase.SERVING
+    assert sorted(called) == [
+        "gone is seen as DELETED",
+        "new",
+        "new is seen as None",
+        "stays",
+        "stays is seen as None",
+    ]
+    story.let_events_through()
+    story.wait(10)
+    assert all("MODIFIED" in each for each in called[5:])

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 import yaml
 
+from fnop.core.last_seen import Seen, Stored, read_stored, write_stored
+from fnop.core.program import Program
+from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES
 from tests.simulations import DEFINITION, ROOT, example
@@ -241,7 +247,8 @@ STRANGERS = {
     "a list": gzip.compress(b"[]\n"),
     "another format": gzip.compress(b'{"format": 99, "fnop": "9.0"}\n'),
     "a bad record": gzip.compress(
-        b'{"format": 1, "fnop": "0.1", "operator": "default", "namespaces": null}\n'
+        b'{"format": 2, "fnop": "0.1", "operator": "default", "namespaces": null,'
+        b'"selector": ""}\n'
         b'{"wall": "soon"}\n'
     ),
 }
@@ -305,3 +312,244 @@ def test_secrets_are_not_recorded(text: str, tmp_path: Path) -> None:
     assert password not in recorded
     replayed = replay(tmp_path / "run.fnop", operator, tmp_path)
     assert (replayed.status, replayed.err) == (0, ""), replayed.out
+
+
+# -------------------------------------------- secrets that are words, and their copies
+
+COPIES = (ROOT / "tests" / "cluster" / "operators" / "copying.py").read_text()
+
+DECIDES = """
+import base64, fnop
+
+@fnop.on.create("fnopexamples")
+async def created(namespace):
+    secret = await fnop.get("secrets", name="s", namespace=namespace)
+    mode = base64.b64decode(secret["data"]["mode"]).decode()
+    await fnop.patch(labels={"mode": "on" if mode == "true" else "off"})
+"""
+
+
+def run_with_secret(
+    text: str, folder: Path, *options: str, **values: str
+) -> tuple[Path, str]:
+    """The operator's file, and the text of a recording of its run."""
+    data = {
+        key: base64.b64encode(each.encode()).decode() for key, each in values.items()
+    }
+    metadata = {"name": "s", "namespace": "default"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    objects, operator = folder / "objects.yaml", folder / "secrets_operator.py"
+    found = example(field=values.get("field", "x"))
+    objects.write_text(yaml.safe_dump_all([DEFINITION, secret, found]))
+    operator.write_text(text)
+    done = fnop(
+        *("run", operator, "--simulate", objects, "--record", "run.fnop"),
+        *options,
+        folder=folder,
+    )
+    assert done.status == 0, done
+    return operator, gzip.decompress((folder / "run.fnop").read_bytes()).decode()
+
+
+WORDS = ("default", "a", "true", "1", "example-1", "fnop.dev/default", "FnopExample")
+
+
+@pytest.mark.parametrize("password", [*WORDS, "hC7!kq/+Zt9$wMv2#pL"])
+def test_copies_of_a_secret_replay_identically_whatever_it_is(
+    password: str, tmp_path: Path
+) -> None:
+    operator, text = run_with_secret(COPIES, tmp_path, password=password)
+    assert '"finalizers":["fnop.dev/default"]' in text
+    assert '"name":"example-1","namespace":"default"' in text
+    assert (password in text) == (password in WORDS)
+    done = replay(tmp_path / "run.fnop", operator, tmp_path)
+    assert (done.status, done.err) == (0, ""), done.out
+
+
+def test_a_change_beside_a_secret_is_shown(tmp_path: Path) -> None:
+    operator, _ = run_with_secret(COPIES, tmp_path, password="default")
+    operator.write_text(COPIES.replace("example.com", "example.org"))
+    done = replay(tmp_path / "run.fnop", operator, tmp_path)
+    assert done.status == 1
+    assert "example.org" in done.out
+
+
+def test_a_secret_that_decides_cannot_be_compared(tmp_path: Path) -> None:
+    """Nothing in the recording tells what it was, and no difference is claimed."""
+    operator, _ = run_with_secret(DECIDES, tmp_path, mode="true")
+    done = replay(tmp_path / "run.fnop", operator, tmp_path)
+    assert (done.status, done.err) == (1, "")
+    first, *rest = done.out.splitlines()
+    assert first.startswith("cannot be compared at step ")
+    assert first.endswith(
+        "of handler created: its handler was given a secret, and the recording holds a "
+        "token instead"
+    )
+    assert any('"off"' in each for each in rest)
+
+
+def test_fields_that_are_listed_are_redacted(tmp_path: Path) -> None:
+    options = ("--redact", "spec.field")
+    operator, text = run_with_secret(
+        COPIES, tmp_path, *options, password="x", field="a blue moon over Paris"
+    )
+    assert "a blue moon over Paris" not in text
+    assert '"field":"redacted-' in text
+    done = replay(tmp_path / "run.fnop", operator, tmp_path)
+    assert (done.status, done.err) == (0, ""), done.out
+
+
+# Fields of an object, and whether their values are in its recording.
+FIELDS = [
+    ({"password": "a"}, False),
+    ({"apiKey": "word"}, False),
+    ({"api_key": "word"}, False),
+    ({"clientSecret": "word"}, False),
+    ({"token": "word"}, False),
+    ({"tokens": ["word", "other"]}, False),
+    ({"secretAccessKey": "word"}, False),
+    ({"env": [{"name": "DB_PASSWORD", "value": "word"}]}, False),
+    ({"credentials": "user:word?"}, False),
+    ({"secret": "9f86d081884c7d659a2feaa0c55ad015"}, False),
+    ({"secret": "my-credentials"}, True),  # a Secret's name
+    ({"passwordSecretRef": {"name": "my-credentials", "key": "password"}}, True),
+    ({"secretName": "my-credentials"}, True),
+    ({"tokenExpirationSeconds": 600}, True),
+    ({"imagePullSecrets": [{"name": "my-credentials"}]}, True),
+    ({"user": "admin"}, True),
+]
+
+
+@pytest.mark.parametrize(("spec", "is_shown"), FIELDS)
+def test_fields_are_secrets_by_their_names(
+    spec: dict[str, Any], is_shown: bool
+) -> None:
+    body = {**example(), "spec": spec}
+    text = orjson.dumps(scrubbed_body(body)["spec"]).decode()
+    assert (text == orjson.dumps(spec).decode()) == is_shown
+    assert is_shown or '"word' not in text
+
+
+def scrubbed_body(*bodies: dict[str, Any]) -> Any:
+    """The last of some objects, as a recording has it."""
+    redaction = Redaction(b"k" * 16, Program(()))
+    records = [
+        {
+            "input": {"in": "WatchEvent", "stream": 1, "type": "ADDED", "body": body},
+            "commands": [],
+        }
+        for body in bodies
+    ]
+    *_, line = redaction.scrubbed(records, list(map(orjson.dumps, records)))
+    return orjson.loads(line)["input"]["body"]
+
+
+PASSWORD = "correct horse battery staple"
+
+
+def test_what_is_kept_of_a_secret_in_annotations_is_redacted() -> None:
+    """By kubectl, and as the state: plain, and compressed."""
+    encoded = base64.b64encode(PASSWORD.encode()).decode()
+    data = {"password": encoded, "short": "YQ=="}
+    kept = {"kind": "Secret", "data": data}
+    filler = {f"key-{each}": "x" * 500 for each in range(20)}
+    seen = Seen({"": "1:" + 20 * "0"}, {"": {"data": data, **filler}})
+    annotations = {
+        "kubectl.kubernetes.io/last-applied-configuration": json.dumps(kept) + "\n",
+        "fnop.dev/default": write_stored(Stored(seen), "u"),
+        "fnop.dev/other": write_stored(
+            Stored(Seen(seen.digests, {"": {"data": data}})), "u"
+        ),
+    }
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "uid": "u", "annotations": annotations},
+    }
+    found = scrubbed_body(secret)["metadata"]
+    assert (found["name"], found["uid"]) == ("s", "u")
+    for key in ("fnop.dev/default", "fnop.dev/other"):
+        stored = read_stored(found["annotations"][key], "u")
+        assert isinstance(stored, Stored)
+        assert stored.seen is not None
+        assert stored.seen.values is not None
+        was = stored.seen.values[""]
+        assert was["data"].keys() == data.keys()
+        assert all(TOKEN.fullmatch(each) for each in was["data"].values())
+    applied = found["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
+    assert applied.endswith("\n")
+    assert json.loads(applied)["data"].keys() == data.keys()
+    assert PASSWORD not in applied
+    assert encoded not in applied
+
+
+def test_the_parts_of_a_secret_are_hidden_where_they_stand_alone() -> None:
+    """A password in a URL, a line of a key."""
+    url = "postgres://user:9f86d081884c7d65@db.default.svc/x?sslmode=require"
+    encoded = base64.b64encode(url.encode()).decode()
+    secret = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"url": encoded}}
+    spec = {
+        "args": ["--key=9f86d081884c7d65"],
+        "host": "db.default.svc",
+        "user": "user",
+    }
+    found = scrubbed_body(secret, {**example(), "spec": spec})["spec"]
+    assert "9f86d081884c7d65" not in json.dumps(found)
+    assert (found["host"], found["user"]) == ("db.default.svc", "user")
+
+
+def test_a_listing_shows_secrets_without_their_kind() -> None:
+    redaction = Redaction(b"k" * 16, Program(()))
+    listing = {"do": "Perform", "id": 7, "resource": "secrets.v1."}
+    effect = {"is": "List", "resource": "secrets"}
+    items = [{"metadata": {"name": "s"}, "data": {"key": "YQ=="}}]
+    records: list[dict[str, Any]] = [
+        {"input": {"in": "AlarmRang"}, "commands": [{**listing, "effect": effect}]},
+        {
+            "input": {
+                "in": "Answered",
+                "id": 7,
+                "outcome": {"is": "Answer", "value": items},
+            },
+            "commands": [],
+        },
+    ]
+    *_, line = redaction.scrubbed(records, list(map(orjson.dumps, records)))
+    (found,) = orjson.loads(line)["input"]["outcome"]["value"]
+    assert found["metadata"] == {"name": "s"}
+    assert TOKEN.fullmatch(found["data"]["key"])
+
+
+def test_a_patch_of_a_secret_shows_nothing_of_it() -> None:
+    redaction = Redaction(b"k" * 16, Program(()))
+    operations = [
+        {"op": "replace", "path": "/data/key", "value": "YQ=="},
+        {"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/a"},
+    ]
+    patch = {"is": "Patch", "json": operations, "merge": {"stringData": {"key": "abc"}}}
+    command = {"do": "Perform", "id": 7, "resource": "secrets.v1.", "effect": patch}
+    record: dict[str, Any] = {"input": {"in": "AlarmRang"}, "commands": [command]}
+    (line,) = redaction.scrubbed([record], [orjson.dumps(record)])
+    (found,) = orjson.loads(line)["commands"]
+    first, second = found["effect"]["json"]
+    assert TOKEN.fullmatch(first["value"])
+    assert second == operations[1]
+    assert TOKEN.fullmatch(found["effect"]["merge"]["stringData"]["key"])
+
+
+def test_a_secret_that_is_read_late_is_hidden_in_what_was_observed_before(
+    tmp_path: Path,
+) -> None:
+    body = {**example(), "status": {"seen": PASSWORD}}
+    encoded = base64.b64encode(PASSWORD.encode()).decode()
+    secret = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"key": encoded}}
+    redaction = Redaction(b"k" * 16, Program(()))
+    records = [
+        {
+            "input": {"in": "WatchEvent", "stream": 1, "type": "ADDED", "body": each},
+            "commands": [],
+        }
+        for each in (body, secret)
+    ]
+    first, _ = redaction.scrubbed(records, list(map(orjson.dumps, records)))
+    assert PASSWORD.encode() not in first

@@ -1,0 +1,242 @@
+"""Reading recordings, also those of somebody else.
+
+A file is read in pieces, and bounded in whatever it can make grow: how much text comes
+out of it, how long a record is, how deep it is nested, and how many records there are.
+Nothing in it is imported, called or looked up.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import orjson
+
+from fnop.interpreters.recorder import FORMAT_VERSION
+
+__all__ = ["UNLIMITED", "Limits", "RecordingProblem", "read_header", "read_records"]
+
+
+class RecordingProblem(Exception):
+    """A recording that cannot be read, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a recording may come to.
+
+    `ratio` is how many bytes of text a byte of the file may make, `ratio_free_bytes`
+    how much text there may be without regard to it.
+    """
+
+    ratio: float = 200.0
+    ratio_free_bytes: int = 16 * 1024 * 1024
+    record_bytes: int = 32 * 1024 * 1024
+    depth: int = 200
+    records: int = 10_000_000
+
+
+UNLIMITED = Limits(float("inf"), 0, 2**62, 2**62, 2**62)
+_LIMITS = Limits()
+_REMEDY = "if it is your own, read it with --trusted"
+_MAKE_ONE = "make one with `fnop run ... --record FILE`"
+_PIECE = 256 * 1024
+
+
+def read_records(
+    file: BinaryIO, limits: Limits = _LIMITS
+) -> Iterator[dict[str, Any] | None]:
+    """The records of a recording; a last None when it was cut off.
+
+    Raises `RecordingProblem` for a file that is none, and beyond the limits.
+    """
+    for number, line in enumerate(_lines(file, limits)):
+        if line is None:
+            yield None
+            return
+        if number > limits.records:
+            raise RecordingProblem(
+                f"the recording has more than {limits.records} records; {_REMEDY}"
+            )
+        yield _record(line, number, limits)
+
+
+def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as problem:
+        if any(word in str(problem).lower() for word in ("depth", "recursion")):
+            raise _too_deep(limits) from problem
+        if number == 0:
+            raise _no_recording() from problem
+        raise RecordingProblem(
+            f"the recording has a line that is no JSON, after {number} that are: "
+            f"{problem}; it is damaged, and what is before it can be had with zcat"
+        ) from problem
+    if not isinstance(record, dict):
+        if number == 0:
+            raise _no_recording()
+        raise RecordingProblem(
+            f"the recording has a line that is no record, after {number} that are; "
+            "it is damaged"
+        )
+    # So many brackets at least has a value of that depth.
+    if line.count(b"{") + line.count(b"[") > limits.depth and _is_deeper(
+        record, limits.depth
+    ):
+        raise _too_deep(limits)
+    return record
+
+
+def _too_deep(limits: Limits) -> RecordingProblem:
+    return RecordingProblem(
+        "the recording has a record that is nested deeper than "
+        f"{limits.depth} levels, as no Kubernetes object is; {_REMEDY}"
+    )
+
+
+def _no_recording() -> RecordingProblem:
+    return RecordingProblem(f"this is no recording of fnop; {_MAKE_ONE}")
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [
+            item
+            for each in level
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+class _Inflated:
+    """The text of a file of concatenated gzip members, in pieces of bounded size."""
+
+    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+        self._file = file
+        self._limits = limits
+        self._data = b""
+        self._read = self._made = 0
+        self.truncated = False
+
+    def pieces(self) -> Iterator[bytes]:
+        """The text; an empty piece at the end of each member."""
+        while self._fill():
+            yield from self._member(zlib.decompressobj(wbits=31))
+
+    def _fill(self) -> bool:
+        if not self._data:
+            self._data = self._file.read(_PIECE)
+            self._read += len(self._data)
+        return bool(self._data)
+
+    def _member(self, inflater: Any) -> Iterator[bytes]:
+        full = False
+        while not inflater.eof:
+            if not full and not self._fill():
+                self.truncated = True
+                return
+            text = self._inflate(inflater)
+            full = len(text) == _PIECE  # there may be more, without more data
+            self._data = inflater.unconsumed_tail
+            if text:
+                yield text
+        self._data = inflater.unused_data
+        yield b""
+
+    def _inflate(self, inflater: Any) -> bytes:
+        try:
+            text: bytes = inflater.decompress(self._data, _PIECE)
+        except zlib.error as problem:
+            if not self._made:
+                raise _no_recording() from problem
+            raise RecordingProblem(
+                f"the recording is corrupt: {problem}; what is before that can be had "
+                "with zcat"
+            ) from problem
+        self._made += len(text)
+        limits = self._limits
+        if self._made > limits.ratio_free_bytes + limits.ratio * self._read:
+            raise RecordingProblem(
+                f"the recording becomes more than {limits.ratio:g} times as large when "
+                f"it is unpacked, as none of a run does; {_REMEDY}"
+            )
+        return text
+
+
+def _lines(file: BinaryIO, limits: Limits) -> Iterator[bytes | None]:
+    """The lines of a recording; a last None where the file ends within a block.
+
+    What can be had of a block that was cut off is had, up to its last whole line.
+    """
+    inflated, rest = _Inflated(file, limits), bytearray()
+    for piece in inflated.pieces():
+        rest += piece
+        if piece and b"\n" in piece:
+            *lines, last = rest.split(b"\n")
+            rest = bytearray(last)
+        else:
+            lines = []
+        if not piece and rest:  # a block holds whole lines
+            lines, rest = [rest], bytearray()
+        if len(rest) > limits.record_bytes or any(
+            len(each) > limits.record_bytes for each in lines
+        ):
+            raise RecordingProblem(
+                "the recording has a record of more than "
+                f"{limits.record_bytes} bytes; {_REMEDY}"
+            )
+        yield from (bytes(each) for each in lines if each)
+    if inflated.truncated:
+        yield None
+
+
+# ------------------------------------------------------------------------ the header
+
+
+def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
+    """The header; `RecordingProblem` if this is no recording we can read."""
+    try:
+        header = next(records)
+    except StopIteration:
+        raise RecordingProblem(f"the recording is empty; {_MAKE_ONE}") from None
+    if header is None:
+        raise RecordingProblem(
+            "the recording is cut off before its first record; its run was killed "
+            f"before it began, or the copy is not complete: {_MAKE_ONE}"
+        )
+    if "format" not in header:
+        raise _no_recording()
+    if header["format"] != FORMAT_VERSION:
+        raise RecordingProblem(
+            f"the recording has format {header['format']!r:.20}, and this fnop reads "
+            f"{FORMAT_VERSION}; replay it with the release that made it "
+            f"({header.get('fnop')!r:.40}), or record the run again"
+        )
+    wrong = [name for name, kinds in _HEADER.items() if not _is(header, name, kinds)]
+    if wrong or not all(isinstance(each, str) for each in header["namespaces"] or ()):
+        raise RecordingProblem(
+            f"the recording's header is damaged ({', '.join(wrong) or 'namespaces'}); "
+            f"{_MAKE_ONE}"
+        )
+    return header
+
+
+_HEADER: dict[str, tuple[type, ...]] = {
+    "fnop": (str,),
+    "operator": (str,),
+    "namespaces": (list, type(None)),
+    "selector": (str,),
+    "peering": (dict, type(None)),
+    "election": (dict, type(None)),
+}
+
+
+def _is(header: dict[str, Any], name: str, kinds: tuple[type, ...]) -> bool:
+    return isinstance(header.get(name), kinds)

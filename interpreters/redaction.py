@@ -1,0 +1,858 @@
+"""Taking secrets out of what is recorded: keyed tokens stand in their place.
+
+What is a secret is decided by its place: the data of Secrets, fields with names such
+as `password`, and the fields that a user lists.  A copy of such a value elsewhere, in
+clear text or encoded, is replaced only where the value is long and random enough
+(`is_telling`): a Secret may hold `default`, or one letter.  Names, kinds, uids,
+finalizers and the keys of mappings are never changed.
+
+Equal values get equal tokens, and nobody can read them without the key.  The digests
+that the core makes of redacted objects are replaced by those of what is recorded: a
+replay computes these.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, product
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from fnop.core.diff import Path, parse_field, path_at
+from fnop.core.last_seen import Observation, see
+from fnop.core.objects import Body
+from fnop.core.program import Program
+from fnop.effects.values import canonical
+
+__all__ = [
+    "BITS_MIN",
+    "LENGTH_MIN",
+    "MARK",
+    "TOKEN",
+    "TOKEN_LENGTH",
+    "Digests",
+    "Redaction",
+    "Substitutions",
+    "draws_secret",
+    "escapes",
+    "forms",
+    "has_token",
+    "is_telling",
+    "rewritten",
+    "unescaped",
+    "words_of",
+]
+
+# ------------------------------------------------------------ what gives a secret away
+
+LENGTH_MIN = 12
+BITS_MIN = 40.0
+_WORD_BITS, _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _JOINT_BITS = 12, 4.7, 3.3, 5, 1
+_WORD_LENGTH = 10
+_PIECES = re.compile(
+    rb"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<digits>[0-9]+)|(?P<joints>[-._/:@ ]+)"
+    rb"|(?P<signs>[^-A-Za-z0-9._/:@ ]+)"
+)
+
+
+def is_telling(value: bytes | str) -> bool:
+    """Whether a value that is found elsewhere is a copy, and no coincidence.
+
+    It has at least 12 characters, and 40 bits by this count: 12 for a word of up to
+    ten letters (4.7 a letter in a short one, and for each letter more in a long one),
+    3.3 a digit, 1 for `-._/:@` and space, 5 for other signs; but never more than the
+    frequencies of its characters allow.
+
+    >>> [is_telling(each) for each in ("default", "LoadBalancer", "a" * 40)]
+    [False, False, False]
+    >>> is_telling("9f86d081884c7d65"), is_telling("correct horse battery staple")
+    (True, True)
+    """
+    raw = value.encode() if isinstance(value, str) else value
+    if len(raw) < LENGTH_MIN:
+        return False
+    raw = raw[:_JUDGED]
+    counted = sum(_bits(found) for found in _PIECES.finditer(raw))
+    return min(counted, _frequency_bits(raw)) >= BITS_MIN
+
+
+# More does not make a value less of a secret.
+_JUDGED = 256
+
+
+def _bits(piece: re.Match[bytes]) -> float:
+    length = len(piece[0])
+    match piece.lastgroup:
+        case "word":
+            more = max(0, length - _WORD_LENGTH) * _LETTER_BITS
+            return min(_WORD_BITS, length * _LETTER_BITS) + more
+        case "digits":
+            return length * _DIGIT_BITS
+        case "joints":
+            return length * _JOINT_BITS
+        case _:
+            return length * _SIGN_BITS
+
+
+def _frequency_bits(raw: bytes) -> float:
+    total = len(raw)
+    counts = Counter(raw).values()
+    return sum(each * math.log2(total / each) for each in counts)
+
+
+# --------------------------------------------------------------------------- tokens
+
+MARK = "redacted-"
+TOKEN_LENGTH = 33
+_ID_BYTES = 12
+# What a token looks like, in clear text, in base64 and in hexadecimal.  The mark, and
+# the whole, take up whole groups of base64; and no encoding has to escape it.
+TOKEN = re.compile(
+    rf"{MARK}[0-9a-f]{{24}}"
+    rf"|{base64.b64encode(MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
+    rf"|{MARK.encode().hex()}[0-9a-f]{{48}}"
+)
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _from_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _text_of(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def unescaped(text: str) -> str:
+    """A text with its tokens as they are where nothing has to be escaped.
+
+    >>> unescaped(r"redacted%2D00, redacted\u002d11")
+    'redacted-00, redacted-11'
+    """
+    for mark in _ESCAPES:
+        if mark in text:
+            text = text.replace(mark, MARK)
+    return text
+
+
+def _ascii_in_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+# How values are escaped, and the mark of a token for one so escaped.  The marks are
+# escaped as well: who reads the text gets the token itself.
+_ESCAPES: dict[str, Callable[[str], str]] = {
+    "redacted%2D": lambda text: quote(text, safe=""),
+    "redacted%2d": quote,
+    "redact%65d-": quote_plus,
+    r"redacted\x2d": lambda text: repr(text)[1:-1],
+    r"redacted\u002d": lambda text: _in_json(text),
+    r"redacted\u002D": _ascii_in_json,
+    r"redacted\\u002d": lambda text: _in_json(_in_json(text)),
+    r"redacted\\u002D": lambda text: _in_json(_ascii_in_json(text)),
+}
+
+
+def escapes(value: str, token: str) -> Iterator[tuple[str, str]]:
+    """A value as it is escaped, with its token, where this makes a difference."""
+    for mark, escape in _ESCAPES.items():
+        if escape(value) != value:
+            yield escape(value), token.replace(MARK, mark)
+
+
+def has_token(line: bytes) -> bool:
+    """Whether there may be a token in a line, also within what is encoded."""
+    return _MARKS.search(line) is not None
+
+
+def _in_json(text: str) -> str:
+    return canonical(text)[1:-1].decode()
+
+
+def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
+    """The texts in which a value is found, each with what takes its place."""
+    text, stand_in = _text_of(value), token.encode()
+    if text is not None:
+        yield text, token
+        yield from escapes(text, token)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(value).decode(), encode(stand_in).decode()
+        yield encode(value).decode().rstrip("="), encode(stand_in).decode().rstrip("=")
+    yield value.hex(), stand_in.hex()
+
+
+def _parts(value: bytes) -> Iterator[str]:
+    """What a key, a password in a URL, or a line may be used for by itself."""
+    text = _text_of(value) or ""
+    if "BEGIN CERTIFICATE" in text:
+        return  # certificates are public, and they have many lines
+    found = {each for each in _SEPARATORS.split(text) if len(each) < len(text)}
+    telling = filter(is_telling, sorted(found, key=len, reverse=True))
+    yield from islice(
+        (each for each in telling if not _HOST.fullmatch(each)), _PARTS_MAX
+    )
+
+
+_SEPARATORS = re.compile(r"[\s\"'\\:=@,;&?/{}()<>|\[\]]+")
+_HOST = re.compile(r"[-a-z0-9]+(\.[-a-z0-9]+)+")
+_PARTS_MAX = 32
+_LINE = 64
+
+
+def _inner_base64(value: bytes) -> Iterator[str]:
+    """What the base64 of a longer text has where it holds the value, by its offset."""
+    for offset in range(3):
+        whole = base64.b64encode(b"\0" * offset + value)
+        for form in (whole, whole.translate(bytes.maketrans(b"+/", b"-_"))):
+            # The first group and the last one depend on what stands around it.
+            yield form[4 if offset else 0 : (offset + len(value)) // 3 * 4].decode()
+
+
+_MARKS = re.compile(
+    "|".join(
+        map(
+            re.escape,
+            (
+                *(MARK, MARK.encode().hex(), *map(_in_json, _ESCAPES)),
+                *_inner_base64(MARK.encode()),
+            ),
+        )
+    ).encode()
+)
+
+# ------------------------------------------------------- finding many texts in a text
+
+
+class Substitutions:
+    """Texts with what takes their places; finding them costs the same for any number.
+
+    Of a long text its beginning is kept, with its length and its digest.  Each text has
+    `_GRAM` or more characters after each of its first `_GRAM` ones: so one of these
+    pieces stands at each multiple of `_GRAM` within it.
+    """
+
+    def __init__(self) -> None:
+        # By the beginning of a text: its length, its digest, and what stands for it.
+        self._known: dict[str, tuple[tuple[int, bytes, str], ...]] = {}
+        # Pieces of the texts as they stand in lines, and the texts' beginnings.
+        self._pieces: dict[bytes, str | tuple[str, ...]] = {}
+
+    def add(self, text: str, instead: str) -> None:
+        """Let `instead` stand for a text; too short a text is refused in silence."""
+        if text == instead or len(text.encode()) < 2 * _GRAM - 1:
+            return
+        head, known = text[:_HEAD], (len(text), _sum(text))
+        others = self._known.get(head, ())
+        if any(each[:2] == known for each in others):
+            return
+        self._known[head] = tuple(sorted((*others, (*known, instead)), reverse=True))
+        for start in range(_GRAM) if not others else ():
+            piece = _in_json(head).encode()[start : start + _GRAM]
+            same = self._pieces.get(piece)
+            heads = (same,) if isinstance(same, str) else same
+            self._pieces[piece] = head if heads is None else (*heads, head)
+
+    def found_in(self, line: bytes) -> list[str]:
+        """The beginnings of texts that may occur in a line, the longest first."""
+        if not self._pieces:
+            return []
+        pieces = {line[at : at + _GRAM] for at in range(0, len(line), _GRAM)}
+        hits: set[str] = set()
+        for piece in pieces & self._pieces.keys():
+            heads = self._pieces[piece]
+            hits.update((heads,) if isinstance(heads, str) else heads)
+        return sorted(hits, key=len, reverse=True)
+
+    def applied(self, value: Any, heads: Sequence[str]) -> Any:
+        """A record with these of the texts replaced, but in what names things."""
+        return _Content(lambda text: self.replaced(text, heads)).record(value)
+
+    def replaced(self, text: str, heads: Sequence[str]) -> str:
+        """A text with these of the texts replaced, also where they are encoded."""
+        # What is encoded first: a part of it would be replaced otherwise.
+        text = words_rewritten(text, lambda inner: self.replaced(inner, heads))
+        for head in heads:
+            if head in text:
+                text = self._without(text, head)
+        return text
+
+    def _without(self, text: str, head: str) -> str:
+        at = text.find(head)
+        while at >= 0:
+            length, instead = self._at(text, at, head)
+            text = text[:at] + instead + text[at + length :]
+            at = text.find(head, at + max(1, len(instead)))
+        return text
+
+    def _at(self, text: str, at: int, head: str) -> tuple[int, str]:
+        """The longest text that stands there, and what takes its place."""
+        sums: dict[int, bytes] = {}
+        for length, digest, instead in self._known[head]:
+            if length not in sums:
+                sums[length] = _sum(text[at : at + length])
+            if sums[length] == digest:
+                return length, instead
+        return 0, ""
+
+
+def _sum(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+_HEAD = 64
+_GRAM = 6
+
+_BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
+
+
+def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
+    """A text with what is written in base64 in it rewritten, and encoded again.
+
+    >>> words_rewritten("Basic dXNlcjpwYXNzd29yZA==", str.upper)
+    'Basic VVNFUjpQQVNTV09SRA=='
+    """
+
+    def again(found: re.Match[str]) -> str:
+        word = found[0]
+        inner = _decoded(word)
+        changed = None if inner is None else rewrite(inner)
+        if changed is None or changed == inner:
+            return word
+        encoded = _base64(changed.encode())
+        if word[-1] != "=" and len(word) % 4:
+            encoded = encoded.rstrip("=")
+        is_standard = word.translate(_STANDARD) == word
+        return encoded if is_standard else encoded.translate(_URL_SAFE)
+
+    return _BASE64_WORD.sub(again, text)
+
+
+def words_of(text: str) -> tuple[list[str], list[str]]:
+    """What is written in base64 in a text, and all between that which can be read.
+
+    >>> words_of("Basic dXNlcjpwYXNzd29yZA==")
+    (['Basic ', ''], ['user:password'])
+    """
+    gaps, words = [""], []
+    at = 0
+    for found in _BASE64_WORD.finditer(text):
+        inner = _decoded(found[0])
+        if inner is not None:
+            gaps[-1] += text[at : found.start()]
+            words.append(inner)
+            gaps.append("")
+            at = found.end()
+    gaps[-1] += text[at:]
+    return gaps, words
+
+
+def _decoded(word: str) -> str | None:
+    plain = word.translate(_STANDARD).rstrip("=")
+    raw = _from_base64(plain + "=" * (-len(plain) % 4))
+    return None if raw is None else _text_of(raw)
+
+
+def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
+    """A JSON value with its texts rewritten, and what is encoded in them.
+
+    Those with fewer characters than `shortest` stay.
+    """
+    if isinstance(value, str):
+        if len(value) < shortest:
+            return value
+        return rewrite(words_rewritten(value, rewrite))
+    if isinstance(value, dict):
+        return {
+            name: item
+            if type(item) is str and len(item) < shortest
+            else rewritten(item, rewrite, shortest)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [rewritten(item, rewrite, shortest) for item in value]
+    return value
+
+
+_STANDARD = str.maketrans("-_", "+/")
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+# ---------------------------------------------------------------- what is never changed
+
+# Fields of inputs, commands and effects that say what something is, and where.
+_ENVELOPE = frozenset(
+    ("in", "do", "is", "resource", "namespace", "name", "uid", "subject", "handler")
+) | {"version", "continue_token", "level", "type", "subresource", "reason", "function"}
+_NESTED_ENVELOPES = frozenset(("effect", "outcome", "target"))
+_IDENTITY = frozenset(
+    ("name", "generateName", "namespace", "uid", "resourceVersion", "finalizers")
+) | {"ownerReferences", "managedFields", "selfLink", "creationTimestamp"}
+_NAMING = re.compile(r"/(kind|apiVersion|metadata/(" + "|".join(_IDENTITY) + r"))(/|$)")
+
+
+class _Content:
+    """Rewrites the texts of a record that are neither keys nor name anything."""
+
+    def __init__(self, rewrite: Callable[[str], str]) -> None:
+        self._rewrite = rewrite
+
+    def record(self, record: Any) -> Any:
+        """An input, a command, or the record of a step."""
+        if "commands" in record:
+            return {
+                **record,
+                "input": self.record(record["input"]),
+                "commands": [self.record(each) for each in record["commands"]],
+            }
+        return {
+            name: item
+            if name in _ENVELOPE and isinstance(item, str)
+            else self.record(item)
+            if name in _NESTED_ENVELOPES and isinstance(item, dict)
+            else self.value(item)
+            for name, item in record.items()
+        }
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._rewrite(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if _is_naming(value):
+            return value
+        is_object = "metadata" in value or "apiVersion" in value
+        return {
+            name: item
+            if is_object and name in ("kind", "apiVersion")
+            else self._metadata(item)
+            if name == "metadata" and isinstance(item, dict)
+            else self.value(item)
+            for name, item in value.items()
+        }
+
+    def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: item if name in _IDENTITY else self.value(item)
+            for name, item in metadata.items()
+        }
+
+
+def _is_naming(value: dict[str, Any]) -> bool:
+    """Whether it is an operation of a JSON patch on what names an object."""
+    path = value.get("path")
+    return "op" in value and isinstance(path, str) and bool(_NAMING.match(path))
+
+
+# -------------------------------------------------------------- secrets by their place
+
+_HELD = ("data", "stringData", "binaryData")
+_HELD_PATH = re.compile(r"/(data|stringData|binaryData)(/|$)")
+_ALWAYS = re.compile(
+    r"(password|passwd|passphrase|pwd|token|api[-_.]?key|private[-_.]?key"
+    r"|secret[-_.]?access[-_.]?key|client[-_.]?secret|authorization|bearer)s?$",
+    re.IGNORECASE,
+)
+# Such a field may also hold the name of a Secret, or of a key in one.
+_SOMETIMES = re.compile(
+    r"(secret|credential|access[-_.]?key|secret[-_.]?key)s?$", re.IGNORECASE
+)
+_OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
+# Without any of these in its text, a record has no place of a secret.
+_HINTS = tuple(
+    "".join(each).encode()
+    for words in (
+        (("secret", "passw", "passphrase", "pwd", "token", "credential"),),
+        (("authorization", "bearer", '\\"was\\":\\"'),),
+        (("api", "private", "access"), ("", "-", "_", "."), ("key",)),
+    )
+    for each in product(*words)
+)
+_UNPACKED_MAX = 16 * 1024 * 1024
+
+
+def is_secret_kind(value: dict[str, Any]) -> bool:
+    return value.get("kind") in ("Secret", "SecretList")
+
+
+class _Places:
+    """Rewrites the texts at the places of secrets, and nothing else.
+
+    What has none of them is answered as the same value.
+    """
+
+    def __init__(
+        self, hide: Callable[[Any, bool], Any], listed: tuple[Path, ...]
+    ) -> None:
+        self._hide = hide
+        self._listed = listed
+
+    def walk(self, value: Any, path: Path, *, secret: bool) -> Any:
+        """`secret` tells that it is a part of a Secret, or meant for one."""
+        if isinstance(value, dict):
+            return self._mapping(value, path, secret=secret or is_secret_kind(value))
+        if isinstance(value, list):
+            found = [self.walk(item, path, secret=secret) for item in value]
+            return found if _differs(found, value) else value
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            return self._nested(value, path, secret=secret)
+        return value
+
+    def _mapping(self, value: dict[str, Any], path: Path, *, secret: bool) -> Any:
+        found = {
+            name: self._field(value, name, item, path, secret=secret)
+            for name, item in value.items()
+        }
+        return found if _differs(found.values(), value.values()) else value
+
+    def _field(
+        self, parent: dict[str, Any], name: str, item: Any, path: Path, *, secret: bool
+    ) -> Any:
+        if secret and self._is_held(parent, name):
+            encoded = "stringData" not in (name if name != "value" else parent["path"])
+            return self._hidden(item, encoded=encoded)
+        if name in _ENVELOPE and ("in" in parent or "do" in parent):
+            return item
+        if name == "seen" and "uid" in parent:
+            return item  # the digests of a state, by the names of fields
+        if path[-1:] == ("metadata",) and name in _IDENTITY:
+            return item
+        here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
+        if self._is_listed(here) or self._is_sensitive(parent, name, item):
+            return self._hidden(item, encoded=False)
+        if name == "was" and isinstance(item, str) and "seen" in parent:
+            return self._packed(item, path, secret=secret)
+        return self.walk(item, here, secret=secret)
+
+    @staticmethod
+    def _is_held(parent: dict[str, Any], name: str) -> bool:
+        """Whether a field of a Secret is, or goes into, what the Secret holds."""
+        if name == "value" and isinstance(parent.get("path"), str):
+            return bool(_HELD_PATH.match(parent["path"]))
+        if name in _HELD:
+            return isinstance(parent[name], dict | str)
+        return bool(_HELD_PATH.match(name))
+
+    def _is_listed(self, path: Path) -> bool:
+        return any(path[-len(each) :] == each for each in self._listed)
+
+    @staticmethod
+    def _is_sensitive(parent: dict[str, Any], name: str, item: Any) -> bool:
+        if name == "value" and isinstance(parent.get("name"), str):
+            name = parent["name"]  # a variable of a container's environment
+        if isinstance(item, list):
+            return bool(item) and all(
+                isinstance(each, str) and _is_sensitive_text(name, each)
+                for each in item
+            )
+        return isinstance(item, str) and _is_sensitive_text(name, item)
+
+    def _hidden(self, value: Any, *, encoded: bool) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: self._hidden(item, encoded=encoded)
+                for name, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._hidden(item, encoded=encoded) for item in value]
+        if value is None or isinstance(value, bool) or value == "":
+            return value
+        return self._hide(value, encoded)
+
+    def _nested(self, text: str, path: Path, *, secret: bool) -> str:
+        """A JSON text, such as the state, or what `kubectl apply` keeps."""
+        try:
+            value = orjson.loads(text)
+        except ValueError:
+            return text
+        found = self.walk(value, path, secret=secret)
+        if found is value:
+            return text
+        is_sorted = text.encode() == canonical(value)
+        again = (canonical(found) if is_sorted else orjson.dumps(found)).decode()
+        return again + text[len(text.rstrip()) :]
+
+    def _packed(self, text: str, path: Path, *, secret: bool) -> str:
+        """The values of a state, compressed (`last_seen.write_stored`)."""
+        raw = _from_base64(text)
+        try:
+            inflater = zlib.decompressobj()
+            value = orjson.loads(inflater.decompress(raw or b"", _UNPACKED_MAX))
+        except (zlib.error, ValueError):
+            return text
+        found = self.walk(value, path, secret=secret)
+        return text if found is value else _base64(zlib.compress(canonical(found), 6))
+
+
+def _is_sensitive_text(name: str, text: str) -> bool:
+    if _ALWAYS.search(name):
+        return True
+    if not _SOMETIMES.search(name):
+        return False
+    return is_telling(text) or _OBJECT_NAME.fullmatch(text) is None
+
+
+def _differs(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    return any(one is not other for one, other in zip(some, others, strict=True))
+
+
+# ---------------------------------------------------------------------------- digests
+
+
+class Digests:
+    """What the core's digests of an object become where the object is changed."""
+
+    def __init__(self, program: Program) -> None:
+        scopes = {(), *(each.field for each in program.handlers)}
+        settings = program.settings
+        self._observation = Observation(
+            tuple(sorted(scopes)),
+            ignored=settings.ignored,
+            own=settings.places.paths,
+            hidden=settings.hidden,
+        )
+
+    def learn(
+        self, before: dict[str, Any], after: dict[str, Any], into: Substitutions
+    ) -> None:
+        """Take note of what the digests of an input's objects have become."""
+        were, are = _objects_in(before), _objects_in(after)
+        for one, other in zip(were, are, strict=True):
+            if one is other:
+                continue
+            was = see(Body(one), self._observation).digests
+            is_ = see(Body(other), self._observation).digests
+            for scope, digest in was.items():
+                into.add(_bare(digest), _bare(is_[scope]))
+
+
+def _bare(digest: str) -> str:
+    """A digest without its version, as it is a part of several texts."""
+    return digest.partition(":")[2]
+
+
+def _objects_in(input: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects that an input shows, in an order that redaction does not change."""
+    outcome = input.get("outcome") or {}
+    found = [input.get("body"), outcome.get("object"), outcome.get("value")]
+    if isinstance(found[2], dict):
+        found.append(found[2].get("items"))
+    listed = [item for each in found if isinstance(each, list) for item in each]
+    return [
+        each
+        for each in (*found, *listed)
+        if isinstance(each, dict) and isinstance(each.get("metadata"), dict)
+    ]
+
+
+# -------------------------------------------------------------------------- the whole
+
+
+def _listed(field: str) -> Path:
+    """The path of a field that a user lists; annotations have dots in their keys.
+
+    >>> _listed("spec.url"), _listed("metadata.annotations.example.com/key")
+    (('spec', 'url'), ('metadata', 'annotations', 'example.com/key'))
+    """
+    path = parse_field(field)
+    if not path:
+        raise ValueError(f"{field!r} names no field; name one such as spec.url")
+    if path[:2] in (("metadata", "annotations"), ("metadata", "labels")):
+        return (*path[:2], ".".join(path[2:])) if len(path) > 2 else path
+    return path
+
+
+class Redaction:
+    """Replaces secrets in the records of one run, in their order.
+
+    A value is known from the first place of a secret that shows it.  Records in which
+    anything was replaced carry `"redacted": true`.
+    """
+
+    def __init__(
+        self, key: bytes, program: Program, fields: Iterable[str] = ()
+    ) -> None:
+        self._key = key
+        self._digests = Digests(program)
+        listed = tuple(map(_listed, fields))
+        self._places = _Places(self._hide, listed)
+        listed_hints = (each[-1].lower().encode() for each in listed)
+        self._hints = (*_HINTS, *listed_hints)
+        # The tokens of all values so far, and the telling ones in all their forms.
+        self._known: set[str] = set()
+        self._copies = Substitutions()
+        # Requests about Secrets, and for random bytes that are a secret.
+        self._about_secrets: set[int] = set()
+        self._drawing: set[int] = set()
+        # Drawn bytes in each form that a field may hold, with the others that stand in.
+        self._draws: dict[str, str] = {}
+
+    def scrubbed(
+        self, records: Sequence[dict[str, Any]], lines: Sequence[bytes]
+    ) -> list[bytes]:
+        """The lines of some records, without secrets; `lines` are these with them.
+
+        What a later one of them shows to be a secret is one in all.  Mappings keep
+        their order: a handler may show one.
+        """
+        placed = list(map(self._of_places, records, lines))
+        return list(map(self._of_copies, records, placed, lines))
+
+    def _of_copies(
+        self, record: dict[str, Any], found: dict[str, Any], line: bytes
+    ) -> bytes:
+        placed = line if found is record else orjson.dumps(found)
+        copies = self._copies.found_in(placed)
+        if copies:
+            found = self._copies.applied(found, copies)
+        if found is record or orjson.dumps(found) == line:
+            return line
+        return orjson.dumps({**self._with_digests(record, found), "redacted": True})
+
+    def _of_places(self, record: dict[str, Any], line: bytes) -> dict[str, Any]:
+        input, secret = record["input"], False
+        if input["in"] == "Answered":
+            input = self._drawn(input)
+            secret = input["id"] in self._about_secrets
+            self._about_secrets.discard(input["id"])
+        commands = record["commands"]
+        self._remember(commands)
+        if secret or self._is_hinted(line):
+            input = self._places.walk(input, (), secret=secret)
+            commands = [
+                self._places.walk(each, (), secret=_is_about_secrets(each))
+                for each in commands
+            ]
+        if input is record["input"] and not _differs(commands, record["commands"]):
+            return record
+        return {**record, "input": input, "commands": commands}
+
+    def _is_hinted(self, line: bytes) -> bool:
+        text = line.lower()
+        return any(each in text for each in self._hints)
+
+    def _remember(self, commands: Iterable[dict[str, Any]]) -> None:
+        for each in commands:
+            if _is_about_secrets(each):
+                self._about_secrets.add(each["id"])
+            if draws_secret(each):
+                self._drawing.add(each["id"])
+
+    def _drawn(self, answered: dict[str, Any]) -> dict[str, Any]:
+        """Random bytes that are a secret are one from the moment they are drawn.
+
+        Others of the same number stand for them, in each form.
+        """
+        if answered["id"] not in self._drawing:
+            return answered
+        self._drawing.discard(answered["id"])
+        outcome = answered["outcome"]
+        drawn = outcome.get("value")
+        if not isinstance(drawn, str):
+            return answered
+        raw = bytes.fromhex(drawn)
+        others = self._others(raw)
+        for form in (bytes.hex, _base64, _url_base64):
+            self._draws[form(raw)] = form(others)
+            self._draws[form(raw).rstrip("=")] = form(others).rstrip("=")
+        for text, instead in self._draws.items():
+            self._know(text.encode(), instead)
+        return {**answered, "outcome": {**outcome, "value": others.hex()}}
+
+    def _others(self, raw: bytes) -> bytes:
+        found = b""
+        while len(found) < len(raw):
+            more = raw + len(found).to_bytes(2)
+            found += hashlib.blake2b(more, key=self._key, digest_size=64).digest()
+        return found[: len(raw)]
+
+    def _hide(self, value: Any, encoded: bool) -> str:
+        """The token of a value at the place of a secret."""
+        text = value if isinstance(value, str) else canonical(value).decode()
+        if text in self._draws:
+            return self._draws[text]
+        raw = _from_base64(text) if encoded else None
+        if raw is None:
+            return self._token(text.encode())
+        return _base64(self._token(raw).encode())
+
+    def _token(self, value: bytes) -> str:
+        drawn = self._draws.get(_text_of(value) or "")
+        if drawn is not None:
+            return drawn
+        token = self._named(value)
+        if token not in self._known:
+            self._known.add(token)
+            self._know(value, token)
+            for part in _parts(value):
+                self._know_part(part)
+        return token
+
+    def _know_part(self, part: str) -> None:
+        token = self._named(part.encode())
+        self._copies.add(part, token)
+        if len(part) < _LINE:  # one line of many is hardly encoded by itself
+            for form in _inner_base64(part.encode()):
+                self._copies.add(form, token)
+
+    def _named(self, value: bytes) -> str:
+        digest = hashlib.blake2b(value, key=self._key, digest_size=_ID_BYTES)
+        return MARK + digest.hexdigest()
+
+    def _know(self, value: bytes, token: str) -> None:
+        if is_telling(value):
+            for form, instead in forms(value, token):
+                self._copies.add(form, instead)
+            for form in _inner_base64(value):
+                self._copies.add(form, token)
+
+    def _with_digests(
+        self, record: dict[str, Any], found: dict[str, Any]
+    ) -> dict[str, Any]:
+        """With the digests of what is recorded, in place of those of what was there."""
+        self._digests.learn(record["input"], found["input"], self._copies)
+        copies = self._copies.found_in(canonical(found))
+        redacted: dict[str, Any] = (
+            self._copies.applied(found, copies) if copies else found
+        )
+        return redacted
+
+
+def _url_base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode()
+
+
+def _is_about_secrets(command: dict[str, Any]) -> bool:
+    resource = command.get("resource")
+    return (
+        command["do"] == "Perform"
+        and isinstance(resource, str)
+        and resource.startswith("secrets.")
+        and resource.endswith(".")
+    )
+
+
+def draws_secret(command: dict[str, Any]) -> bool:
+    """Whether it asks for random bytes that are a secret."""
+    effect = command.get("effect") or {}
+    return effect.get("is") == "Random" and bool(effect.get("secret"))

@@ -1,0 +1,182 @@
+"""What a handler has acted upon, and has yet to be told, while changes come and go."""
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.registry import Registry
+from tests.simulations import example
+from tests.stories import Story
+
+KIND = "fnopexamples"
+
+
+def test_a_retry_for_what_was_handled_before_is_not_lost() -> None:
+    """The object goes back to what it was, and the handler is not ready yet."""
+    registry = Registry()
+    seen: list[int] = []
+
+    @fnop.on.update(KIND, registry=registry, backoff=5)
+    async def update(spec: Any, retry: int, **_: Any) -> None:
+        await fnop.get("configmaps", name="absent")  # something may be done
+        seen.append(spec["n"])
+        if spec["n"] == 1 or len(seen) < 4:
+            raise fnop.TemporaryError("not yet", delay=5)
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1}).settle(seconds=1)
+    story.edit(KIND, spec={"n": 0})
+    assert story.settle()
+    assert seen == [1, 0, 0, 0]
+
+
+def test_a_wait_for_what_was_handled_before_is_not_lost_by_a_restart() -> None:
+    registry = Registry()
+    seen: list[int] = []
+
+    @fnop.on.update(KIND, registry=registry)
+    async def update(spec: Any, **_: Any) -> Any:
+        await fnop.get("configmaps", name="absent")
+        seen.append(spec["n"])
+        return fnop.again(after=90) if len(seen) < 3 else None
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1}).settle(seconds=1)
+    story.edit(KIND, spec={"n": 0}).settle(seconds=1)
+    assert seen == [1, 0]
+    story.crash()
+    assert story.settle()
+    assert seen == [1, 0, 0]
+
+
+def test_who_is_done_with_a_value_is_not_called_again_for_an_older_view() -> None:
+    """Another handler of the creation has an older view, and ends later."""
+    registry = Registry()
+    called: list[tuple[str, int]] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    async def slow(spec: Any, **_: Any) -> None:
+        called.append(("slow", spec["n"]))
+        await fnop.sleep(30)
+
+    @fnop.on.field(KIND, field="spec.n", registry=registry)
+    def field(new: Any, retry: int, **_: Any) -> None:
+        called.append(("field", new))
+        if retry == 0:
+            raise fnop.TemporaryError("not yet", delay=10)
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(old: Any, new: Any, **_: Any) -> None:
+        called.append(("update", new["spec"]["n"]))
+
+    story = Story(registry, [example(n=1)])
+    story.settle(seconds=5)
+    story.edit(KIND, spec={"n": 2})
+    assert story.settle()
+    assert called == [("slow", 1), ("field", 1), ("field", 2), ("update", 2)]
+    # A later change of something else does not forget it, and one of the value does.
+    story.edit(KIND, metadata={"labels": {"a": "b"}})
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    assert story.settle()
+    assert called[4:] == [("update", 2), ("field", 1), ("update", 1), ("field", 1)]
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_an_optional_deletion_handler_is_called_wherever_the_object_is_held(
+    seconds: int,
+) -> None:
+    """A daemon's finalizer holds it, however quickly the daemon ends."""
+    registry = Registry()
+    called: list[str] = []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def daemon(stopped: Any, **_: Any) -> None:
+        await stopped.wait()
+        await fnop.sleep(seconds)
+
+    @fnop.on.delete(KIND, registry=registry, optional=True)
+    def deleted(**_: Any) -> None:
+        called.append("deleted")
+
+    story = Story(registry, [example(n=0)])
+    story.settle(seconds=5)
+    story.delete(KIND)
+    assert story.settle()
+    assert story.get(KIND) is None
+    assert called == ["deleted"]
+
+
+class Half(list[int]):
+    """Attempts that write elsewhere and fail, and what they have written there."""
+
+    def __init__(self, registry: Registry, **options: Any) -> None:
+        @fnop.on.update(KIND, registry=registry, id="half", **options)
+        async def half(spec: Any, patch: Any, **_: Any) -> None:
+            patch.status["tried"] = spec["n"]
+            await fnop.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": "child"},
+                    "data": {"n": str(spec["n"])},
+                }
+            )
+            self.append(spec["n"])
+            if spec["n"]:
+                raise fnop.TemporaryError("the rest is not done", delay=30)
+
+
+def child(story: Story) -> str | None:
+    found = story.get("configmaps", "child")
+    return None if found is None else str(found["data"]["n"])
+
+
+def test_half_done_restarted_and_taken_back_is_told() -> None:
+    """The write of what the attempt has patched also says that it has begun to act."""
+    registry = Registry()
+    acted = Half(registry)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1}).settle(seconds=1)
+    assert child(story) == "1"
+    story.crash()
+    story.edit(KIND, spec={"n": 0})
+    assert story.settle()
+    assert acted == [1, 0]
+    assert child(story) == "0"
+
+
+@pytest.mark.parametrize("write_ahead", [True, False])
+def test_a_crash_in_the_middle_of_the_first_attempt_is_told_where_that_is_asked_for(
+    write_ahead: bool,
+) -> None:
+    registry = Registry()
+    acted = Half(registry, write_ahead=write_ahead)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    while child(story) != "1":
+        assert story.advance()
+    story.crash()  # nothing has come back of it yet
+    story.edit(KIND, spec={"n": 0})
+    assert story.settle()
+    assert child(story) == ("0" if write_ahead else "1")
+    assert acted == ([0] if write_ahead else [])
+
+
+def test_an_attempt_is_marked_once_before_its_first_effect_elsewhere() -> None:
+    registry = Registry()
+    Half(registry, write_ahead=True)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    before = len(story.sent)
+    story.edit(KIND, spec={"n": 1}).settle(seconds=100)
+    sent = story.sent[before:]
+    assert sent[0] == "PATCH fnopexamples/example-1/status"
+    assert sent.count("PATCH configmaps/child") == 4
+    # The mark, and what is patched: further attempts cost nothing.
+    assert sent.count("PATCH fnopexamples/example-1/status") == 2
