@@ -14,8 +14,9 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -28,6 +29,7 @@ from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.uninstall_command import uninstall
+from fnop.core.commands import Say
 from fnop.core.diff import Diff, DiffItem, diff
 from fnop.core.errors import number_of
 from fnop.core.program import Program
@@ -107,6 +109,14 @@ _modules = click.option(
     multiple=True,
     metavar="NAME",
     help="Load an importable module, beside or instead of files.",
+)
+
+
+_guard = click.option(
+    "--guard/--no-guard",
+    default=True,
+    help="Whether handlers that are not impure are kept from acting on the world, in "
+    "a simulation and a replay; on a cluster there is a warning.",
 )
 
 
@@ -213,6 +223,7 @@ _modules = click.option(
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
+@_guard
 @click.option(
     "--redact",
     multiple=True,
@@ -271,6 +282,7 @@ def run(
         _refuse_of_simulations(options)
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
+    settings = settings.replace(guard=options["guard"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     if redact and record is None:
@@ -414,6 +426,7 @@ def _simulate(
     options: dict[str, Any],
 ) -> int:
     from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
+    from fnop.adapters.repeats import Repeats
     from fnop.adapters.scenario import (
         ApplyProblem,
         apply_manifests,
@@ -424,13 +437,18 @@ def _simulate(
     from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
 
+    show: Callable[[Say, float], None] = partial(_show_line, console)
+    repeats = None
+    if not options["verbose"] and not options["debug"]:
+        repeats = Repeats(show)
+        show = repeats.say
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
         paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
         observers=() if recorder is None else (recorder,),
         calls=_models(options, models_of),
-        on_say=lambda say, wall: console.say(say, at=wall),
+        on_say=show,
     )
     try:
         objects = read_manifests(manifests)
@@ -440,9 +458,15 @@ def _simulate(
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
     settled = sim.settle(seconds=options["for"])
+    if repeats is not None:
+        repeats.close()
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     return _verdict(sim, settled)
+
+
+def _show_line(console: Console, say: Say, at: float) -> None:
+    console.say(say, at=at)
 
 
 def _models(options: dict[str, Any], models_of: Any) -> Any:
@@ -464,22 +488,21 @@ class RealCalls(dict[str, Any]):
 
 
 def _verdict(sim: Any, settled: bool) -> int:
-    failures = sim.machine.state.failures
+    failures = sim.machine.state.failures + sim.failures
+    for sentence in () if failures else sim.unmodelled.values():
+        failures += 1  # its handler has caught the error
+        click.echo(f"fnop: {sentence}", err=True)
     if sim.exit is not None and sim.exit.status:
         click.echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
+    if not settled:
+        after = f"after {sim.clock.elapsed:g} s of virtual time"
+        click.echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
     if failures:
         handlers = number_of(failures, "handler")
         click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
-    if not settled:
-        click.echo(
-            f"fnop: not settled after {sim.clock.elapsed:g} s of virtual time; "
-            "something is still due (--for bounds the run)",
-            err=True,
-        )
-        return EXIT_UNSETTLED
-    return 0
+    return 0 if settled else EXIT_UNSETTLED
 
 
 # ------------------------------------------------------------- real cluster
@@ -551,8 +574,13 @@ async def _serve_cluster(
 @click.option(
     "--trusted", is_flag=True, help="Read a recording of any size, of your own."
 )
+@_guard
 def replay(
-    recording: str, paths: Sequence[str], module: Sequence[str], trusted: bool
+    recording: str,
+    paths: Sequence[str],
+    module: Sequence[str],
+    trusted: bool,
+    guard: bool,
 ) -> None:
     """Decide a recorded run again, with the handlers of some files.
 
@@ -560,7 +588,8 @@ def replay(
       fnop replay run.fnop operator.py
 
     Says "identical", or shows the first decision that is another one now, or that
-    cannot be compared since a secret in it is a token in the recording.
+    cannot be compared since a secret in it is a token in the recording.  What a
+    handler that is not impure does to the world is refused and told.
 
     Exit status: 0 when identical, 1 when not, or when the recording is damaged.
     """
@@ -578,12 +607,14 @@ def replay(
     with Path(recording).open("rb") as file:
         try:
             header = read_header(read_records(file, limits))
-            settings = recorded_settings(header)
+            settings = recorded_settings(header).replace(guard=guard)
             command = f"fnop replay {recording}"
             program = _program(paths, module, settings, command)
             found = replay_file(file, program, limits)
         except RecordingProblem as problem:
             _fail(str(problem))
+    for act in found.acts:
+        click.echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
         _show_difference(found.difference, header["fnop"])
         sys.exit(EXIT_ERROR)

@@ -7,6 +7,7 @@ test gives it, and what it asks for comes back as values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,13 @@ from fnop.adapters.loading import handlers_of_function
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core import invocation as driving
 from fnop.core.arguments import PROVIDERS, Situation
-from fnop.core.errors import CallFailed, PermanentError, Refused, TemporaryError
+from fnop.core.errors import (
+    CallFailed,
+    NotPure,
+    PermanentError,
+    Refused,
+    TemporaryError,
+)
 from fnop.core.evolve import replace
 from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
@@ -67,6 +74,7 @@ from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.guard import Guard
 
 __all__ = ["Plan", "matches", "plan_of"]
 
@@ -163,6 +171,7 @@ def plan_of(
     resource: Resource | None = None,
     settings: Settings | None = None,
     registry: Registry | None = None,
+    guard: bool = True,
     **named: Any,
 ) -> Plan:
     """Call a handler as the framework would, and see what it decides.
@@ -179,6 +188,9 @@ def plan_of(
 
     `indices` are what the handler gets under their names, as each key with its values:
     `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
+
+    A handler that is not impure and acts on the world, such as by a connection, fails
+    of it; without a `guard` it does act.
 
     Raises `AssertionError` for an effect that no answer is given for, and for an index
     that the handler asks for and is not given.
@@ -204,7 +216,7 @@ def plan_of(
             memo or {},
             known,
             resource,
-            settings or Settings(),
+            _settings(settings, guard),
         ),
         answers,
     )
@@ -224,6 +236,7 @@ def matches(
     resource: Resource | None = None,
     settings: Settings | None = None,
     registry: Registry | None = None,
+    guard: bool = True,
 ) -> bool:
     """Whether the filters of a handler let it be called for an object.
 
@@ -231,10 +244,11 @@ def matches(
     looked at are `labels=`, `annotations=`, `field=` with its values, and `when=`; not
     `owner=`, nor whether something has changed at all.
 
-    Raises what a function among the filters raises, and `AssertionError` for an index
-    that it asks for and is not given.
+    Raises what a function among the filters raises, `fnop.core.errors.NotPure` where
+    one acts on the world (which it does without a `guard`), and `AssertionError` for an
+    index that it asks for and is not given.
     """
-    resource, settings = resource or _RESOURCE, settings or Settings()
+    resource, settings = resource or _RESOURCE, _settings(settings, guard)
     known = {name: _index(name, values) for name, values in (indices or {}).items()}
     found = _handler(
         handler, reason, old is not None, registry or default_registry, None, known
@@ -255,23 +269,44 @@ def matches(
             memo=given,
             indices=known,
         )
-        return sees(found, situation)
+        with _guarding(settings):
+            return sees(found, situation)
     failed: list[tuple[Handler, BaseException]] = []
     at = Moment(
         kind_of(resource, [found], settings), settings, moment, "", False, failed, known
     )
     before = None if old is None else Body(_completed(old, resource))
     stored = Stored(None if before is None else _seen(before, found, settings))
-    answer = passes(
-        at,
-        Known(seen, stored, memo=given),
-        found,
-        changed=found.role in _CHANGED,
-        reason=reason or _reason_of(found),
-    )
+    with _guarding(settings):
+        answer = passes(
+            at,
+            Known(seen, stored, memo=given),
+            found,
+            changed=found.role in _CHANGED,
+            reason=reason or _reason_of(found),
+        )
     for _, problem in failed:
         raise problem
     return answer
+
+
+def _settings(given: Settings | None, guard: bool) -> Settings:
+    settings = given or Settings()
+    return settings if guard else settings.replace(guard=False)
+
+
+@contextmanager
+def _guarding(settings: Settings) -> Iterator[None]:
+    """Forbid the author's code to act on the world, and tell of what it has caught."""
+    if not settings.guard:
+        yield
+        return
+    guard = Guard(refuses=True)
+    with guard:
+        yield
+    for act in guard.news():
+        if act.handler is None:
+            raise NotPure(act.refusal)
 
 
 def _moment(value: datetime | float) -> float:
@@ -456,7 +491,8 @@ class _Drive:
         live = LiveCache()
         key = ("plan",)
         for _ in range(ASKED_MAX):
-            found = driving.advance(self.situation, self.journal, live, key)
+            with _guarding(self.situation.settings):
+                found = driving.advance(self.situation, self.journal, live, key)
             self.lines += found.lines
             if found.asks is None:
                 assert found.end is not None

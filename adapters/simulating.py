@@ -41,7 +41,8 @@ class Simulation:
     `operator` is a file, a loaded module, a registry or handlers; None is whatever has
     been registered. `crds` and `objects` are manifests, files or folders of them.
     `calls` answers `fnop.call`: a model for each function.  Equal beginnings lead to
-    equal ends, to the byte; nothing waits, and no network is used.
+    equal ends, to the byte; nothing waits, and no network is used: a handler that is
+    not impure fails where it acts on the world, unless there is no `guard`.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` where a verb does not say another: `get("claims/c", namespace="b")`.
@@ -57,11 +58,15 @@ class Simulation:
         settings: Settings | None = None,
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
+        guard: bool = True,
     ) -> None:
         teach_yaml()
         self.namespace = namespace
         self._said: list[Say] = []
-        self._program = Program(_handlers(operator), settings or Settings())
+        settings = settings or Settings()
+        if not guard:
+            settings = settings.replace(guard=False)
+        self._program = Program(_handlers(operator), settings)
         self._run = SimulatedRun(
             self._program,
             empty_cluster(seed, EPOCH),
@@ -70,7 +75,7 @@ class Simulation:
             on_say=lambda say, _: self._said.append(say),
         )
         self.settled = False
-        """Whether the last `settle` has come to rest."""
+        """Whether the last `settle` has come to rest; `unsettled` tells why not."""
         if namespace != "default":
             self.apply(
                 {
@@ -159,16 +164,22 @@ class Simulation:
         """Let the operator and the cluster work until nothing is left to do.
 
         Timers and daemons never end: it is over when each of them has had its turn
-        and nothing was written.  Virtual time passes as needed, a week at most.
+        and nothing was written.  Virtual time passes as needed, a week at most.  What
+        is not going to end is given up; `unsettled` is then a sentence that tells why.
         """
         self.settled = self._run.settle()
         return self
 
     def wait(self, duration: timedelta | float) -> Simulation:
-        """Let so much time pass (a number is seconds)."""
-        self._run.wait(
-            duration.total_seconds() if isinstance(duration, timedelta) else duration
-        )
+        """Let so much time pass (a number is seconds).
+
+        Raises `AssertionError` where the operator lets none pass: it is called again
+        and again at once.
+        """
+        if isinstance(duration, timedelta):
+            duration = duration.total_seconds()
+        if not self._run.wait(duration):
+            raise AssertionError(f"the time does not pass: {self.unsettled}")
         return self
 
     def restart(self) -> Simulation:
@@ -183,6 +194,16 @@ class Simulation:
         return self
 
     # --------------------------------------------------------------- the look
+
+    @property
+    def unsettled(self) -> str:
+        """Why the last `settle` has not come to rest; "" where it has."""
+        return self._run.unsettled
+
+    def __repr__(self) -> str:
+        """As a failed `assert sim.settled` shows it."""
+        state = "settled" if self.settled else f"not settled: {self.unsettled}"
+        return f"<Simulation after {self.elapsed}, {state.removesuffix(': ')}>"
 
     def __getitem__(self, where: str) -> View:
         """An object that is to be there: `sim["claims/c"].status["phase"]`.

@@ -10,6 +10,7 @@ __all__ = [
     "ErrorsMode",
     "HandlerRetriesError",
     "HandlerTimeoutError",
+    "NotPure",
     "PermanentError",
     "Refused",
     "RegistrationError",
@@ -107,6 +108,14 @@ class Cancelled(Exception):
     """The object is being deleted or the operator ends: the conversation is over.
 
     It can be caught to tidy up, but no effect can be awaited any more.
+    """
+
+
+class NotPure(BaseException):
+    """The author's code acted on the world where it is only to decide.
+
+    No `Exception`: a handler that catches those, as for what its library may raise,
+    does not go on as if the world had failed.
     """
 
 

@@ -22,6 +22,7 @@ from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.errors import (
     CallFailed,
     Cancelled,
+    NotPure,
     PermanentError,
     Refused,
     TemporaryError,
@@ -61,6 +62,8 @@ from fnop.effects.wire import digest_of, encode
 __all__ = ["Advance", "Ending", "Entry", "Journal", "LiveCache", "advance", "cancel"]
 
 _EFFECTS = get_args(Effect)
+# Which object it is.  Not `id`: Python tells audit hooks of each call of that.
+_identity = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class _Drive:
             return _Returned(stop.value)
         if not isinstance(asked, _EFFECTS) or isinstance(asked, (Again, Return)):
             raise TypeError(_not_awaitable(asked))
-        self.taken.add(id(asked))
+        self.taken.add(_identity(asked))
         return _Asked(asked)
 
     def answer(self, effect: Effect, entry: Entry) -> Any:
@@ -243,7 +246,8 @@ class LiveCache:
 
 
 def _close(drive: _Drive) -> None:
-    with suppress(Exception, SystemExit):  # it is over, whatever it still says
+    # It is over, whatever it still says.
+    with suppress(Exception, SystemExit, NotPure):
         drive.close()
 
 
@@ -270,6 +274,8 @@ def advance(
         raise
     except BaseException as problem:  # a handler's error is an outcome, whatever it is
         return _failed(drive, problem)
+    if drive.witness.refused is not None:  # it has caught the error, and went on
+        return _failed(drive, drive.witness.refused)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
         return Advance(drive.fresh_lines(), step.effect, children=drive.children)
@@ -318,7 +324,8 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
 def _failed(drive: _Drive, problem: BaseException) -> Advance:
     _close(drive)
     lines = drive.fresh_lines()
-    ending = Ending((), _patches_of(drive), failure_of(problem))
+    refused = drive.witness.refused  # also where it was made another error
+    ending = Ending((), _patches_of(drive), failure_of(refused or problem))
     return Advance(lines, end=ending)
 
 
@@ -338,7 +345,7 @@ def failure_of(problem: BaseException) -> Failure:
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)
-        case PermanentError():
+        case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)
         case _:
             return Failure(name, message, exception=problem)
@@ -394,9 +401,9 @@ def _plan_of(value: Any) -> tuple[Effect, ...]:
 
 def _refuse_lost(drive: _Drive, plan: tuple[Effect, ...]) -> None:
     """No effect is silently lost (R3)."""
-    kept = drive.taken | {id(effect) for effect in plan}
+    kept = drive.taken.union(map(_identity, plan))
     for effect, where in drive.witness.built:
-        if id(effect) not in kept:
+        if _identity(effect) not in kept:
             raise TypeError(
                 f"the {effect.kind} built at {where} has no effect: return it, yield "
                 "it or await it"

@@ -421,7 +421,7 @@ def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
 
 def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
     """Ask a timer's function for the interval, as filters are asked."""
-    handler, usual = move.handler, turn.settings.default_backoff_seconds
+    handler, usual = move.handler, _BEGIN_ANEW_SECONDS
     situation = _situation(turn, key, known, handler)
     seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
     if problem is not None:

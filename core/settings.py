@@ -121,7 +121,10 @@ class Settings:
     of keys.  `call_threads` is how many called functions and impure handlers that are
     not coroutines run at a time.  `inherited_labels` are the names, or patterns, of the
     labels that adopted children get of their owners'; None is all but those by which
-    other tools keep track of what they have applied (`fnop.core.ownership`).
+    other tools keep track of what they have applied (`fnop.core.ownership`).  `guard`
+    is whether acts of handlers that are not impure are noticed, such as a connection or
+    a file that is written: in a simulation and a replay they are refused, on a cluster
+    there is a warning.
 
     Raises `ValueError` or `TypeError` for what cannot be.
     """
@@ -151,6 +154,7 @@ class Settings:
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32
     inherited_labels: tuple[str, ...] | None = None
+    guard: bool = True
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)

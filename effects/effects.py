@@ -52,7 +52,11 @@ LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
 
 
-_OWN_FILES = (__file__.removesuffix("effects.py"), "<")
+_OWN_MODULES = __name__.rpartition(".")[0] + "."
+
+
+def _is_own(module: dict[str, Any]) -> bool:
+    return str(module.get("__name__")).startswith(_OWN_MODULES)
 
 
 class Witness:
@@ -61,12 +65,16 @@ class Witness:
     A handler that builds an effect and drops it has forgotten a `return`, a
     `yield` or an `await`; nothing else can tell.  Threads beside the drive have
     witnesses of their own.
+
+    `refused` is what the handler was forbidden to do in the world, if anything: that
+    fails it, even if it catches the error.
     """
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
     def __init__(self) -> None:
         self.built: list[tuple[Any, str]] = []
+        self.refused: BaseException | None = None
 
     @classmethod
     @contextmanager
@@ -80,10 +88,12 @@ class Witness:
 
     def saw(self, effect: Any) -> None:
         frame = sys._getframe(2)
-        # Leave the builders, and the __init__ that dataclasses generate.
-        while frame.f_back and frame.f_code.co_filename.startswith(_OWN_FILES):
+        # Leave the builders, and the __init__ that dataclasses generate.  By the names
+        # of modules: Python tells audit hooks of each look at a frame's code.
+        while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
-        self.built.append((effect, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
+        file = frame.f_globals.get("__file__") or frame.f_code.co_filename
+        self.built.append((effect, f"{file}:{frame.f_lineno}"))
 
 
 class _Effect:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import nullcontext
+from threading import get_ident
 from typing import Protocol
 
 from fnop.core.commands import Command
@@ -13,6 +15,7 @@ from fnop.core.operator import NEW, State, step
 from fnop.core.program import Program
 from fnop.core.settings import Settings
 from fnop.core.turn import settings_of
+from fnop.interpreters.guard import GUARDED, Act, Guard
 
 __all__ = ["Machine", "Observer"]
 
@@ -26,12 +29,25 @@ class Observer(Protocol):
 
 
 class Machine:
-    """A program with its present state."""
+    """A program with its present state.
 
-    def __init__(self, program: Program, observers: Iterable[Observer] = ()) -> None:
+    `refuses` forbids the author's code to act on the world within a step; else it is
+    only noticed.  Where the settings want no guard, it is neither.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        observers: Iterable[Observer] = (),
+        *,
+        refuses: bool = True,
+    ) -> None:
         self.program = program
         self.state: State = NEW
         self._observers = tuple(observers)
+        self._guard: Guard | None = None
+        if program.settings.guard:
+            self._guard = Guard(refuses=refuses, is_on=lambda: self.settings.guard)
 
     @property
     def settings(self) -> Settings:
@@ -44,19 +60,24 @@ class Machine:
         Handlers are driven where no event loop is visible, so that starting a
         task in one fails the same way everywhere.
         """
-        loop = asyncio._get_running_loop()
-        if loop is None:
+        loop, thread = asyncio._get_running_loop(), get_ident()
+        asyncio._set_running_loop(None)
+        if self._guard is not None:
+            GUARDED[thread] = self._guard
+        try:
             self.state, commands = step(self.program, self.state, now, input)
-        else:
-            asyncio._set_running_loop(None)
-            try:
-                self.state, commands = step(self.program, self.state, now, input)
-            finally:
-                asyncio._set_running_loop(loop)
+        finally:
+            GUARDED.pop(thread, None)
+            asyncio._set_running_loop(loop)
         for observer in self._observers:
             observer.observe(now, input, commands)
         return commands
 
+    def acts(self) -> list[Act]:
+        """What the author's code has done to the world, since the last look."""
+        return [] if self._guard is None else self._guard.news()
+
     def close(self) -> None:
         """Let go of conversations that are still open."""
-        self.program.live.clear()
+        with self._guard or nullcontext():
+            self.program.live.clear()

@@ -21,6 +21,7 @@ from fnop.core.registry import Role
 from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical
+from fnop.interpreters.guard import Act
 from fnop.interpreters.likeness import Likeness, Retold
 from fnop.interpreters.machine import Machine
 from fnop.interpreters.recordings import (
@@ -77,13 +78,16 @@ class Difference:
 class Replayed:
     """How a replay went.  `truncated` tells that the recording ends mid-block.
 
-    `known` are the values, made by the handlers themselves, that stand for tokens.
+    `known` are the values, made by the handlers themselves, that stand for tokens;
+    `acts` is what the author's code was forbidden to do in the world, where it is only
+    to decide: by handler, the first act of each.
     """
 
     steps: int
     difference: Difference | None
     truncated: bool
     known: Mapping[str, str]
+    acts: tuple[Act, ...] = ()
 
 
 def recorded_settings(header: dict[str, Any]) -> Settings:
@@ -119,17 +123,19 @@ def replay(
     records that cannot be understood.
     """
     run, steps = _Run(program, known or {}), 0
+    difference, truncated = None, False
     try:
         for record in records:
             if record is None:
-                return Replayed(steps, None, truncated=True, known=run.known)
+                truncated = True
+                break
             difference = run.step(record, steps)
             if difference is not None:
-                return Replayed(steps, difference, truncated=False, known=run.known)
+                break
             steps += 1
     finally:
         run.close()
-    return Replayed(steps, None, truncated=False, known=run.known)
+    return Replayed(steps, difference, truncated, run.known, tuple(run.acts))
 
 
 def replay_file(file: BinaryIO, program: Program, limits: Limits = _LIMITS) -> Replayed:
@@ -164,6 +170,7 @@ class _Run:
         self._given = _Given(program)
         # From the first record with a token on.
         self._twins: _Twins | None = None
+        self.acts: list[Act] = []
 
     def step(self, record: dict[str, Any], steps: int) -> Difference | None:
         try:
@@ -176,6 +183,7 @@ class _Run:
                 found = _compared(steps, record, recorded, self._decided(now, input))
             else:
                 found = self._twins.step(now, record, steps)
+            self.acts += self._machine.acts()
             self._given.commands(recorded)
         except RecordingProblem:
             raise

@@ -105,7 +105,7 @@ class Runner:
         on_say: Callable[[Say], None] | None = None,
         executor: Executor | None = None,
     ) -> None:
-        self._machine = Machine(program, observers)
+        self._machine = Machine(program, observers, refuses=False)
         self._api = api
         self._seed = seed
         self._resolve = resolve
@@ -154,6 +154,8 @@ class Runner:
             watchdog.begin()
             commands = self._machine.feed(now, self._inbox.popleft())
             took = watchdog.end(SLOW_STEP_SECONDS)
+            for act in self._machine.acts():
+                self._on_say(Say("warning", act.warning, handler=act.handler))
             if took > SLOW_STEP_SECONDS:
                 self._name_slow(took, commands)
             for command in commands:

@@ -23,7 +23,6 @@ from fnop.core.commands import (
     Perform,
     Ready,
     Say,
-    Subject,
     Watch,
 )
 from fnop.core.discovery import ROOTS
@@ -39,16 +38,15 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.known import IDLE, Known
-from fnop.core.objects import Body, Key
-from fnop.core.operator import State, background_horizon, is_settled
+from fnop.core.objects import Body
+from fnop.core.operator import background_horizon, is_settled
 from fnop.core.program import Program
-from fnop.core.turn import ACTIVITY
-from fnop.effects import Answer, Call, Log, Outcome, Random, Refused
+from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
@@ -59,104 +57,14 @@ from fnop.interpreters.requests import (
     request_for,
     watch_request,
 )
+from fnop.interpreters.settling import Calm, Despair, Restlessness, left_of
 
-__all__ = ["HORIZON_SECONDS", "STEPS_MAX", "SimulatedRun"]
+__all__ = ["HORIZON_SECONDS", "SimulatedRun"]
 
-# A run that has not settled by then is not going to: it is bounded all the same.
+# A run that has not settled by then is not going to.
 HORIZON_SECONDS = 7 * 24 * 3600.0
-STEPS_MAX = 1_000_000
-# Timers and daemons that have changed something so often will go on with it.
-ROUNDS_MAX = 200
-# How a plan fails that the API server refuses: no line of the author's raises that.
-REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
-# So often the same error in a row is not going to be another one.
-REPEATS_MAX = 20
 
 Model = Callable[..., Any]
-
-
-class Calm:
-    """Whether daemons and timers, which never end, have come to change nothing (R36).
-
-    The cluster is as it was when the last of them was yet to have its turn.  Some, such
-    as a timer that counts, always change something: `rounds` is how often all have had
-    a turn.
-    """
-
-    def __init__(self) -> None:
-        self.version = -1
-        self.until: float | None = None
-        self.rounds = 0
-
-    def lasts(self, run: SimulatedRun) -> bool:
-        """Whether all have had a turn since the last look, and nothing was written."""
-        if run.looks_again:
-            return False
-        if self.until is not None and run.clock.elapsed < self.until:
-            return False
-        horizon = background_horizon(run.machine.state, run.clock.now())
-        if horizon is None:
-            return False
-        calm = self.until is not None and self.version == run.cluster.version
-        self.rounds += 1
-        self.version, self.until = run.cluster.version, horizon
-        return calm
-
-
-class Despair:
-    """Whether all that is left to do fails again and again, with the same error.
-
-    What an author foresees, `TemporaryError` and `again`, may well come to an end; a
-    `NameError` does not, nor does what the API server refuses.
-    """
-
-    def __init__(self) -> None:
-        # The last error of each handler of an object, and how often it came in a row.
-        self.errors: dict[tuple[Key, str], tuple[str, int]] = {}
-
-    def hear(self, say: Say) -> None:
-        """Take a line of the log in."""
-        if say.handler is None:
-            return
-        key = ACTIVITY if say.subject is None else _key_of(say.subject)
-        text, times = self.errors.pop((key, say.handler), ("", 0))
-        if say.error and (say.exception or say.error.startswith(REFUSALS)):
-            times = times + 1 if say.error == text else 1
-            self.errors[key, say.handler] = say.error, times
-
-    def is_justified(self, state: State) -> bool:
-        """Whether nothing but the failing handlers is due."""
-        failing: dict[Key, set[str]] = {}
-        for (key, handler), (_, times) in self.errors.items():
-            if times >= REPEATS_MAX:
-                failing.setdefault(key, set()).add(handler)
-        if not failing or state.pending:
-            return False
-        return all(
-            _only_fails(state.objects.get(key), failing.get(key, set()))
-            for key in state.queue.due
-        )
-
-
-def _key_of(subject: Subject) -> Key:
-    return Key(subject.resource, subject.namespace or "", subject.name)
-
-
-def _only_fails(known: Known | None, failing: set[str]) -> bool:
-    """Whether an object waits for these handlers, or parts, and for no others."""
-    if known is None:
-        return False
-    work = known.work or IDLE
-    if work.running or work.spying or work.writing is not None:
-        return False
-    records = {**known.stored.progress, **work.progress}
-    left = {name for name, record in records.items() if not record.is_finished}
-    if not left:
-        return bool(known.background)  # it waits for daemons and timers
-    return all(
-        name in failing or any(each.startswith(f"{name}/") for each in failing)
-        for name in left
-    )
 
 
 class SimulatedRun:
@@ -185,6 +93,10 @@ class SimulatedRun:
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
+        # What nobody else counts: acts that were refused, and nobody has failed of.
+        self.failures = 0
+        # Functions that were called and have no model, each with a sentence.
+        self.unmodelled: dict[str, str] = {}
         self.requests: list[ApiRequest] = []
         self._first_seed = self._seed = seed
         self._lives = 0
@@ -195,6 +107,9 @@ class SimulatedRun:
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
         self._despair = Despair()
+        self._restless = Restlessness(self, bounded=False)
+        self.unsettled = ""
+        """Why the run has not settled, where it was to; or ""."""
 
     # ------------------------------------------------------------- the world
 
@@ -235,32 +150,65 @@ class SimulatedRun:
     def settle(self, *, seconds: float | None = None) -> bool:
         """Run until nothing is left to do; False if that did not happen.
 
-        `seconds` of virtual time at most; without it a week, or until it is plain that
-        what is left will not end: it fails again and again with the same error, or
-        writes something at each of its turns.
+        `seconds` of virtual time at most: what timers and daemons then go on with is
+        nothing that is left.  Without it a week, or until it is plain that what is left
+        will not end: it fails again and again with the same error, changes the same
+        object again and again, or writes something at each of its turns.  Where time
+        does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
         """
-        begin = self.clock.elapsed
-        end = begin + (HORIZON_SECONDS if seconds is None else seconds)
+        end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
-        for _ in range(STEPS_MAX):
+        self._restless = Restlessness(self, bounded=seconds is not None)
+        self.unsettled = ""
+        while not self.unsettled:
             if seconds is None and not self._inbox and calm.lasts(self):
                 return True
-            if seconds is None and (
-                calm.rounds > ROUNDS_MAX
-                or self._despair.is_justified(self.machine.state)
-            ):
-                return False
             if not self.advance(end):
-                return is_settled(self.machine.state) and not self.looks_again
+                return self._is_done(seconds is not None)
+            self.unsettled = self._restless.reason()
+            if seconds is None and not self.unsettled:
+                self.unsettled = self._endless(calm)
         return False
 
-    def wait(self, seconds: float) -> None:
-        """Let so much virtual time pass, with all that is due in it."""
+    def _endless(self, calm: Calm) -> str:
+        """Why it is of no use to wait any longer; or ""."""
+        if calm.is_lasting_unrest:
+            return self._restless.tending()
+        return self._despair.reason(self.machine.state)
+
+    def _is_done(self, bounded: bool) -> bool:
+        """Whether nothing but the turns of timers and daemons is left to do."""
+        state = self.machine.state
+        if self.looks_again:
+            self.unsettled = "kinds are looked for that are not there"
+            return False
+        if is_settled(state):
+            return True
+        if bounded and background_horizon(state, self.clock.now()) is not None:
+            self.unsettled = self._despair.present(state, tending=True)
+            return not self.unsettled
+        self.unsettled = (
+            self._despair.present(state)
+            or left_of(state, self.clock.elapsed)
+            or self._restless.circling()
+            or "something is still due"
+        )
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        """Let so much virtual time pass, with all that is due in it.
+
+        False, and `unsettled` tells why, where the operator lets no time pass.
+        """
         end = self.clock.elapsed + seconds
-        for _ in range(STEPS_MAX):
-            if not self.advance(end, recurring=True):
-                break
+        self._restless = Restlessness(self, bounded=True)
+        self.unsettled = ""
+        while self.advance(end, recurring=True):
+            self.unsettled = self._restless.reason()
+            if self.unsettled:
+                return False
         self.clock.advance_to(end)
+        return True
 
     def advance(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
         """Take one step; False when there is none before `end`.
@@ -313,7 +261,20 @@ class SimulatedRun:
         commands = self.machine.feed(self.clock.now(), self._inbox.popleft())
         for command in commands:
             self.perform(command)
+        for act in self.machine.acts():
+            self._refused_act(act, commands)
         return commands
+
+    def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
+        """Say what was refused, unless a handler has failed of it and that is said.
+
+        A filter, or an index, may have caught the error.
+        """
+        reason = act.refusal
+        said = [each for each in commands if isinstance(each, Say)]
+        if not any(reason in f"{each.message}: {each.error}" for each in said):
+            self.failures += 1
+            self.perform(Say("error", reason, None, act.handler, error=reason))
 
     def _control(self) -> bool:
         """Let the cluster's own controllers have a turn."""
@@ -343,6 +304,7 @@ class SimulatedRun:
                 self._alarm = at
             case Say():
                 self._despair.hear(command)
+                self._restless.hear(command)
                 if self.on_say is not None:
                     self.on_say(command, self.clock.now().wall)
             case Ready():
@@ -364,6 +326,7 @@ class SimulatedRun:
         self._watches.clear()
 
     def _outcome(self, command: Perform) -> Outcome:
+        self._restless.asks(command)
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
@@ -376,18 +339,26 @@ class SimulatedRun:
                 manager = self.machine.settings.marker
                 request = request_for(command, manager)
                 self.requests.append(request)
-                return outcome_of(effect, self.request(request))
+                return outcome_of(effect, self._sent(command, request))
+
+    def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
+        """Send a request of the operator's, and note what it changes."""
+        before, restless = None, self._restless
+        if restless.looks_at(command, request):
+            path = request.path.removesuffix("/status")
+            before = self.request(ApiRequest("GET", path)).body
+        version = self.cluster.version
+        response = self.request(request)
+        if self.cluster.version != version:
+            restless.wrote(command, request, before, response.body)
+        return response
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         model = self.calls.get(call.function)
         if model is None:
-            return Refused(
-                501,
-                f"{call.function} is not simulated; give a model of it: in a test "
-                f"Simulation(calls={{{call.function.partition(':')[2]}: ...}}), for "
-                "fnop run --calls FILE or --real-calls",
-                "NotSimulated",
-            )
+            # No attempt will find one: it fails for good.
+            sentence = self.unmodelled[call.function] = _unmodelled(call.function)
+            return Raised("NotSimulated", sentence, permanent=True)
         return called(model, call, lambda line: self._said(command, line))
 
     def _said(self, command: Perform, line: Log) -> None:
@@ -441,3 +412,11 @@ class SimulatedRun:
                 seen = simulated.seen_by(request, event)
                 if seen is not None:
                     self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
+
+
+def _unmodelled(function: str) -> str:
+    return (
+        f"{function} is not simulated; give a model of it: in a test "
+        f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run "
+        "--calls FILE or --real-calls"
+    )

@@ -1,0 +1,380 @@
+"""Whether a simulated run comes to rest, and if not, who does not let it.
+
+A run has settled when nothing is due.  Some never do: a timer that counts, a handler
+that fails for ever, one that changes what it is called for.  Each is found by what can
+be seen from outside: how often it has had a turn, what it has written, and whether time
+passes or the cluster changes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fnop.core.commands import Perform, Say, Subject
+from fnop.core.diff import diff
+from fnop.core.known import IDLE, Known
+from fnop.core.objects import Key
+from fnop.core.operator import State, background_horizon
+from fnop.core.program import Program
+from fnop.core.registry import Role
+from fnop.core.turn import ACTIVITY
+from fnop.effects import Apply, Patch
+from fnop.interpreters.protocol import ApiRequest
+
+if TYPE_CHECKING:
+    from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["Calm", "Despair", "Restlessness", "left_of"]
+
+# Timers and daemons that have changed something so often will go on with it, and so
+# will handlers that have changed one object so often.
+ROUNDS_MAX = 200
+# So often the same error in a row is not going to be another one ...
+REPEATS_MAX = 20
+# ... nor one that the author foresees.
+WAITS_MAX = 500
+# So many steps at once, or without a change in the cluster, go in a circle: at the
+# least, and for each object.  A conversation may well ask 2,000 questions in a row.
+STEPS_MAX, STEPS_EACH = 6_000, 200
+# So many are taken off again in a second.
+RATE_MAX, RATE_EACH = 200, 50
+# And so many are too many in any case.
+STEPS_FACTOR = 10
+# How a plan fails that the API server refuses: no line of the author's raises that.
+REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
+# The first and the last of these writes are looked at: which fields do they change?
+LOOKS = 10
+
+_TENDING = (Role.TIMER, Role.DAEMON)
+# What changes with every write, or by the operator itself.
+_OWN_FIELDS = frozenset(("resourceVersion", "generation", "managedFields"))
+
+
+class Calm:
+    """Whether daemons and timers, which never end, have come to change nothing (R36).
+
+    The cluster is as it was when the last of them was yet to have its turn.  Some, such
+    as a timer that counts, always change something: `rounds` is how often all have had
+    a turn.
+    """
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.until: float | None = None
+        self.rounds = 0
+
+    def lasts(self, run: SimulatedRun) -> bool:
+        """Whether all have had a turn since the last look, and nothing was written."""
+        if run.looks_again:
+            return False
+        if self.until is not None and run.clock.elapsed < self.until:
+            return False
+        horizon = background_horizon(run.machine.state, run.clock.now())
+        if horizon is None:
+            return False
+        calm = self.until is not None and self.version == run.cluster.version
+        self.rounds += 1
+        self.version, self.until = run.cluster.version, horizon
+        return calm
+
+    @property
+    def is_lasting_unrest(self) -> bool:
+        """Whether they have changed something for so long that they will go on."""
+        return self.rounds > ROUNDS_MAX
+
+
+class _Failing(NamedTuple):
+    """The last error of a handler, and how often it came in a row."""
+
+    error: str
+    times: int
+    foreseen: bool
+
+
+class Despair:
+    """Whether all that is left to do fails again and again, with the same error.
+
+    What an author foresees, `TemporaryError` and `again`, may well come to an end; a
+    `NameError` hardly does, nor does what the API server refuses.
+    """
+
+    def __init__(self) -> None:
+        self.errors: dict[tuple[Key, str], _Failing] = {}
+
+    def hear(self, say: Say) -> None:
+        """Take a line of the log in."""
+        if say.handler is None:
+            return
+        key = ACTIVITY if say.subject is None else _key_of(say.subject)
+        last = self.errors.pop((key, say.handler), None)
+        if say.error:
+            times = 1 if last is None or last.error != say.error else last.times + 1
+            unforeseen = bool(say.exception) or say.error.startswith(REFUSALS)
+            self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
+
+    def reason(self, state: State) -> str:
+        """Who fails for ever, where nothing but the failing handlers is due; or ""."""
+        failing: defaultdict[Key, set[str]] = defaultdict(set)
+        for (key, handler), found in self.errors.items():
+            if found.times >= (WAITS_MAX if found.foreseen else REPEATS_MAX):
+                failing[key].add(handler)
+        if not failing or state.pending:
+            return ""
+        if not all(
+            _only_fails(state.objects.get(key), failing.get(key, set()))
+            for key in state.queue.due
+        ):
+            return ""
+        return self._told([each for each in self.errors if each[1] in failing[each[0]]])
+
+    def present(self, state: State, *, tending: bool = False) -> str:
+        """Who has failed the last time, of timers and daemons or of all; or ""."""
+        return self._told(
+            [
+                (key, handler)
+                for key, handler in self.errors
+                if key in state.objects
+                and (not tending or handler in state.objects[key].background)
+            ]
+        )
+
+    def _told(self, names: list[tuple[Key, str]]) -> str:
+        found = [(self.errors[each].times, each) for each in names]
+        if not found:
+            return ""
+        times, (key, handler) = max(found)
+        error = self.errors[key, handler].error
+        others = f", and so do {len(found) - 1} others" if len(found) > 1 else ""
+        often = "" if times == 1 else f", the same {times} times in a row"
+        return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
+
+
+def _key_of(subject: Subject) -> Key:
+    return Key(subject.resource, subject.namespace or "", subject.name)
+
+
+def label_of(key: Key) -> str:
+    """How an object is named to a user: `claims/c in default`."""
+    if key == ACTIVITY:
+        return "the operator itself"
+    kind = key.resource.partition(".")[0]
+    return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
+
+
+def _only_fails(known: Known | None, failing: set[str]) -> bool:
+    """Whether an object waits for these handlers, or parts, and for no others."""
+    if known is None:
+        return False
+    work = known.work or IDLE
+    if work.running or work.spying or work.writing is not None:
+        return False
+    records = {**known.stored.progress, **work.progress}
+    left = {name for name, record in records.items() if not record.is_finished}
+    if not left:
+        return bool(known.background)  # it waits for daemons and timers
+    return all(
+        name in failing or any(each.startswith(f"{name}/") for each in failing)
+        for name in left
+    )
+
+
+def left_of(state: State, now: float) -> str:
+    """What is still to be done, in a sentence; or ""."""
+    for key, (due, _) in state.queue.due.items():
+        known = state.objects.get(key)
+        work = IDLE if known is None else known.work or IDLE
+        names = [each.handler.id for each in work.running]
+        names += [name for name, each in work.progress.items() if not each.is_finished]
+        if names:
+            wait = max(0.0, due - now)
+            return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
+    return ""
+
+
+class _Writes:
+    """What one object was changed by: how often, by whom, and in which fields."""
+
+    __slots__ = ("authors", "fields", "label", "second", "since", "times", "turn")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.times = 0
+        # Of these, how many before the present second, and which one that is.
+        self.since, self.second = 0, 0.0
+        self.turn: Any = None
+        self.authors: Counter[str] = Counter()
+        self.fields: Counter[str] = Counter()
+
+
+class Restlessness:
+    """What the operator does within one `settle` or `wait`, and that it goes nowhere.
+
+    Memory is bounded: of each object that is written counts are kept, and fields only
+    of its first and last writes.
+    """
+
+    def __init__(self, run: SimulatedRun, *, bounded: bool) -> None:
+        self._run = run
+        # With a bound in time, only what lets no time pass has to be found.
+        self._bounded = bounded
+        self._roles = _roles(run.machine.program)
+        # By who writes, and where: a thousand objects may well share one.
+        self._writes: dict[tuple[Key, str], _Writes] = {}
+        self._ended: Counter[Key] = Counter()
+        self._busy: Counter[tuple[Key, str]] = Counter()
+        self._looped: _Writes | None = None
+        self._now = self._began_at = run.clock.elapsed
+        self._version = run.cluster.version
+        self._begun = self._changed = self._steps = run.steps
+        self._excess = 0.0  # steps beyond what time has let pass
+
+    # ----------------------------------------------------------------- seeing
+
+    def hear(self, say: Say) -> None:
+        """An attempt has ended: what is written next is of another one."""
+        if say.took is not None and say.subject is not None:
+            key = _key_of(say.subject)
+            self._ended[key] += 1
+            self._busy[key, say.handler or ""] += 1
+
+    def asks(self, command: Perform) -> None:
+        """A handler asks for something, or the operator for itself."""
+        if command.subject is not None and command.handler:
+            self._busy[_key_of(command.subject), command.handler] += 1
+
+    def looks_at(self, command: Perform, request: ApiRequest) -> bool:
+        """Whether the object is to be given to `wrote` as it was before the write."""
+        found = self._writes.get((_writer(command), request.path))
+        if found is None or not _changes(command):
+            return False
+        return found.times < LOOKS or found.times - found.since >= ROUNDS_MAX - LOOKS
+
+    def wrote(
+        self, command: Perform, request: ApiRequest, before: Any, after: Any
+    ) -> None:
+        """A handler has changed an object; `before` if it was asked for."""
+        if not _changes(command):
+            return
+        key = _writer(command)
+        found = self._writes.get((key, request.path))
+        if found is None:
+            found = self._writes[key, request.path] = _Writes(_label(command, request))
+        authors = (command.handler or "").split(", ")
+        roles = {self._role(each) for each in authors}
+        turn = (key, self._ended[key])
+        if roles <= {Role.EVENT} or turn != found.turn:
+            if self._bounded and found.second != self._now:
+                found.since, found.second = found.times, self._now
+            found.times += 1
+            found.turn = turn
+            found.authors.update(authors)
+            if isinstance(before, dict) and isinstance(after, dict):
+                found.fields.update(_changed_fields(before, after))
+        if found.times - found.since >= ROUNDS_MAX and not roles <= set(_TENDING):
+            self._looped = found
+
+    def _role(self, handler: str) -> Role | None:
+        return self._roles.get(handler.partition("/")[0]) or self._roles.get(handler)
+
+    # ---------------------------------------------------------------- judging
+
+    def reason(self) -> str:
+        """Why it is not going to come to rest, in a sentence; or ""."""
+        run = self._run
+        if run.clock.elapsed >= self._now + 1.0:
+            self._pass_time(run.clock.elapsed - self._now)
+        if run.cluster.version != self._version:
+            self._version, self._changed = run.cluster.version, run.steps
+        if self._looped is not None:
+            return self._loop(self._looped)
+        if self._is_over(self._excess + run.steps - self._steps):
+            return f"hardly any time passes: {self._busiest()}"
+        if self._bounded:
+            return ""
+        if self._is_over(run.steps - self._changed):
+            return f"nothing in the cluster changes: {self._busiest()}"
+        if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
+            return f"it goes on and on: {self._busiest()}"
+        return ""
+
+    def _pass_time(self, seconds: float) -> None:
+        steps = self._run.steps - self._steps
+        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects)
+        self._excess = max(0.0, self._excess + steps - rate * seconds)
+        self._now, self._steps = self._run.clock.elapsed, self._run.steps
+
+    def _is_over(self, steps: float) -> bool:
+        if steps <= STEPS_MAX:
+            return False
+        return steps > STEPS_MAX + STEPS_EACH * len(self._run.machine.state.objects)
+
+    def _loop(self, found: _Writes) -> str:
+        return (
+            f"{self._change(found)}, {found.times} times by now: a handler that writes "
+            "what it, or another one, is called for is called again; let it write only "
+            "what differs"
+        )
+
+    def circling(self) -> str:
+        """Who changes an object again and again, if any does, in a sentence; or ""."""
+        found = max(self._writes.values(), key=lambda each: each.times, default=None)
+        return "" if found is None or found.times < LOOKS else self._loop(found)
+
+    def tending(self) -> str:
+        """What timers and daemons go on writing, in a sentence."""
+        found = max(self._writes.values(), key=lambda each: each.times, default=None)
+        what = "" if found is None else f": {self._change(found)}"
+        return f"timers and daemons write something at each of {ROUNDS_MAX} turns{what}"
+
+    def _change(self, found: _Writes) -> str:
+        who = " and ".join(name for name, _ in found.authors.most_common(3))
+        fields = ", ".join(name for name, _ in found.fields.most_common(3))
+        verb = "changes" if len(found.authors) == 1 else "change"
+        return f"{who} {verb} {fields or 'something'} of {found.label}"
+
+    def _busiest(self) -> str:
+        seconds = self._run.clock.elapsed - self._began_at
+        taken = f"it took {self._run.steps - self._begun} steps within {seconds:g} s"
+        if not self._busy:
+            return taken
+        (key, handler), _ = max(self._busy.items(), key=lambda each: each[1])
+        return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
+
+
+def _roles(program: Program) -> dict[str, Role]:
+    return {each.id: each.role for each in program.handlers}
+
+
+def _writer(command: Perform) -> Key:
+    """The object whose handlers ask for it."""
+    return ACTIVITY if command.subject is None else _key_of(command.subject)
+
+
+def _changes(command: Perform) -> bool:
+    """Whether handlers ask for a change of an object: not for a new one, or an Event.
+
+    What the operator writes for itself, such as that something has failed, is no sign.
+    """
+    if not command.handler or not isinstance(command.effect, (Patch, Apply)):
+        return False
+    return command.resource is None or command.resource.plural != "events"
+
+
+def _label(command: Perform, request: ApiRequest) -> str:
+    resource, name = command.resource, command.name
+    if resource is None or name is None:
+        return request.path
+    return label_of(Key(resource.key, command.namespace or "", name))
+
+
+def _changed_fields(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The fields that a write has changed, but for the operator's own."""
+    found = []
+    for item in diff(before, after):
+        path = item.field
+        is_own = path[:1] == ("metadata",) and path[1:2] and path[1] in _OWN_FIELDS
+        of_state = any(each.startswith("fnop.dev/") for each in path[1:])
+        if not is_own and not of_state and path[:2] != ("status", "conditions"):
+            found.append(".".join(path))
+    return found
