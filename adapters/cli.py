@@ -27,6 +27,7 @@ from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
+from fnop.adapters.plain import echo
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.diff import Diff, DiffItem, diff
 from fnop.core.program import Program
@@ -78,7 +79,7 @@ def _is_option(arg: str) -> bool:
 
 
 def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
     sys.exit(status)
 
 
@@ -288,7 +289,7 @@ def _close_recording(recorder: Any) -> None:
     recorder.close()
     if recorder.problem is not None:
         text = f"fnop: the recording is not complete: {recorder.problem}"
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def _leave(status: int) -> NoReturn:
@@ -451,14 +452,14 @@ class RealCalls(dict[str, Any]):
 def _verdict(sim: Any, settled: bool) -> int:
     failures = sim.machine.state.failures
     if sim.exit is not None and sim.exit.status:
-        click.echo(f"fnop: {sim.exit.reason}", err=True)
+        echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
     if failures:
         handlers = "1 handler" if failures == 1 else f"{failures} handlers"
-        click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
+        echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
     if not settled:
-        click.echo(
+        echo(
             f"fnop: not settled after {sim.clock.elapsed:g} s of virtual time; "
             "something is still due (--for bounds the run)",
             err=True,
@@ -521,7 +522,7 @@ async def _serve_cluster(
             with stopped_by_signals(running):
                 await running.ended()
     except OperatorFailed as problem:
-        click.echo(f"fnop: {problem}", err=True)
+        echo(f"fnop: {problem}", err=True)
         return EXIT_ERROR
     return 0
 
@@ -575,18 +576,18 @@ def replay(recording: str, paths: Sequence[str], module: Sequence[str]) -> None:
             f"identical for {found.steps} steps, where the recording is cut off: "
             "its end was never written"
         )
-    click.echo(f"identical: {found.steps} steps")
+    echo(f"identical: {found.steps} steps")
 
 
 def _show_difference(difference: Any, version: str) -> None:
     was, now = difference.recorded, difference.now
     who = f", of handler {difference.handler}" if difference.handler else ""
-    click.echo(f"different at step {difference.step + 1}: {_titled(now or was)}{who}")
+    echo(f"different at step {difference.step + 1}: {_titled(now or was)}{who}")
     for item in _changes(was, now):
         if item.field:
-            click.echo(f"at {'/'.join(item.field)}")
-        click.echo(f"recorded (fnop {version}): {_shown(item.old)}")
-        click.echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
+            echo(f"at {'/'.join(item.field)}")
+        echo(f"recorded (fnop {version}): {_shown(item.old)}")
+        echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
 
 
 def _titled(command: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from fnop.adapters.plain import echo
 from fnop.core.namespaces import has_patterns
 from fnop.core.peering import kinds_for
 from fnop.core.peers import (
@@ -86,7 +87,7 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
     record = record_of(DEV_PRIORITY if dev else priority, lifetime, wall, message)
     found = _patch_all(renewal_patch(identity, record), where)
     for place in found:
-        click.echo(f"frozen: {place}, by {identity}, for {lifetime} s")
+        echo(f"frozen: {place}, by {identity}, for {lifetime} s")
 
 
 @click.command()
@@ -97,7 +98,7 @@ def resume(**where: Any) -> None:
 
     identity = person(where["identity"])
     for place in _patch_all(removal_patch([identity]), where):
-        click.echo(f"resumed: {place}, by {identity}")
+        echo(f"resumed: {place}, by {identity}")
 
 
 def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
@@ -153,5 +154,5 @@ async def _send_into(
 
 
 def _fail(sentence: str) -> NoReturn:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
     sys.exit(1)
