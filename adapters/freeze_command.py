@@ -22,6 +22,7 @@ from fnop.core.peers import (
     removal_patch,
     renewal_patch,
 )
+from fnop.core.resources import Resource, path_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, Unreachable
 from fnop.interpreters.requests import message_of
@@ -135,8 +136,7 @@ async def _send_into(
     found: list[str] = []
     for kind in kinds_for(None if namespace is None else [namespace]):
         plural, version, group = kind.split(".", 2)
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{group}/{version}{inside}/{plural}/{name}"
+        path = path_of(Resource(group, version, plural, ""), namespace, name)
         request = ApiRequest("PATCH", path, (), patch, MERGE_PATCH)
         response = await api.send(request)
         if response.status < 300:

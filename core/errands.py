@@ -101,10 +101,8 @@ class Errand(NamedTuple):
             return present
         address = present.address
         assert address.resource is not None
-        return Request(
-            Get(Target(address.resource.key, address.name or "", address.namespace)),
-            address,
-        )
+        key, name, namespace = address.resource.key, address.name, address.namespace
+        return Request(Get(Target.existing(key, name or "", namespace)), address)
 
     @property
     def is_outside(self) -> bool:
