@@ -18,6 +18,7 @@ from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
+from fnop.core.own_writes import is_all_ours, moves_of, with_moves
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -28,7 +29,7 @@ from fnop.core.progress import (
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
-from fnop.core.writing import shown, vanished
+from fnop.core.writing import keeping_pace, shown, vanished
 from fnop.effects import (
     Again,
     Answer,
@@ -344,7 +345,10 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         known = vanished(turn, known)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
+        known = _followed(turn, key, known, invocation, own)
         known = shown(turn, known, own)
+    elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        _pace_another(turn, invocation.errand, invocation.handler, outcome.object)
     found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
@@ -358,6 +362,37 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     else:
         store(turn, key, known, send(turn, key, invocation, found))
     turn.due(key)
+
+
+def _followed(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, body: Body
+) -> Known:
+    """An awaited patch of the handled object makes no new change for its author."""
+    kind, handler, errand = (
+        turn.kinds[key.resource],
+        invocation.handler,
+        invocation.errand,
+    )
+    assert errand is not None
+    patch, base = errand.effect, errand.base
+    if base is None or not isinstance(patch, Patch):
+        return known
+    if is_all_ours(patch, kind, handler.field, base, body):
+        known = with_moves(known, kind, moves_of(kind, (handler.id,), base, body))
+    return keeping_pace(turn, key, known, [handler.id], base, body)
+
+
+def _pace_another(
+    turn: Turn, errand: Errand, handler: Handler, found: dict[str, Any]
+) -> None:
+    """A handler has changed another object, for which others may be called."""
+    if errand.base is None or errand.looking:
+        return
+    key, body = errand.requests[0].address.key, Body(found)
+    known = turn.known(key)
+    if known is not None and known.body.uid == body.uid == errand.base.uid:
+        paced = keeping_pace(turn, key, known, [handler.id], errand.base, body)
+        turn.put(key, paced)
 
 
 def _own_answer(invocation: Invocation, outcome: Outcome) -> Body | None:
@@ -403,7 +438,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         known = _tended(turn, key, known, invocation)
     else:
         judged = _judged(turn, key, invocation, progress[handler.id])
-        judged = _acted(turn, key, invocation, judged)
+        judged = _acted(turn, key, known, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = work._replace(
         running=left(work.running, invocation),
@@ -460,8 +495,14 @@ def _judged(
     return judgement.progress
 
 
-def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Progress:
-    """The record, with what has been acted upon where something may have been done."""
+def _acted(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, record: Progress
+) -> Progress:
+    """The record, with what has been acted upon where something may have been done.
+
+    Who is at work on going back to what was handled before is not done with the state
+    that it had acted upon: until it is, that is what tells of the change.
+    """
     body, kind = invocation.situation.body, turn.kinds.get(key.resource)
     if body is None or kind is None:
         return record
@@ -469,6 +510,8 @@ def _acted(turn: Turn, key: Key, invocation: Invocation, record: Progress) -> Pr
         return record
     seen = see(body, kind.observation)
     acted = seen.digests.get(scope_name(invocation.handler.field), "")
+    if not record.is_finished and acted == known.handled_by(invocation.handler):
+        return record
     was = seen if record.is_finished else record.seen
     return record._replace(acted=acted, seen=was)
 

@@ -28,6 +28,7 @@ from fnop.core.backoff import backoff_seconds
 from fnop.core.evolve import quick
 from fnop.core.merge import effective
 from fnop.core.now import Now
+from fnop.core.objects import Body, Key
 from fnop.core.ownership import Claim, claim_of
 from fnop.core.resources import Resource
 from fnop.effects import (
@@ -65,6 +66,12 @@ class Address:
     namespace: str | None = None
     name: str | None = None
 
+    @property
+    def key(self) -> Key:
+        """The object that it is about, as the store names it."""
+        resource = self.resource.key if self.resource else ""
+        return Key(resource, self.namespace or "", self.name or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -81,7 +88,8 @@ class Errand(NamedTuple):
     `requests` are to be sent one after the other; `looking` means that the
     live read of the present one is under way.  `id` is the command that is
     awaited, `due` the monotonic time of the next try where none is.  `manager` is the
-    operator's name in managed fields.
+    operator's name in managed fields.  `base` is the object that is changed, as it was
+    when the change was first sent, where it is one that this operator handles.
     """
 
     effect: Effect
@@ -92,6 +100,7 @@ class Errand(NamedTuple):
     id: int | None = None
     due: float | None = None
     manager: str = ""
+    base: Body | None = None
 
     @property
     def request(self) -> Request:

@@ -10,7 +10,7 @@ costs another request, never another run of a handler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.conditions import Condition, conditions_with
@@ -52,7 +52,8 @@ class Writing(NamedTuple):
     `sent` are the endpoints that have taken their part, `more` that another one
     follows; `looking` means that the fresh body is being read after a conflict.
     `moved` tells that the state was tried in the status before, `unsaid` that the
-    condition was, and `then` are writes that follow this one.
+    condition was, and `then` are writes that follow this one.  `base` is the state that
+    the present request was computed from.
     """
 
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -72,6 +73,7 @@ class Writing(NamedTuple):
     condition: Condition | None = None
     unsaid: bool = False
     then: tuple[Writing, ...] = ()
+    base: Body | None = None
 
 
 def next_write(
@@ -82,12 +84,14 @@ def next_write(
     place: Place,
     *,
     conditions: bool = False,
+    restated: Callable[[Stored, Body], Stored] = lambda after, made: after,
 ) -> tuple[str, Patch, bool] | None:
     """The endpoint ("" or "status"), the patch that is due next, and whether
     another endpoint follows; None when all is written.
 
     `place` is where the kind keeps the state, `conditions` tells that its status takes
-    them.
+    them; `restated` is the state to be remembered, for what the write makes of the
+    object.
 
     Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
     storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
@@ -95,7 +99,10 @@ def next_write(
     """
     target: Any = _target(writing, body, settings)
     if writing.after is not None:
-        text = write_stored(writing.after, body.uid, settings.ignored)
+        after = writing.after
+        if writing.patches and after.progress:
+            after = restated(after, Body(target))
+        text = write_stored(after, body.uid, settings.ignored)
         split = resource.has_status
         for patch in settings.places.written(text, body, place, split=split):
             target = applied(patch, target)

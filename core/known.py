@@ -15,6 +15,7 @@ from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
 from fnop.core.objects import Body
+from fnop.core.pace import CALM, Pace
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.table import NOTHING
@@ -259,11 +260,23 @@ class Known(NamedTuple):
     stale: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None
+    # How quickly the operator makes changes that it is itself called for.
+    pace: Pace = CALM
 
     def record_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""
         records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
+
+    def handled_by(self, handler: Handler) -> str:
+        """The digest of what a handler has last been done with; "" where none is known.
+
+        That is what the object was seen as last, unless its record says otherwise.
+        """
+        record, seen = self.record_of(handler.id), self.stored.seen
+        if record is not None and record.handled:
+            return record.handled
+        return seen.digests.get(scope_name(handler.field), "") if seen else ""
 
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
         """What the object was for a handler: what it acted upon last, if it is that

@@ -38,6 +38,7 @@ __all__ = [
     "Seen",
     "Stored",
     "Unreadable",
+    "digest_at",
     "essence_of",
     "had_value",
     "hidden_of",
@@ -207,6 +208,16 @@ def see(body: Body, observation: Observation) -> Seen:
     return found
 
 
+def digest_at(body: Body, path: Path, observation: Observation) -> str:
+    """The digest of what a handler of this field observes, kept or not."""
+    found = see(body, observation).digests.get(scope_name(path))
+    if found is not None:
+        return found
+    if path:
+        return digest(observed_at(body, path, observation.own))
+    return digest(essence_of(body, observation.hidden))
+
+
 def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
     values: dict[Scope, Any] | None = {} if observation.keeps_old else None
@@ -367,6 +378,8 @@ def _record_restated(record: Progress, was: str, new: str) -> Progress:
     reason, _, observed = record.aim.partition(":")
     if observed == was:
         record = record._replace(aim=f"{reason}:{new}")
+    if record.handled == was:
+        record = record._replace(handled=new)
     return record._replace(acted=new) if record.acted == was else record
 
 

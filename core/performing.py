@@ -111,7 +111,14 @@ def _request(
         owner_uid=known.body.uid,
         manager=turn.settings.marker,
     )
+    if isinstance(effect, (Patch, Apply)):
+        target = known if _is_of(effect, invocation) else turn.known(address.key)
+        errand = errand._replace(base=target and target.body)
     return known, send(turn, key, invocation, errand), None
+
+
+def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
+    return isinstance(effect, Patch) and is_own(effect, invocation)
 
 
 def _own_child(

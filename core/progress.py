@@ -45,7 +45,8 @@ class Progress(NamedTuple):
     `until` is when the next attempt is due; `due` the same on the monotonic
     clock, known only to the process that set it.  `acted` is the digest of what the
     handler has acted upon last, though the change may not be done, and `seen` what
-    that was, for as long as this process lives.
+    that was, for as long as this process lives.  `handled` is the digest of what it was
+    done with last, where that is not what the object was seen as last.
     """
 
     aim: str
@@ -59,6 +60,7 @@ class Progress(NamedTuple):
     waits: bool = False
     acted: str = ""
     seen: Seen | None = None
+    handled: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -126,7 +128,9 @@ def anew(progress: Progress | None, aim: str) -> Progress:
     """A fresh record; what has been acted upon stays so."""
     if progress is None:
         return Progress(aim)
-    return Progress(aim, acted=progress.acted, seen=progress.seen)
+    return Progress(
+        aim, acted=progress.acted, seen=progress.seen, handled=progress.handled
+    )
 
 
 def _acted_by(aim: str, finished: str | None) -> str:
@@ -220,6 +224,8 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
         found["waits"] = True
     if progress.acted != _acted_by(progress.aim, progress.finished):
         found["acted"] = progress.acted
+    if progress.handled:
+        found["handled"] = progress.handled
     return found
 
 
@@ -245,4 +251,5 @@ def progress_from_json(found: Any) -> Progress:
         message=found.get("message"),
         waits=bool(found.get("waits")),
         acted=str(found.get("acted", _acted_by(found["aim"], found.get("finished")))),
+        handled=str(found.get("handled", "")),
     )

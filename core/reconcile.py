@@ -32,7 +32,7 @@ from fnop.core.known import IDLE, Cycle, Echo, Invocation, Known, Sighting, Work
 from fnop.core.last_seen import (
     Seen,
     Stored,
-    essence_of,
+    digest_at,
     observed_at,
     scope_name,
     see,
@@ -44,8 +44,8 @@ from fnop.core.program import Kind
 from fnop.core.progress import Progress, anew
 from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
+from fnop.core.writers import Transform
 from fnop.effects import Execute
-from fnop.effects.values import digest
 
 __all__ = [
     "Begin",
@@ -168,7 +168,7 @@ def reconcile(at: Moment, known: Known) -> Move:
     Filters are the author's code: what they raise escalates to the caller.
     """
     work = known.work or IDLE
-    move: Move | None = _going_on(at, work)
+    move: Move | None = _going_on(at, known, work)
     if move is None and at.kind.background:
         move = background_move(at, known, work)
     if move is not None:
@@ -185,13 +185,16 @@ def reconcile(at: Moment, known: Known) -> Move:
     return _own_lane(at, known, work)
 
 
-def _going_on(at: Moment, work: Work) -> GoOn | Spy | Expire | None:
+def _going_on(at: Moment, known: Known, work: Work) -> GoOn | Spy | Expire | None:
     """What is under way and waits for nothing any more."""
     for each in work.invocations:
         if each.ready:
             return GoOn(each)
     busy = {each.handler.id for each in work.spying}
-    for sighting in work.sightings:
+    is_held = _keeps_back(at, known) or (
+        known.pace.is_loop and work.writing is not None
+    )
+    for sighting in () if is_held else work.sightings:
         if sighting.handler.id not in busy and not at.stopping:
             return Spy(sighting)
     for each in work.invocations:
@@ -202,6 +205,12 @@ def _going_on(at: Moment, work: Work) -> GoOn | Spy | Expire | None:
         if _is_due(each.deadline, at):
             return Expire(each)
     return None
+
+
+def _keeps_back(at: Moment, known: Known) -> bool:
+    """Whether the operator is in a loop with itself, and waits before its next turn."""
+    is_ending = known.gone or known.body.is_deleting
+    return known.pace.until > at.now.mono and not is_ending
 
 
 def _is_due(moment: float | None, at: Moment) -> bool:
@@ -223,6 +232,8 @@ def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
 def _waking(at: Moment, known: Known, work: Work) -> float | None:
     """When something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
+    if work.sightings and _keeps_back(at, known):
+        waking = _earlier(waking, known.pace.until)
     if not at.kind.background:
         return waking
     return _earlier(waking, background_due(at, known, work))
@@ -276,9 +287,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
     if cause.reason not in HANDLED:
         return _upkeep(at, known, work, cause, seen)
     selected = _selected(at, known, cause, seen)
-    aims = {
-        each.id: _aim(at, known.body, cause.reason, seen, each) for each in selected
-    }
+    aims = {each.id: _aim(at, known.body, cause.reason, each) for each in selected}
     cycle = Cycle(
         cause.reason,
         cause.initial,
@@ -425,12 +434,10 @@ def _takes_part(
 
 def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
     """Whether what the handler observes is not what it was."""
-    scope = scope_name(handler.field)
-    was = known.stored.seen
-    if was is None:
+    now = seen.digests[scope_name(handler.field)]
+    if known.stored.seen is None:
         return False
-    differs = seen.digests[scope] != was.digests.get(scope, seen.digests[scope])
-    return differs or _is_ahead(handler, known, seen)
+    return now != (known.handled_by(handler) or now) or _is_ahead(handler, known, seen)
 
 
 def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
@@ -467,7 +474,7 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             continue
         if _declared(work, cycle, handler):
             continue  # its part is done: the rest is its sub-handlers'
-        moment = progress.due_at(at.now)
+        moment = _begins_at(at, known, progress)
         if moment > at.now.mono:
             due = _earlier(due, moment)
         else:
@@ -478,6 +485,12 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     if any(not each.waits for each in work.running):
         return Rest()
     return _record(at, known, work, cycle, due)
+
+
+def _begins_at(at: Moment, known: Known, progress: Progress) -> float:
+    """When an attempt may begin (monotonic seconds)."""
+    moment = progress.due_at(at.now)
+    return max(moment, known.pace.until) if _keeps_back(at, known) else moment
 
 
 def _candidate(
@@ -606,17 +619,11 @@ def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progre
     return anew(found, aim)
 
 
-def _aim(at: Moment, body: Body, reason: Reason, seen: Seen, handler: Handler) -> str:
+def _aim(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
     """What a handler is about: the reason, and the digest of what it observes."""
     if handler.role is Role.RESUME:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    observed = seen.digests.get(scope_name(handler.field))
-    if observed is None:
-        hidden = at.kind.observation.hidden
-        observed = digest(
-            _field(at, body, handler) if handler.field else essence_of(body, hidden)
-        )
-    return f"{reason.value}:{observed}"
+    return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
@@ -758,15 +765,59 @@ def _ended(
     for handler in at.kind.changes:
         if handler.role not in (Role.UPDATE, Role.FIELD):
             continue
-        # What a creation was about concerns those who are told of its changes.
-        created = cycle.reason is Reason.CREATE
-        names = tuple(records) if created else (handler.id,)
-        for other in cycle.selected:
-            record = records[other.id] if other.id in names else None
-            view = _viewed(record, other, handler, seen)
-            if record is not None and view != seen.digests[scope_name(handler.field)]:
-                ahead[handler.id] = anew(record, "")._replace(acted=view)
+        own = records.get(handler.id)
+        if own is not None:
+            record = _ahead_of_itself(known, handler, own, seen)
+        elif cycle.reason is Reason.CREATE:
+            record = _ahead_of_creation(handler, cycle, records, seen)
+        else:
+            record = None
+        if record is not None:
+            ahead[handler.id] = record
     return Stored(seen, False, ahead, stored.results)
+
+
+def _ahead_of_itself(
+    known: Known, handler: Handler, own: Progress, seen: Seen
+) -> Progress | None:
+    """The record of one that is done with another state than what was seen.
+
+    Others of a creation have begun with an older view; or it has failed for good, and
+    what it has written itself is no reason to call it again.
+    """
+    failed = not own.has_succeeded
+    done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
+    writes = failed and _changes_object(known.work or IDLE, handler)
+    if done == seen.digests[scope_name(handler.field)] and not writes:
+        return None
+    return anew(own, "")._replace(acted=done, handled=done)
+
+
+def _changes_object(work: Work, handler: Handler) -> bool:
+    """Whether a handler, or a part of it, has anything but status to be written."""
+    return any(
+        isinstance(patch, Transform)
+        or patch.json
+        or set(patch.merge or ()) - {"status"}
+        for name, patch in work.patches
+        if name == handler.id or name.startswith(f"{handler.id}/")
+    )
+
+
+def _ahead_of_creation(
+    handler: Handler, cycle: Cycle, records: Mapping[str, Progress], seen: Seen
+) -> Progress | None:
+    """The last of a creation's views that was another one than what was seen.
+
+    What a creation was about concerns those who are told of its changes.
+    """
+    found = None
+    for other in cycle.selected:
+        record = records[other.id]
+        view = _viewed(record, other, handler, seen)
+        if view != seen.digests[scope_name(handler.field)]:
+            found = anew(record, "")._replace(acted=view, handled="")
+    return found
 
 
 def _viewed(
@@ -794,6 +845,11 @@ def _partial(
     handlers = {each.id: each for each in cycle.selected}
     kept = {
         name: each
+        for name, each in stored.progress.items()
+        if each.handled and name not in records
+    }
+    kept |= {
+        name: each
         for name, each in records.items()
         if _matters(handlers[name], each, at.now, several=several)
     }
@@ -810,6 +866,8 @@ def _partial(
 def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
     if progress.is_finished:
         return several
+    if progress.handled:
+        return True
     if progress.acted and not progress.aim.endswith(progress.acted):
         return True
     if not progress.retries and progress.started is None:

@@ -20,6 +20,7 @@ from fnop.core.last_seen import (
     see,
 )
 from fnop.core.objects import Body, Key
+from fnop.core.pace import CALM
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.selection import sees
@@ -55,7 +56,9 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     elif known.stale and known.work is None and type != "DELETED":
         known = aside(turn, key, known._replace(body=body))
     else:
-        known = _refreshed(turn, known, stream, type, body)
+        known = _refreshed(
+            turn, _at_its_pace(turn, key, known, body), stream, type, body
+        )
     if known.stale or turn.phase is Phase.STANDBY:
         known = known._replace(stale=turn.phase is Phase.STANDBY)
     if type is None:
@@ -154,6 +157,30 @@ def _refreshed(
     ):
         return known._replace(body=body, vanished=False, echo=None, shown=versions)
     return known._replace(shown=versions)
+
+
+def _at_its_pace(turn: Turn, key: Key, known: Known, body: Body) -> Known:
+    """Whoever else changes the object ends a loop of the operator with itself."""
+    if not known.pace.is_loop:
+        return known
+    if body.version == known.body.version or _is_written(turn, key, known):
+        return known
+    observation = turn.kinds[key.resource].observation
+    same = see(known.body, observation).digests == see(body, observation).digests
+    return known if same else known._replace(pace=CALM)
+
+
+def _is_written(turn: Turn, key: Key, known: Known) -> bool:
+    """Whether a change of the object by this operator is under way."""
+    if known.work is not None and known.work.writing is not None:
+        return True
+    for ticket in turn.pending.values():
+        author = turn.known(ticket.key) if ticket.key else None
+        for each in ((author and author.work) or IDLE).invocations:
+            errand = each.errand
+            if errand and errand.base and errand.requests[0].address.key == key:
+                return True
+    return False
 
 
 def _has_changed(was: Known | None, body: Body, kind: Kind) -> bool:

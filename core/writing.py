@@ -24,6 +24,8 @@ from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions
 from fnop.core.objects import Body, Key
+from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
+from fnop.core.pace import paced
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.storage import Place, StorageFailed
@@ -45,6 +47,7 @@ __all__ = [
     "answer_echo",
     "answer_write",
     "begin_write",
+    "keeping_pace",
     "look_at",
     "shown",
     "vanished",
@@ -214,6 +217,9 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             turn.settings,
             place,
             conditions=_takes_conditions(turn, key),
+            restated=lambda after, made: _restated(
+                turn, key, writing, after, known.body, made
+            ),
         )
     except ValueError as problem:
         _too_long(turn, key, known, writing, str(problem))
@@ -230,8 +236,20 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         return
     endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
-    sent = writing._replace(id=number, due=None, endpoint=endpoint, more=more)
+    sent = writing._replace(
+        id=number, due=None, endpoint=endpoint, more=more, base=known.body
+    )
     _put(turn, key, known, sent)
+
+
+def _restated(
+    turn: Turn, key: Key, writing: Writing, after: Stored, was: Body, made: Body
+) -> Stored:
+    """What is to be remembered, for the state that its authors make of the object."""
+    kind = turn.kinds[key.resource]
+    names = {name for name, _ in writing.patches}
+    moves = moves_of(kind, sorted(names), was, made)
+    return after._replace(progress=followed(after.progress, kind, moves))
 
 
 def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
@@ -334,6 +352,7 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
 
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
+    known, writing = _followed(turn, key, known, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
     place = _home(turn, key)
@@ -356,6 +375,47 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         _send(turn, key, known, writing)
     else:
         _done(turn, key, known, writing)
+
+
+def _followed(
+    turn: Turn, key: Key, known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing]:
+    """The records of those who have written, for the state that they have made."""
+    kind, base = turn.kinds[key.resource], writing.base
+    names = sorted({name for name, _ in writing.patches})
+    if base is None or not names:
+        return known, writing
+    moves = moves_of(kind, names, base, body)
+    known = with_moves(known, kind, moves)
+    after, memory = (
+        each and each._replace(progress=followed(each.progress, kind, moves))
+        for each in (writing.after, writing.memory)
+    )
+    known = keeping_pace(turn, key, known, names, base, body)
+    return known, writing._replace(after=after, memory=memory)
+
+
+def keeping_pace(
+    turn: Turn, key: Key, known: Known, names: list[str], before: Body, after: Body
+) -> Known:
+    """Count an own change that the operator is itself called for; tell of a loop."""
+    kind = turn.kinds[key.resource]
+    fields = changed_fields(kind, before, after) if kind.changes else ()
+    spies = {each.id for each in kind.spies}
+    if before.version == after.version or not (fields or spies.intersection(names)):
+        return known
+    pace = paced(known.pace, turn.now.mono)
+    if pace.is_loop:
+        who = ", ".join(names)
+        what = ", ".join(fields[:5]) or "the object"
+        turn.warn_once(
+            f"loop {key.resource} {who} {what}",
+            f"{who} changes {what} whenever it is called, and is called for that: "
+            f"{pace.count} times in a row, from now on after pauses of up to a minute; "
+            "let it write only what differs, or name the field in ignored_fields=",
+            key,
+        )
+    return known._replace(pace=pace)
 
 
 def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:

@@ -1,0 +1,155 @@
+"""What follows for handlers from what they themselves have written on their object.
+
+A handler's record is about one state of the object, by digest.  What the handler
+itself writes makes another state of it, but no other change: its record follows, so
+that its delays, retries and timeout hold.  What anybody else writes, another handler
+among them, makes a new change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fnop.core.diff import pointer
+from fnop.core.known import Declared, Known, Work
+from fnop.core.last_seen import digest_at, essence_of, observed_at
+from fnop.core.merge import OperationFailed, applied, difference, operated
+from fnop.core.objects import Body
+from fnop.core.program import Kind
+from fnop.core.progress import Progress
+from fnop.core.registry import Handler
+from fnop.effects import Patch
+
+__all__ = [
+    "Moves",
+    "changed_fields",
+    "followed",
+    "is_all_ours",
+    "moves_of",
+    "with_moves",
+]
+
+# By handler: the digest of what it observed before its own write, and after it.
+Moves = Mapping[str, tuple[str, str]]
+
+
+def moves_of(kind: Kind, authors: Iterable[str], before: Body, after: Body) -> Moves:
+    """What the authors of a write made of what they observe, where that is another."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in authors:
+        handler = _handler_of(kind, name)
+        if handler is None or handler.id in found:
+            continue
+        was = digest_at(before, handler.field, kind.observation)
+        now = digest_at(after, handler.field, kind.observation)
+        if was != now:
+            found[handler.id] = was, now
+    return found
+
+
+def followed(
+    records: Mapping[str, Progress], kind: Kind, moves: Moves
+) -> Mapping[str, Progress]:
+    """The records of handlers, with those of the authors about the state they made.
+
+    What one has acted upon that has succeeded stays what it was: its own change is
+    one like any other.
+    """
+    return {
+        name: _moved(record, move) if (move := _move_of(kind, moves, name)) else record
+        for name, record in records.items()
+    }
+
+
+def with_moves(known: Known, kind: Kind, moves: Moves) -> Known:
+    """With all that is under way about the state that the authors have made."""
+    work = known.work
+    if work is None or not moves:
+        return known
+    cycle = work.cycle
+    if cycle is not None:
+        aims = {
+            name: _aim_moved(aim, move)
+            if (move := _move_of(kind, moves, name))
+            else aim
+            for name, aim in cycle.aims.items()
+        }
+        cycle = cycle._replace(aims=aims)
+    return known._replace(
+        work=work._replace(
+            cycle=cycle,
+            progress=followed(work.progress, kind, moves),
+            declared=_declared_moved(work, kind, moves),
+        )
+    )
+
+
+def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
+    return {
+        name: Declared(_aim_moved(each.aim, move), each.children)
+        if (move := _move_of(kind, moves, name))
+        else each
+        for name, each in work.declared.items()
+    }
+
+
+def _move_of(kind: Kind, moves: Moves, name: str) -> tuple[str, str] | None:
+    """The move of a handler, or of the one that declared this sub-handler."""
+    handler = _handler_of(kind, name)
+    return None if handler is None else moves.get(handler.id)
+
+
+def _handler_of(kind: Kind, name: str) -> Handler | None:
+    handlers = {each.id: each for each in kind.changes}
+    while name and name not in handlers:
+        name = name.rpartition("/")[0]
+    return handlers.get(name)
+
+
+def _aim_moved(aim: str, move: tuple[str, str]) -> str:
+    reason, _, observed = aim.partition(":")
+    return f"{reason}:{move[1]}" if observed == move[0] else aim
+
+
+def _moved(record: Progress, move: tuple[str, str]) -> Progress:
+    was, now = move
+    if record.has_succeeded:
+        return record._replace(aim=_aim_moved(record.aim, move))
+    return record._replace(
+        aim=_aim_moved(record.aim, move),
+        acted=now if record.acted == was else record.acted,
+        handled=now if record.handled == was else record.handled,
+    )
+
+
+def is_all_ours(
+    patch: Patch, kind: Kind, field: Any, before: Body, after: Body
+) -> bool:
+    """Whether a patch alone makes one state of the other, as a handler observes it."""
+    try:
+        made = Body(operated(patch.json, applied(patch.merge or {}, before.data)))
+    except OperationFailed:
+        return False
+    observation = kind.observation
+    return digest_at(made, field, observation) == digest_at(after, field, observation)
+
+
+def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
+    """The fields in which two states differ for handlers of changes, as pointers."""
+    hidden, own = kind.observation.hidden, kind.observation.own
+    was, now = essence_of(before, hidden), essence_of(after, hidden)
+    found = list(_leaves(difference(was, now), ()))
+    for path in kind.observation.scopes:
+        if path[:1] == ("status",):
+            one, other = (observed_at(each, path, own) for each in (before, after))
+            found += [pointer(path)] if one != other else []
+    return tuple(found)
+
+
+def _leaves(change: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    for key, value in change.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*path, key))
+        else:
+            yield pointer((*path, key))

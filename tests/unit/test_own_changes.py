@@ -1,0 +1,194 @@
+"""Handlers that change what they are called for: retries hold, and loops are slowed."""
+
+from collections import deque
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.commands import Command
+from fnop.core.inputs import Answered
+from fnop.core.pace import LOOP_CHANGES
+from fnop.core.registry import Registry
+from tests.simulations import example
+from tests.stories import Story
+
+KIND = "fnopexamples"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+class LateAnswers(Story):
+    """The watch shows each write before its answer is there."""
+
+    def perform(self, command: Command) -> None:
+        super().perform(command)
+        early = (each for each in self._inbox if not isinstance(each, Answered))
+        late = (each for each in self._inbox if isinstance(each, Answered))
+        self._inbox = deque([*early, *late])
+
+
+class Attempts:
+    """A handler that changes its object at each attempt, and fails."""
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+        self.at: list[float] = []
+        self.retries: list[int] = []
+        self.story: Story | None = None
+
+    async def handle(self, retry: int, patch: Any, **_: Any) -> None:
+        assert self.story is not None
+        self.at.append(self.story.clock.elapsed)
+        self.retries.append(retry)
+        labels = {"attempt": str(len(self.at))}
+        if self.way == "writer":
+            patch.metadata.labels.update(labels)
+        else:
+            await fnop.patch(metadata={"labels": labels})
+        raise fnop.TemporaryError("not yet", delay=5)
+
+    @property
+    def pauses(self) -> list[float]:
+        return [round(later - earlier) for earlier, later in pairwise(self.at)]
+
+
+@pytest.mark.parametrize("world", [Story, LateAnswers])
+@pytest.mark.parametrize("way", ["writer", "awaited"])
+@pytest.mark.parametrize("event", ["create", "update", "field"])
+def test_a_failing_handler_that_changes_its_object_is_retried_as_it_says(
+    registry: Registry, world: type[Story], way: str, event: str
+) -> None:
+    attempts = Attempts(way)
+    match event:
+        case "create":
+            fnop.on.create(KIND, registry=registry, retries=4)(attempts.handle)
+        case "update":
+            fnop.on.update(KIND, registry=registry, retries=4)(attempts.handle)
+        case _:
+            field = "metadata.labels"
+            fnop.on.field(KIND, field=field, registry=registry, retries=4)(
+                attempts.handle
+            )
+    attempts.story = world(registry, [example(n=0)])
+    assert attempts.story.settle()
+    if event != "create":
+        attempts.story.edit(KIND, spec={"n": 1}, metadata={"labels": {"a": "b"}})
+        assert attempts.story.settle()
+    assert attempts.retries == [0, 1, 2, 3]
+    assert attempts.pauses == [5, 5, 5]
+
+
+def test_its_retries_outlive_a_restart(registry: Registry) -> None:
+    attempts = Attempts("writer")
+    fnop.on.update(KIND, registry=registry, retries=4)(attempts.handle)
+    attempts.story = story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    story.settle(seconds=7)
+    story.crash()
+    assert story.settle()
+    assert attempts.retries == [0, 1, 2, 3]
+
+
+def test_what_somebody_else_changes_meanwhile_is_handled_at_once(
+    registry: Registry,
+) -> None:
+    attempts = Attempts("writer")
+    fnop.on.update(KIND, registry=registry, retries=4)(attempts.handle)
+    attempts.story = story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    story.settle(seconds=7)
+    story.edit(KIND, spec={"n": 2})
+    assert story.settle()
+    assert attempts.retries == [0, 1, 0, 1, 2, 3]
+
+
+def counting(registry: Registry) -> list[int]:
+    """An update handler that counts its calls on the object itself."""
+    calls: list[int] = []
+
+    @fnop.on.update(KIND, registry=registry)
+    def count(patch: Any, **_: Any) -> None:
+        calls.append(1)
+        patch.metadata.annotations["count"] = str(len(calls))
+
+    return calls
+
+
+def test_a_loop_of_a_handler_with_itself_is_told_once_and_slowed_down(
+    registry: Registry,
+) -> None:
+    calls = counting(registry)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    story.settle(seconds=1000)
+    assert LOOP_CHANGES < len(calls) < LOOP_CHANGES + 25
+    (line,) = story.said_at("warning")
+    assert "count changes /metadata/annotations/count whenever it is" in line
+    before = len(calls)
+    story.edit(KIND, spec={"n": 2})  # what others change is handled at once
+    story.settle(seconds=1)
+    assert len(calls) >= before + LOOP_CHANGES
+    assert len(story.said_at("warning")) == 1
+    story.delete(KIND)
+    assert story.settle()
+    assert story.get(KIND) is None
+
+
+def test_two_objects_that_change_each_other_are_slowed_down(registry: Registry) -> None:
+    calls: list[str] = []
+
+    @fnop.on.update(KIND, registry=registry)
+    def count(name: str, **_: Any) -> fnop.Effect:
+        calls.append(name)
+        other = "b" if name == "a" else "a"
+        annotations = {"count": str(len(calls))}
+        return fnop.patch(
+            fnop.target(KIND, name=other), metadata={"annotations": annotations}
+        )
+
+    story = Story(registry, [example("a", n=0), example("b", n=0)])
+    assert story.settle()
+    story.edit(KIND, "a", spec={"n": 1})
+    story.settle(seconds=1000)
+    assert len(calls) < 2 * LOOP_CHANGES + 60
+    assert any("count changes /metadata" in each for each in story.said_at("warning"))
+
+
+def test_a_spy_that_writes_what_it_looks_at_is_slowed_down(registry: Registry) -> None:
+    calls: list[int] = []
+
+    @fnop.on.event(KIND, registry=registry)
+    def spy(patch: Any, **_: Any) -> None:
+        calls.append(1)
+        patch.status["count"] = len(calls)
+
+    story = Story(registry, [example(n=0)])
+    story.settle(seconds=1000)
+    assert LOOP_CHANGES < len(calls) < LOOP_CHANGES + 25
+    assert any("spy changes" in each for each in story.said_at("warning"))
+
+
+def test_who_ends_what_it_begins_is_no_loop(registry: Registry) -> None:
+    calls: list[int] = []
+
+    @fnop.on.update(KIND, registry=registry)
+    def up_to_eight(spec: Any, patch: Any, **_: Any) -> None:
+        calls.append(spec["n"])
+        if spec["n"] < 8:
+            patch.spec["n"] = spec["n"] + 1
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    assert story.settle()
+    assert calls == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert story.said_at("warning") == []
+    assert story.clock.elapsed < 100
