@@ -211,6 +211,13 @@ _modules = click.option(
     help="This operator's name, which tells its marks on objects from others'.",
 )
 @click.option(
+    "--state-key-file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Sign the state on objects, and believe none without a signature: a key a "
+    "line, the first signs, any verifies.",
+)
+@click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
 @click.option(
@@ -264,6 +271,7 @@ def run(
         _refuse_of_simulations(options)
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
+    settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     recorder = None if record is None else _recorder(record, program)
@@ -321,6 +329,22 @@ def _settings(
         return Settings(operator, namespaces, selector)
     except ValueError as problem:
         _fail(str(problem), EXIT_USAGE)
+
+
+def _signing(settings: Settings, path: str | None) -> Settings:
+    """The settings with the keys of a file; its text is in no message."""
+    if path is None:
+        return settings
+    try:
+        keys = tuple(filter(None, map(str.strip, Path(path).read_text().splitlines())))
+        found = settings.replace(state_keys=keys)
+    except (OSError, UnicodeDecodeError):
+        _fail(f"cannot read the state keys of {path}", EXIT_USAGE)
+    except ValueError as problem:
+        _fail(f"{path}: {problem}", EXIT_USAGE)
+    if not keys:
+        _fail(f"there is no state key in {path}", EXIT_USAGE)
+    return found
 
 
 def _among_others(

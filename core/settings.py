@@ -13,6 +13,7 @@ from fnop.core.label_selectors import check_selector
 from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
+from fnop.core.seals import seal_of
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.effects.effects import LEVELS
 
@@ -84,6 +85,10 @@ class Settings:
     of keys.  `call_threads` is how many called functions and impure handlers that are
     not coroutines run at a time.
 
+    With `state_keys` the stored states are signed (`fnop.core.seals`): the first key
+    signs, any of them verifies, and after it "unsigned" lets states without a signature
+    be believed, too.  They are given before the start: no handler changes them.
+
     Raises `ValueError` or `TypeError` for what cannot be.
     """
 
@@ -109,6 +114,7 @@ class Settings:
     former_storages: tuple[AnyStorage, ...] = ()
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32
+    state_keys: tuple[str, ...] = field(default=(), repr=False)
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
@@ -139,7 +145,8 @@ class Settings:
             )
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
-        places = places_of(self.storage, self.operator, self.former_storages)
+        seal = seal_of(self.state_keys, self.operator)
+        places = places_of(self.storage, self.operator, self.former_storages, seal)
         ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
         given = tuple(
             each if isinstance(each, str) else tuple(each)

@@ -22,6 +22,7 @@ from fnop.core.commands import Command, Perform
 from fnop.core.inputs import Answered, Input
 from fnop.core.now import Now
 from fnop.core.program import Program
+from fnop.core.seals import without_seals
 from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects import Answer, Effect, Random
 from fnop.effects.values import canonical
@@ -107,6 +108,7 @@ class Recorder:
                 self._drawing.add(command.id)
 
     def _write(self, line: bytes) -> None:
+        line = without_seals(line)
         self._lines.append(line + b"\n")
         self._size += len(line) + 1
 

@@ -63,6 +63,7 @@ PURE_STDLIB = {
     "enum",
     "functools",
     "hashlib",
+    "hmac",
     "inspect",
     "itertools",
     "json",
