@@ -108,6 +108,7 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
     """
     options = _checked(options)
     _log()
+    _allow_files()
     _calm_collector()
     try:
         _loop_runner()(_serve(manifests, options))
@@ -151,6 +152,21 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _allow_files() -> None:
+    """A connection is a file, and many systems begin with 1,024."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    from fnop.adapters.api_limits import CONNECTIONS_MAX
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX + 100
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _log() -> None:
