@@ -27,6 +27,7 @@ from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
+from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.plain import echo
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.diff import Diff, DiffItem, diff
@@ -161,6 +162,7 @@ _modules = click.option(
 @click.option(
     "-P",
     "--peering",
+    callback=a_name,
     metavar="NAME",
     help="Meet other operators in this peering object, and wait until it is there. "
     'Without it "default" is looked for.',
@@ -201,7 +203,10 @@ _modules = click.option(
     help="Of several replicas one serves: who holds the lease fnop-NAME.",
 )
 @click.option(
-    "--lease-namespace", metavar="NAME", help="Where the lease is; the pod's namespace."
+    "--lease-namespace",
+    callback=a_namespace,
+    metavar="NAME",
+    help="Where the lease is; the pod's namespace.",
 )
 @click.option(
     "--name",

@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
+from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
-from fnop.core.namespaces import has_patterns
+from fnop.core.namespaces import check_namespace, has_patterns
 from fnop.core.peering import kinds_for
 from fnop.core.peers import (
     DEV_PRIORITY,
@@ -40,6 +41,7 @@ def _options(command: Any) -> Any:
             "--peering",
             default="default",
             show_default=True,
+            callback=a_name,
             metavar="NAME",
             help="The peering object in which the operators meet.",
         ),
@@ -109,6 +111,11 @@ def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
         raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
     if has_patterns(namespaces):
         raise click.UsageError("name each namespace; patterns are not for this")
+    try:
+        for each in namespaces:
+            check_namespace(each)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
 from fnop.core.registry import Handler, default_registry
 from fnop.core.resources import Catalogue, Resource
@@ -63,6 +64,7 @@ _TOLD_EACH = 100
     "--peering",
     default="default",
     show_default=True,
+    callback=a_name,
     metavar="NAME",
     help="The peering object in which operators that still run are looked for.",
 )

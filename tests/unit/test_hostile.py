@@ -3,8 +3,12 @@
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import fnop
+from fnop.adapters.cli import main
+from fnop.core.election import Candidate
+from fnop.core.peers import Member
 from fnop.core.registry import Registry
 from fnop.interpreters.cluster import Off, paced
 from tests.simulations import example
@@ -117,3 +121,28 @@ def test_a_role_may_have_a_name_that_few_people_write() -> None:
     }
     assert paths == {"my%20role%3F%20%231"}
     assert story.said_at("error") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", __file__, "--peering", "a/b"),
+        ("run", __file__, "--leader-elect", "--lease-namespace", "A_b"),
+        ("freeze", "-A", "--peering", "../x"),
+        ("freeze", "-n", "a/b"),
+        ("resume", "-n", "A b"),
+        ("uninstall", __file__, "--peering", "a b"),
+    ],
+)
+def test_an_impossible_name_is_a_wrong_call(arguments: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2, done.output
+    assert done.output.count("Error:") == 1
+    assert "cannot be a name" in done.output or "namespace" in done.output
+
+
+def test_a_peering_and_a_lease_have_names_that_can_be() -> None:
+    with pytest.raises(ValueError, match="peering: 'a/b' cannot be a name"):
+        Member("me", name="a/b")
+    with pytest.raises(ValueError, match="election: 'A_b' cannot be a namespace"):
+        Candidate("me", "A_b", "lease")
