@@ -155,6 +155,7 @@ class Connection(asyncio.Protocol):
         self._is_paused = False
         self._is_spoiled = False
         self._is_over = False
+        self._ends = inf  # when it has stayed as it is for too long
         self._unread = 0  # bytes, while more than a few are
         self._held = 0  # bytes of a body that is not complete, or of a late watch
         self._begin()

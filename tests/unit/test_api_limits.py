@@ -155,7 +155,10 @@ def test_what_is_no_request_is_told_as_by_a_real_server(
 
 
 def test_a_long_header_is_still_one(client: Client) -> None:
-    assert client.ask("GET", "/healthz", **{"X-A": "a" * 60_000}) == (200, "ok")
+    connection = client.raw()
+    connection.sendall(asking("/healthz", "X-A: " + "a" * 1_000_000))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+    connection.close()
 
 
 # ------------------------------------------------------------------- how long
