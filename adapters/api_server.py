@@ -32,6 +32,7 @@ from fnop.adapters.api_limits import (
     too_many,
 )
 from fnop.adapters.cluster_host import Following, Host, frame, internal_error, log
+from fnop.adapters.plain import one_line
 from fnop.interpreters.cluster import StoredEvent, is_watch
 from fnop.interpreters.cluster.discovery import content_type as media_of
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
@@ -130,7 +131,7 @@ def _yaml(body: Any) -> bytes:
 
 def _quoted(text: str) -> str:
     """A warning's text as an HTTP quoted string; nothing can end the header early."""
-    plain = " ".join(text.split())
+    plain = one_line(" ".join(text.split()))
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,8 +1,13 @@
 """Objects whose authors mean harm: it hurts the handlers of that object alone."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import fnop
@@ -11,7 +16,7 @@ from fnop.core.election import Candidate
 from fnop.core.peers import Member
 from fnop.core.registry import Registry
 from fnop.interpreters.cluster import Off, paced
-from tests.simulations import example
+from tests.simulations import DEFINITION, example
 from tests.stories import Story
 
 KIND = "fnopexamples"
@@ -146,3 +151,34 @@ def test_a_peering_and_a_lease_have_names_that_can_be() -> None:
         Member("me", name="a/b")
     with pytest.raises(ValueError, match="election: 'A_b' cannot be a namespace"):
         Candidate("me", "A_b", "lease")
+
+
+OPERATOR = """
+import fnop
+
+@fnop.on.create("fnopexamples", errors=fnop.ErrorsMode.PERMANENT)
+def tells(spec, logger, **_):
+    logger.info(spec["text"])
+    raise ValueError(spec["text"])
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "plain", "full"])
+def test_a_simulated_run_prints_nothing_that_acts(tmp_path: Path, format: str) -> None:
+    text = "\n[2026] forged\r\x1b[2J\x9b31m\u202e\u2028\ufeff"
+    operator, manifest = tmp_path / "hostile_operator.py", tmp_path / "object.yaml"
+    operator.write_text(OPERATOR)
+    objects = (DEFINITION, example("a", text=text))
+    manifest.write_text("\n---\n".join(map(json.dumps, objects)))
+    arguments = ["run", str(operator), "--simulate", str(manifest)]
+    done = subprocess.run(
+        [sys.executable, "-m", "fnop", *arguments, "--log-format", format],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1, done
+    for shown in (done.stdout.decode(), done.stderr.decode()):
+        lines = shown.split("\n")
+        assert all(line.isprintable() for line in lines)
+        assert not any(line.startswith("[2026] forged") for line in lines)
+    assert yaml.safe_load(done.stdout)["spec"]["text"] == text
