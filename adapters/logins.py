@@ -84,7 +84,7 @@ class HandledLogins:
             except Exception as problem:
                 failure = failure_of(problem)
             settings = around.settings
-            backoff = settings.default_backoff_seconds
+            backoff = settings.default_backoff
             judgement = judge_failure(
                 progress,
                 failure,

@@ -381,7 +381,7 @@ def _situation(
 def _seen(old: Body, handler: Handler, settings: Settings) -> Seen:
     kind = kind_of(_RESOURCE, [], settings)
     scopes = (handler.field, ())
-    return see(old, replace(kind.observation, scopes=scopes, keeps_old=True))
+    return see(old, replace(kind.observation, scopes=scopes, kept=scopes))
 
 
 # ------------------------------------------------------------------- answers
@@ -576,7 +576,7 @@ class _Drive:
         situation, handler = self.situation, self.situation.handler
         progress = Progress("", situation.retry, situation.started)
         if failure is not None:
-            default = situation.settings.default_backoff_seconds
+            default = situation.settings.default_backoff
             judged = judge_failure(
                 progress,
                 failure,

@@ -294,16 +294,16 @@ def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
     """An effect of a plan is answered: go on, or fail the attempt."""
     assert invocation.plan
     effect = invocation.plan[0]
-    failure = _failure_of(effect, outcome)
+    errand = invocation.errand
+    failure = _failure_of(effect, errand.label if errand else effect.kind, outcome)
     invocation = invocation._replace(errand=None, plan=invocation.plan[1:])
     if failure is None:
         return invocation
     return invocation._replace(plan=(), patches=(), failure=failure)
 
 
-def _failure_of(effect: Effect, outcome: Outcome) -> Failure | None:
+def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
     """What an outcome means for the attempt that planned the effect."""
-    what = effect.kind
     match outcome:
         case Applied() | Answer():
             return None
@@ -354,9 +354,8 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
         if found.tries in (2, 5) or (found.tries and found.tries % 20 == 0):
-            what = f"waits for {found.effect.kind}, which is tried again"
-            why = getattr(outcome, "message", "")
-            report(turn, key, invocation, "warning", f"{what}: {why}")
+            line = f"waits for {found.label}, which is tried again: {found.why}"
+            report(turn, key, invocation, "warning", line)
         waiting = invocation._replace(errand=found, ready=False)
         store(turn, key, known, waiting)
     else:

@@ -100,7 +100,7 @@ def _stop_reason(
 ) -> DaemonStoppingReason | None:
     if at.stopping:
         return DaemonStoppingReason.OPERATOR_EXITING
-    if known.gone or known.vanished or known.body.is_deleting:
+    if known.gone or known.body.is_deleting:
         return DaemonStoppingReason.RESOURCE_DELETED
     if prematches(at, known, handler):
         return None

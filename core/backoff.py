@@ -11,6 +11,7 @@ __all__ = [
     "BACKOFF_SECONDS",
     "RETURN_SECONDS",
     "Allowance",
+    "Backoff",
     "backoff_seconds",
     "drawn",
     "growing_seconds",
@@ -40,6 +41,39 @@ def backoff_seconds(
     """
     index = min(max(failures, 1), len(BACKOFF_SECONDS)) - 1
     return min(BACKOFF_SECONDS[index], most) * (1.0 + jitter / 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait before the next attempt of a handler that has failed.
+
+    The first wait is `first` seconds; each is `factor` times the one before, up to
+    `most` seconds.  Jitter adds up to a fifth, so that many objects that have failed
+    together do not come again together.
+
+    >>> [Backoff().seconds(failures, 0.0) for failures in (1, 2, 3, 9, 10_000)]
+    [1.0, 2.0, 4.0, 60.0, 60.0]
+
+    Raises `ValueError` for what is no wait.
+    """
+
+    first: float = 1.0
+    most: float = 60.0
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.first <= self.most) or self.factor < 1:
+            raise ValueError(
+                "a backoff begins with a wait above zero, grows by a factor of one or "
+                f"more, and up to no less than it begins with; not {self}"
+            )
+
+    def seconds(self, failures: int, jitter: float) -> float:
+        """The wait after so many failures in a row; `jitter` is from 0 to 1."""
+        grown = min(
+            self.factor ** min(max(failures, 1) - 1, 64), self.most / self.first
+        )
+        return self.first * grown * (1.0 + jitter / 5)
 
 
 def growing_seconds(looks: int, jitter: float, *, most: float) -> float:

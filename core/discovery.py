@@ -17,9 +17,11 @@ from fnop.core.evolve import replace
 from fnop.core.resources import Catalogue, Resource, parse_resource_list, segment
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused
 
-__all__ = ["ROOTS", "Discovery", "Page", "answered", "begun"]
+__all__ = ["GRACE_SECONDS", "ROOTS", "Discovery", "Page", "answered", "begun"]
 
 ROOTS = ("/api", "/apis")
+# So long a kind that the API server serves no more counts as served.
+GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,32 @@ class Discovery:
         """What has been found, in an order that does not depend on the answers'."""
         return _sorted(self.resources)
 
-    def after(self, before: Catalogue) -> Catalogue:
-        """What is served now; of what could not be read, what was served before."""
-        kept = [
+    def after(self, before: Catalogue, now: float) -> Catalogue:
+        """What is served at the monotonic time `now`.
+
+        Of what could not be read, that is what was served before; and so it is for a
+        while of what is there no more: an API server that has just started does not
+        know all of its kinds yet.
+        """
+        found = {each.key for each in self.resources}
+        unread = [
             each
             for each in before.resources
             if (each.group, each.version) in self.unread or not self.saw(each.group)
         ]
-        return replace(_sorted((*self.resources, *kept)), complete=self.problem is None)
+        found.update(each.key for each in unread)
+        since = dict(before.missed)
+        missed = {
+            each.key: since.get(each.key, now)
+            for each in before.resources
+            if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
+        }
+        kept = [each for each in before.resources if each.key in missed]
+        return replace(
+            _sorted((*self.resources, *unread, *kept)),
+            complete=self.problem is None,
+            missed=tuple(missed.items()),
+        )
 
     def saw(self, group: str) -> bool:
         """Whether the document that names a group could be read."""

@@ -7,14 +7,23 @@ is sent again.
 | effect   | sent: conflict        | sent: unknown | look: found    | look: missing |
 |----------|-----------------------|---------------|----------------|---------------|
 | Adopt    | look whose it is      | look          | ours, or not   | send again    |
-| Create   | conflict              | look          | done           | send again    |
+| Create   | look whose it is      | look          | ours, or not   | send again    |
 | Apply    | by force, or conflict | look          | send again     | send again    |
 | Patch    | conflict              | look          | done, or again | missing       |
+| Guarded  | read, send again      | look          | done, or again | missing       |
 | Delete   | conflict              | send again    |                |               |
 | Get/List |                       | send again    |                |               |
 
+An adopted child is ours by its owner reference, a created object by a token, which
+names the handler and the object that it was called for: so a handler may be repeated.
+
 An apply is sent by force where it conflicts with nothing but what this operator has
-written in another way, as by creating the object: those fields are its own.
+written in another way, as by creating the object: those fields are its own.  Of two
+that create one object at once, one is told that it exists, and is sent again.
+
+A JSON patch whose repetition would change something once more, such as one that adds
+to a list, is *guarded*: the object is read first, and the patch is for that version
+alone.  What of it is there already is not sent again.
 
 The answers of a `Call` are final: only a call may answer *unknown*.
 """
@@ -26,10 +35,17 @@ from typing import Any, NamedTuple
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.evolve import quick
-from fnop.core.merge import effective
+from fnop.core.merge import (
+    OperationFailed,
+    effective,
+    is_done,
+    is_idempotent,
+    operated,
+    shows,
+)
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
-from fnop.core.ownership import Claim, claim_of
+from fnop.core.ownership import Claim, claim_of, has_token, with_token
 from fnop.core.resources import Resource
 from fnop.effects import (
     Adopt,
@@ -53,9 +69,19 @@ from fnop.effects import (
     Unreachable,
 )
 
-__all__ = ["Address", "Errand", "Request", "errand_for", "proceed"]
+__all__ = [
+    "UNSERVED_TRIES",
+    "Address",
+    "Errand",
+    "Request",
+    "errand_for",
+    "needs_guard",
+    "proceed",
+]
 
 _CHILD_ENDING_SECONDS = 1.0
+# So often is tried, in half a minute, what goes to a kind that is not served now.
+UNSERVED_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +116,9 @@ class Errand(NamedTuple):
     awaited, `due` the monotonic time of the next try where none is.  `manager` is the
     operator's name in managed fields.  `base` is the object that is changed, as it was
     when the change was first sent, where it is one that this operator handles.
+    `token` marks what is created, `guard` is the version that a guarded patch is for,
+    and `why` what the API server has said last to what is tried again.  It is `held`
+    until the object says that its handler has begun to act.
     """
 
     effect: Effect
@@ -101,22 +130,66 @@ class Errand(NamedTuple):
     due: float | None = None
     manager: str = ""
     base: Body | None = None
+    token: str = ""
+    guard: Body | None = None
+    why: str = ""
+    held: bool = False
 
     @property
     def request(self) -> Request:
         """What is to be sent now."""
         present = self.requests[0]
-        if not self.looking:
-            return present
-        address = present.address
-        assert address.resource is not None
-        key, name, namespace = address.resource.key, address.name, address.namespace
-        return Request(Get(Target.existing(key, name or "", namespace)), address)
+        if self.looking or self.reads_first:
+            return _look(present.address)
+        if self.guard is not None and isinstance(present.effect, Patch):
+            return Request(_guarded(present.effect, self.guard), present.address)
+        return present
+
+    @property
+    def label(self) -> str:
+        """What it is, and of which object: such as "Apply services/a"."""
+        address = self.requests[0].address
+        if address.resource is None:
+            return self.effect.kind
+        name = f"/{address.name}" if address.name else ""
+        return f"{self.effect.kind} {address.resource.plural}{name}"
+
+    @property
+    def reads_first(self) -> bool:
+        """Whether the version that a guarded patch is for has yet to be read."""
+        return self.guard is None and needs_guard(self.requests[0].effect)
 
     @property
     def is_outside(self) -> bool:
         """Whether it waits for something other than the API server."""
         return isinstance(self.effect, Call)
+
+
+def _look(address: Address) -> Request:
+    """The live read of what a request is about."""
+    assert address.resource is not None
+    key, name, namespace = address.resource.key, address.name, address.namespace
+    target = Target.existing(key, name or "", namespace)
+    return Request(Get(target), address)
+
+
+def needs_guard(effect: Effect) -> bool:
+    """Whether a patch that is applied twice does more than one applied once."""
+    return isinstance(effect, Patch) and not is_idempotent(effect.json)
+
+
+def _guarded(patch: Patch, version: Body) -> Patch:
+    """A JSON patch that is for one version of the object alone.
+
+    The API server answers 409 where a patch leaves another resourceVersion in the
+    object than it has (API concepts: resource versions; optimistic concurrency).
+    """
+    step = {
+        "op": "replace",
+        "path": "/metadata/resourceVersion",
+        "value": version.version,
+    }
+    return Patch(patch.target, patch.merge, (*patch.json, step), patch.subresource)
 
 
 def errand_for(
@@ -126,15 +199,19 @@ def errand_for(
     manifest: Any = None,
     owner_uid: str = "",
     manager: str = "",
+    token: str = "",
 ) -> Errand:
     """The errand of an effect; `manifest` is an adopted child's, made ours."""
     if isinstance(effect, Adopt):
         requests: tuple[Request, ...] = (Request(Create(manifest), address),)
+    elif isinstance(effect, Create) and address.name and token:
+        marked = Create(with_token(effect.manifest, token))
+        requests = (Request(marked, address),)
     elif isinstance(effect, Patch):
         requests = _split(effect, address)
     else:
         requests = (Request(effect, address),)
-    return Errand(effect, requests, owner_uid, manager=manager)
+    return Errand(effect, requests, owner_uid, manager=manager, token=token)
 
 
 def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
@@ -166,6 +243,8 @@ def proceed(
             return outcome
         case Unreachable():
             return _later(errand, outcome, now, jitter)
+        case Missing(unserved=True) if errand.tries < UNSERVED_TRIES:
+            return _later(errand, outcome, now, jitter)
         case Unknown() if isinstance(errand.effect, Call):
             return outcome
         case Unknown():
@@ -173,11 +252,11 @@ def proceed(
         case _ if errand.looking:
             return _looked(errand, outcome, now, jitter)
         case _:
-            return _sent(errand, outcome)
+            return _sent(errand, outcome, now, jitter)
 
 
 def _later(
-    errand: Errand, outcome: Unreachable | Unknown, now: Now, jitter: float
+    errand: Errand, outcome: Unreachable | Unknown | Missing, now: Now, jitter: float
 ) -> Errand:
     """Try again in a while, as often as it takes: a server that is away fails nobody.
 
@@ -187,7 +266,7 @@ def _later(
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
         wait = max(wait, outcome.retry_after_seconds)
-    return errand._replace(tries=tries, due=now.mono + wait)
+    return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
 
 
 def _unknown(
@@ -196,24 +275,45 @@ def _unknown(
     request = errand.requests[0]
     if request.address.name is None and isinstance(request.effect, Create):
         return outcome  # what the server names cannot be looked up
-    if not errand.looking and isinstance(request.effect, (Create, Patch, Apply)):
-        return errand._replace(looking=True, tries=errand.tries + 1, due=now.mono)
+    is_read = errand.looking or errand.reads_first
+    if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
+        tries = errand.tries + 1
+        why = outcome.message
+        return errand._replace(looking=True, tries=tries, due=now.mono, why=why)
     return _later(errand, outcome, now, jitter)
 
 
-def _sent(errand: Errand, outcome: Outcome) -> Errand | Outcome:
+def _sent(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
     match errand.effect, outcome:
+        case _, Applied(object=found) if errand.reads_first:
+            return errand._replace(guard=Body(found), due=0.0)
         case _, Applied() | Answer() if len(errand.requests) > 1:
-            return errand._replace(requests=errand.requests[1:], due=0.0)
+            return errand._replace(requests=errand.requests[1:], guard=None, due=0.0)
         case Adopt(), Conflict(reason="AlreadyExists"):
             return errand._replace(looking=True, due=0.0)
+        case Create(), Conflict(reason="AlreadyExists") if errand.token:
+            return errand._replace(looking=True, due=0.0)
+        case Apply(), Conflict(reason="AlreadyExists"):
+            # Another has just created it.
+            return _once_more(errand._replace(why=outcome.message), now, jitter)
         case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
             return _by_force(errand)
+        case Patch(), Conflict() if errand.guard is not None:
+            unread = errand._replace(guard=None, why=outcome.message)
+            return _once_more(unread, now, jitter)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
             return Refused(404, message, "NotFound")
         case _:
             return outcome
+
+
+def _once_more(errand: Errand, now: Now, jitter: float) -> Errand:
+    """Send it again: at once for the first time, then in a while."""
+    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
+    return errand._replace(tries=errand.tries + 1, due=now.mono + pause)
 
 
 def _by_force(errand: Errand) -> Errand:
@@ -231,17 +331,14 @@ def _looked(
     request = errand.requests[0].effect
     match outcome:
         case Applied(object=dict() as found):
-            if isinstance(errand.effect, Adopt):
+            if isinstance(errand.effect, Adopt) or isinstance(request, Create):
                 return _claimed(errand, found, now)
-            if isinstance(request, Patch) and not _is_in(request, found):
-                return again
             if isinstance(request, Apply):
                 return again
-            if isinstance(request, Create) and effective(request.manifest, found):
-                name = (found.get("metadata") or {}).get("name")
-                text = f"{found.get('kind')} {name} exists, and is not as it was sent"
-                return Conflict(text, "AlreadyExists")
-            return _sent(errand._replace(looking=False), Applied(found))
+            if isinstance(request, Patch) and not _is_in(request, errand.guard, found):
+                return again._replace(guard=errand.guard and Body(found))
+            done = errand._replace(looking=False)
+            return _sent(done, Applied(found), now, jitter)
         case Missing() if isinstance(request, (Create, Apply)):
             return again
         case _:
@@ -249,23 +346,37 @@ def _looked(
 
 
 def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
-    match claim_of(found, errand.owner_uid):
+    adopts = isinstance(errand.effect, Adopt)
+    ours = claim_of(found, errand.owner_uid)
+    match ours if adopts else has_token(found, errand.token):
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
             return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
         case Claim.THEIRS:
             name = (found.get("metadata") or {}).get("name")
+            whose, what, reason = (
+                ("owned by this object", "the child", "NotOurs")
+                if adopts
+                else ("created by this handler", "the new one", "AlreadyExists")
+            )
             return Conflict(
-                f"{found.get('kind')} {name} exists and is not owned by this object; "
-                "delete it, or give the child another name",
-                "NotOurs",
+                f"{found.get('kind')} {name} exists and is not {whose}; "
+                f"delete it, or give {what} another name",
+                reason,
             )
 
 
-def _is_in(patch: Patch, found: dict[str, Any]) -> bool:
-    """Whether the object already shows what a merge patch asks for."""
-    return not patch.json and not effective(patch.merge or {}, found)
+def _is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:
+    """Whether the object already shows what a patch asks for."""
+    if guard is None:
+        return not effective(patch.merge or {}, found) and is_done(patch.json, found)
+    if Body(found).version == guard.version:
+        return False
+    try:
+        return shows(guard.data, operated(patch.json, guard.data), found)
+    except OperationFailed:
+        return False
 
 
 def is_request(effect: Effect) -> bool:

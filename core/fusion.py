@@ -37,6 +37,7 @@ __all__ = [
     "Writing",
     "authors_at",
     "dropped_fields",
+    "endpoints_of",
     "next_write",
     "was_pruned",
 ]
@@ -53,7 +54,8 @@ class Writing(NamedTuple):
     follows; `looking` means that the fresh body is being read after a conflict.
     `moved` tells that the state was tried in the status before, `unsaid` that the
     condition was, and `then` are writes that follow this one.  `base` is the state that
-    the present request was computed from.
+    the present request `asked` was computed from, `doubted` that nobody knows whether
+    it was done.
     """
 
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -74,6 +76,8 @@ class Writing(NamedTuple):
     unsaid: bool = False
     then: tuple[Writing, ...] = ()
     base: Body | None = None
+    asked: Patch | None = None
+    doubted: bool = False
 
 
 def next_write(
@@ -176,14 +180,17 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
     found = [
         name
         for name, patch in writing.patches
-        if not split or endpoint in _endpoints_of(patch)
+        if endpoint in endpoints_of(patch, split=split)
     ]
     if not split or endpoint == "status":
         found += writing.results
     return tuple(dict.fromkeys(found))
 
 
-def _endpoints_of(patch: Patch | Transform) -> set[str]:
+def endpoints_of(patch: Patch | Transform, *, split: bool) -> set[str]:
+    """The endpoints that a patch goes to; `split` tells that status has its own."""
+    if not split:
+        return {""}
     if isinstance(patch, Transform):
         return {"", "status"}  # one or the other: the function alone knows
     roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}

@@ -234,6 +234,8 @@ class Known(NamedTuple):
     `vanished` means that a live answer has said so, and the watch is to follow.
     `shown` are the last versions that the watch has shown while something was under
     way.  A state that the server refuses is not tried again before `unsaved_until`.
+    `learned` is the step in which a live answer has told of the object last: what a
+    listing says that began before is older.
     """
 
     body: Body
@@ -247,6 +249,7 @@ class Known(NamedTuple):
     work: Work | None = None
     memo: ReadOnlyDict = ReadOnlyDict()
     shown: tuple[str, ...] = ()
+    learned: int = 0
     unsaved_until: float = 0.0
     unsaved_tries: int = 0
     complaints: tuple[str, ...] = ()

@@ -69,6 +69,8 @@ _MOVES_MAX = 64
 _DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire)
 # How long a daemon may go on that was told to stop, if it does not say.
 GRACE_SECONDS = 10.0
+# How long an object rests about which something went wrong that nobody foresaw.
+_BEGIN_ANEW_SECONDS = 60.0
 
 
 def serve(turn: Turn, key: Key) -> None:
@@ -81,8 +83,8 @@ def serve(turn: Turn, key: Key) -> None:
             _put_aside(turn, key)
             return
         known = turn.known(key)
-        if known is None:
-            return
+        if known is None or (known.stale and not known.gone):
+            return  # it is listed anew before anything is done about it
         move = _decide(turn, key, known)
         if isinstance(move, Rest):
             _rest(turn, key, move.until)
@@ -166,7 +168,7 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
     elif known is not None:
         let_go(turn, key, known)
         turn.put(key, known._replace(work=None))
-        turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
+        turn.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
 
 
 def _decide(turn: Turn, key: Key, known: Known) -> Move:

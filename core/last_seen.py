@@ -73,14 +73,14 @@ Scope = str
 class Observation:
     """What the handlers of a kind can observe across time.
 
-    `scopes` are field paths, the empty one being the essence; `keeps_old` tells
-    that some handler looks at what was before.  `ignored` are fields that are no part
+    `scopes` are field paths, the empty one being the essence; `kept` are those of
+    which some handler looks at what was before.  `ignored` are fields that are no part
     of the essence, and `own` those in which the operator itself keeps its state;
     `hidden` are all that have to be taken out of an essence.
     """
 
     scopes: tuple[Path, ...] = ()
-    keeps_old: bool = False
+    kept: tuple[Path, ...] = ()
     ignored: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -220,15 +220,17 @@ def digest_at(body: Body, path: Path, observation: Observation) -> str:
 
 def _see(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
-    values: dict[Scope, Any] | None = {} if observation.keeps_old else None
+    values: dict[Scope, Any] | None = {} if observation.kept else None
     whole = () in observation.scopes
     essence = essence_of(body, observation.hidden) if whole else None
     for path in observation.scopes:
         value = observed_at(body, path, observation.own) if path else essence
         scope = scope_name(path)
         digests[scope] = _digest(value)
-        # A field of the essence is kept once, with the essence.
-        if values is not None and (not path or resolve(essence, path) != value):
+        if values is None or path not in observation.kept:
+            continue
+        # A field of an essence that is kept is kept once, with it.
+        if not path or () not in observation.kept or resolve(essence, path) != value:
             values[scope] = value
     return Seen(digests, values)
 

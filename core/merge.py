@@ -6,12 +6,13 @@ them, then take the difference.  So no-ops vanish by themselves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fnop.core.diff import Path, path_at, pointer
-from fnop.core.errors import described
-from fnop.effects.values import freeze_json, same_json, thaw_json
+from fnop.core.errors import TemporaryError, described
+from fnop.effects.values import canonical, freeze_json, same_json, thaw_json
 
 __all__ = [
     "OperationFailed",
@@ -19,13 +20,27 @@ __all__ = [
     "collisions",
     "difference",
     "effective",
+    "is_done",
+    "is_idempotent",
     "operated",
+    "shows",
     "transformed",
 ]
 
 
 class OperationFailed(Exception):
-    """A JSON patch operation, or a function, that does not fit the object."""
+    """A JSON patch operation, or a function, that does not fit the object.
+
+    It is `final` where trying again cannot help.
+    """
+
+    final = False
+
+
+class FunctionFailed(OperationFailed):
+    """A function of the author's that cannot change the object."""
+
+    final = True
 
 
 def applied(patch: Any, base: Any) -> Any:
@@ -94,6 +109,82 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
     return base
 
 
+def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether JSON patch operations that are applied twice do no more than once.
+
+    Those that add to a list, or take an item out of it, do.
+
+    >>> is_idempotent([{"op": "add", "path": "/spec/a", "value": 1}])
+    True
+    >>> is_idempotent([{"op": "add", "path": "/spec/a/-", "value": 1}])
+    False
+    """
+    for step in steps:
+        last = str(step.get("path")).rpartition("/")[2]
+        is_item = last == "-" or last.isdigit()
+        if step.get("op") == "move" or (
+            is_item and step.get("op") in ("add", "remove", "copy")
+        ):
+            return False
+    return True
+
+
+def is_done(steps: Sequence[Mapping[str, Any]], found: Any) -> bool:
+    """Whether a value already is what idempotent operations would make of it.
+
+    >>> is_done([{"op": "remove", "path": "/a"}], {"b": 1})
+    True
+    """
+    for step in steps:
+        try:
+            value = _resolved(found, _parsed(str(step.get("path"))))
+        except OperationFailed:
+            if step.get("op") != "remove":
+                return False
+            continue
+        if step.get("op") == "test":
+            continue
+        if step.get("op") not in ("add", "replace"):
+            return False
+        if not same_json(value, step.get("value")):
+            return False
+    return True
+
+
+def shows(base: Any, made: Any, found: Any) -> bool:
+    """Whether a value shows all that was made of `base`, whatever else was done to it.
+
+    Of lists, that is the items that were added and taken out.
+
+    >>> shows({"a": [1]}, {"a": [1, 2]}, {"a": [0, 1, 2], "b": 3})
+    True
+    >>> shows({"a": [1]}, {"a": [1, 2]}, {"a": [1]})
+    False
+    """
+    if same_json(base, made):
+        return True
+    if isinstance(made, dict) and isinstance(found, dict):
+        was = base if isinstance(base, dict) else {}
+        return all(
+            shows(was.get(key), made.get(key), found.get(key))
+            for key in was.keys() | made.keys()
+        )
+    if isinstance(made, list) and isinstance(found, list):
+        return _shows_items(base if isinstance(base, list) else [], made, found)
+    return same_json(made, found)
+
+
+def _shows_items(base: list[Any], made: list[Any], found: list[Any]) -> bool:
+    was, now, is_ = (Counter(map(canonical, each)) for each in (base, made, found))
+    if was == now:
+        return same_json(made, found)  # another order
+    return all(
+        is_[item] >= now[item] if now[item] > was[item] else is_[item] <= now[item]
+        for item in was.keys() | now.keys()
+        if was[item] != now[item]
+    )
+
+
 def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     """The value that a function makes of a copy of `base`, by changing it in place.
 
@@ -111,7 +202,10 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     except BaseException as problem:
         name = getattr(change, "__qualname__", repr(change))
         text = f"{name} fails: {described(problem)}"
-        raise OperationFailed(text) from problem
+        failed = (
+            OperationFailed if isinstance(problem, TemporaryError) else FunctionFailed
+        )
+        raise failed(text) from problem
 
 
 def _operated(step: Mapping[str, Any], base: Any) -> Any:

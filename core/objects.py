@@ -14,7 +14,7 @@ import orjson
 
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["Body", "Key", "Memo", "Meta", "View"]
+__all__ = ["Body", "Key", "Memo", "Meta", "View", "is_behind"]
 
 
 class Key(NamedTuple):
@@ -23,6 +23,20 @@ class Key(NamedTuple):
     resource: str
     namespace: str
     name: str
+
+
+def is_behind(version: str, known: str | None) -> bool:
+    """Whether a version is before one that is known.
+
+    Versions are decimal numbers that grow (KEP-5504, comparable resource versions); of
+    others nothing is concluded.
+
+    >>> is_behind("9", "10"), is_behind("10", "10"), is_behind("a", "b")
+    (True, False, False)
+    """
+    if known is None or not (version.isdecimal() and known.isdecimal()):
+        return False
+    return int(version) < int(known)
 
 
 class Body:

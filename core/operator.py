@@ -288,11 +288,13 @@ def _advance_phase(turn: Turn) -> None:
         turn.phase = Phase.DISCOVERING
         discover(turn)
     if turn.phase is Phase.STOPPING and _is_quiet(turn):
+        to_clean = _has_begun(turn)
         turn.phase = Phase.CLEANING
         turn.drop_all()
         turn.program.live.clear()
         turn.stop_by = turn.now.mono + CLEANUP_SECONDS
-        _begin_activity(turn, Role.CLEANUP)
+        if to_clean:
+            _begin_activity(turn, Role.CLEANUP)
     if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
         turn.phase = Phase.LEAVING
         turn.stop_by = turn.now.mono + LEAVE_SECONDS
@@ -302,6 +304,14 @@ def _advance_phase(turn: Turn) -> None:
     elif turn.phase is Phase.CLEANING and _is_late(turn):
         limit = f"{CLEANUP_SECONDS:g} s"
         turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
+
+
+def _has_begun(turn: Turn) -> bool:
+    """Whether there is something to clean up: startup is over, or a part of it is."""
+    startup = turn.known(ACTIVITY)
+    if startup is None:
+        return bool(turn.seed)
+    return any(each.has_succeeded for each in (startup.work or IDLE).progress.values())
 
 
 def _has_just_begun(turn: Turn) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
 
+from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.filters import Presence
 from fnop.core.resources import Everything, Resource
@@ -60,7 +61,7 @@ class _Retrying(TypedDict, total=False):
     errors: ErrorsMode | None
     timeout: float | None
     retries: int | None
-    backoff: float | None
+    backoff: float | Backoff | None
 
 
 class KindOptions(TypedDict, total=False):
@@ -120,11 +121,15 @@ class CreateOptions(_Object, _Outside, _Retrying, _OfField, total=False):
     pass
 
 
-class UpdateOptions(CreateOptions, _Sides, total=False):
+class _Marking(TypedDict, total=False):
+    write_ahead: bool
+
+
+class UpdateOptions(CreateOptions, _Sides, _Marking, total=False):
     pass
 
 
-class FieldOptions(_Object, _Outside, _Retrying, _Sides, total=False):
+class FieldOptions(_Object, _Outside, _Retrying, _Sides, _Marking, total=False):
     field: Required[str | Sequence[str]]
 
 

@@ -23,10 +23,22 @@ from fnop.effects import Target
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.values import thaw_json
 
-__all__ = ["Claim", "claim_of", "owned", "owner_of", "stable_name"]
+__all__ = [
+    "TOKEN_ANNOTATION",
+    "Claim",
+    "call_token",
+    "claim_of",
+    "has_token",
+    "owned",
+    "owner_of",
+    "stable_name",
+    "with_token",
+]
 
 # Names of most kinds are DNS labels or subdomains; 63 characters fit both.
 _NAME_LENGTH_MAX = 63
+# Which handler has created an object, and for which one.
+TOKEN_ANNOTATION = "fnop.dev/created-by"
 
 
 @overload
@@ -83,6 +95,35 @@ def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
     base = re.sub(r"[^a-z0-9-]+", "-", str(meta.get("name") or "child").lower())
     base = base[: _NAME_LENGTH_MAX - len(suffix) - 1].strip("-") or "child"
     return f"{base}-{suffix}"
+
+
+def call_token(marker: str, owner_uid: str, handler: str) -> str:
+    """What a handler's creations on behalf of one object are known by.
+
+    >>> call_token("fnop.dev/default", "u", "create")
+    '38ad14ce4b146c06'
+    """
+    identity = f"{marker}/{owner_uid}/{handler}".encode()
+    return hashlib.blake2b(identity, digest_size=8).hexdigest()
+
+
+def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """A manifest that says who creates it, so that it can be told when it is there.
+
+    >>> with_token({"kind": "Pod"}, "t")
+    {'kind': 'Pod', 'metadata': {'annotations': {'fnop.dev/created-by': 't'}}}
+    """
+    meta = manifest.get("metadata") or {}
+    annotations = {**(meta.get("annotations") or {}), TOKEN_ANNOTATION: token}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
+
+
+def has_token(existing: Mapping[str, Any], token: str) -> Claim:
+    """Whose an existing object is, from the token that it was created with."""
+    meta = existing.get("metadata") or {}
+    if not token or (meta.get("annotations") or {}).get(TOKEN_ANNOTATION) != token:
+        return Claim.THEIRS
+    return Claim.ENDING if meta.get("deletionTimestamp") else Claim.OURS
 
 
 def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | None:

@@ -17,17 +17,19 @@ _QUIET_SECONDS = 1.0
 
 
 class Pace(NamedTuple):
-    """`count` own changes of an object came one soon after the other, the last one at
-    `last`; nothing begins because of them before `until` (monotonic seconds).
+    """`changes` of an object by the operator itself, one soon after the other.
+
+    The last one came at `last`, and nothing begins because of them before `until`
+    (monotonic seconds).
     """
 
-    count: int = 0
+    changes: int = 0
     last: float = 0.0
     until: float = 0.0
 
     @property
     def is_loop(self) -> bool:
-        return self.count > LOOP_CHANGES
+        return self.changes > LOOP_CHANGES
 
 
 CALM = Pace()
@@ -39,11 +41,11 @@ def paced(pace: Pace, now: float) -> Pace:
     >>> pace = CALM
     >>> for _ in range(12):
     ...     pace = paced(pace, 100.0)
-    >>> pace.until - 100.0, paced(pace, 200.0).count
+    >>> pace.until - 100.0, paced(pace, 200.0).changes
     (2.0, 1)
     """
-    is_quiet = now - pace.last > 2 * _pause(pace.count) + _QUIET_SECONDS
-    count = 1 if is_quiet else pace.count + 1
+    is_quiet = now - pace.last > 2 * _pause(pace.changes) + _QUIET_SECONDS
+    count = 1 if is_quiet else pace.changes + 1
     return Pace(count, now, now + _pause(count))
 
 

@@ -63,7 +63,7 @@ from fnop.core.freezing import (
 )
 from fnop.core.inputs import AlarmRang, Answered
 from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.objects import Body, is_behind
 from fnop.core.peers import (
     Malformed,
     Member,
@@ -77,7 +77,6 @@ from fnop.core.peers import (
     renewal_patch,
     sight,
 )
-from fnop.core.watcher import is_behind
 from fnop.effects import (
     Applied,
     Conflict,

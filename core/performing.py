@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.errands import Address, Errand, errand_for, is_request
+from fnop.core.errands import Address, Errand, errand_for, is_request, needs_guard
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
+from fnop.core.last_seen import digest_at
 from fnop.core.objects import Key
-from fnop.core.ownership import owned, stable_name
+from fnop.core.ownership import call_token, owned, stable_name
 from fnop.core.turn import ACTIVITY, Ticket, Turn
 from fnop.effects import (
     Adopt,
@@ -110,11 +111,40 @@ def _request(
         manifest=manifest,
         owner_uid=known.body.uid,
         manager=turn.settings.marker,
+        token=_token(turn, known, invocation),
     )
     if isinstance(effect, (Patch, Apply)):
         target = known if _is_of(effect, invocation) else turn.known(address.key)
         errand = errand._replace(base=target and target.body)
+        if needs_guard(effect) and target is known:
+            errand = errand._replace(guard=known.body)  # it need not be read
+    if _waits_for_mark(turn, key, known, invocation, effect):
+        held = invocation._replace(errand=errand._replace(held=True), ready=False)
+        return known, held, None
     return known, send(turn, key, invocation, errand), None
+
+
+def _waits_for_mark(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+) -> bool:
+    """Whether the object has to say first that its handler has begun to act."""
+    handler, body = invocation.handler, invocation.situation.body
+    if (
+        not handler.write_ahead
+        or body is None
+        or isinstance(effect, (Get, List, Random))
+    ):
+        return False
+    if isinstance(effect, Patch) and is_own(effect, invocation):
+        return False
+    record = known.stored.progress.get(handler.id)
+    acts_upon = digest_at(body, handler.field, turn.kinds[key.resource].observation)
+    return record is None or record.acted != acts_upon
+
+
+def _token(turn: Turn, known: Known, invocation: Invocation) -> str:
+    """What tells that an object was created by this handler, for this object."""
+    return call_token(turn.settings.marker, known.body.uid, invocation.handler.id)
 
 
 def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
@@ -225,7 +255,8 @@ def send(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invoca
     )
     subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
     number = turn.perform(request.effect, request.address, ticket, subject)
-    return invocation._replace(errand=errand._replace(id=number, due=None), ready=False)
+    sent = errand._replace(id=number, due=None, held=False)
+    return invocation._replace(errand=sent, ready=False)
 
 
 def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:

@@ -68,7 +68,7 @@ def kind_of(
         tuple(each for each in handlers if each.role is Role.EVENT),
         Observation(
             tuple(sorted(scopes)),
-            any(each.observes_old for each in observers),
+            tuple(sorted({each.field for each in observers if each.observes_old})),
             settings.ignored,
             settings.places.paths,
             settings.hidden,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.evolve import quick
 from fnop.core.now import Now, parse_time, wall_text
@@ -161,11 +162,13 @@ def judge_failure(
     errors: ErrorsMode,
     timeout: float | None,
     retries: int | None,
-    backoff: float,
+    backoff: float | Backoff,
+    jitter: float = 0.0,
 ) -> Judgement:
     """What a failed attempt means, by the author's word and then by the mode.
 
-    A retry that could not take place any more is not waited for.
+    A retry that could not take place any more is not waited for.  `jitter`, from 0 to
+    1, is for a wait that grows; a constant one, in seconds, is kept to.
     """
     counted = progress._replace(retries=progress.retries + 1, waits=False)
     if failure.permanent:
@@ -176,7 +179,12 @@ def judge_failure(
             return Judgement(done, "warning", f"failed, which is ignored: {failure}")
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
-    delay = backoff if failure.temporary is None else failure.temporary
+    if failure.temporary is not None:
+        delay = failure.temporary
+    elif isinstance(backoff, Backoff):
+        delay = round(backoff.seconds(counted.retries, jitter), 1)
+    else:
+        delay = backoff
     if timeout is not None and _runtime(counted, now) + delay >= timeout:
         return _final(counted, "error", f"has timed out after {timeout:g} s: {failure}")
     if retries is not None and counted.retries >= retries:

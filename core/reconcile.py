@@ -188,7 +188,7 @@ def reconcile(at: Moment, known: Known) -> Move:
 def _going_on(at: Moment, known: Known, work: Work) -> GoOn | Spy | Expire | None:
     """What is under way and waits for nothing any more."""
     for each in work.invocations:
-        if each.ready:
+        if each.ready or _is_let_go(at, known, each):
             return GoOn(each)
     busy = {each.handler.id for each in work.spying}
     is_held = _keeps_back(at, known) or (
@@ -207,6 +207,20 @@ def _going_on(at: Moment, known: Known, work: Work) -> GoOn | Spy | Expire | Non
     return None
 
 
+def _is_let_go(at: Moment, known: Known, invocation: Invocation) -> bool:
+    """Whether an effect that waits for the mark of its attempt may be sent now."""
+    if invocation.errand is None or not invocation.errand.held:
+        return False
+    record = known.stored.progress.get(invocation.handler.id)
+    is_marked = record is not None and record.acted == _acts_upon(at, invocation)
+    return is_marked or not _may_save(at, known)
+
+
+def _acts_upon(at: Moment, invocation: Invocation) -> str:
+    body, field = invocation.situation.body, invocation.handler.field
+    return "" if body is None else digest_at(body, field, at.kind.observation)
+
+
 def _keeps_back(at: Moment, known: Known) -> bool:
     """Whether the operator is in a loop with itself, and waits before its next turn."""
     is_ending = known.gone or known.body.is_deleting
@@ -223,7 +237,7 @@ def first_due(invocations: Iterable[Invocation]) -> float | None:
 
 def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
     """Whether the change that conversations are about is overtaken (R16)."""
-    if known.gone or known.vanished or at.stopping:
+    if known.gone or at.stopping:
         return True
     reason = work.cycle.reason if work.cycle else None
     return known.body.is_deleting and reason is not Reason.DELETE
@@ -342,13 +356,23 @@ def _cause(at: Moment, known: Known, seen: Seen) -> Cause:
 
 
 def _duty(at: Moment, known: Known) -> Duty:
+    deleting = known.body.is_deleting
+    # An optional handler does not hold an object, but is called where another does.
+    deleters = _optional(at) if deleting else ()
     needed = any(
-        prematches(at, known, each) for each in at.kind.deleters
+        prematches(at, known, each) for each in (*at.kind.deleters, *deleters)
     ) or holds_object(at, known)
     return finalizer_duty(
         needed=needed,
         present=_is_present(at, known.body, needed=needed),
-        deleting=known.body.is_deleting,
+        deleting=deleting,
+    )
+
+
+def _optional(at: Moment) -> tuple[Handler, ...]:
+    """Deletion handlers that need no finalizer."""
+    return tuple(
+        each for each in at.kind.changes if each.role is Role.DELETE and each.optional
     )
 
 
@@ -366,10 +390,7 @@ def _is_of_interest(at: Moment, known: Known) -> bool:
     """
     if known.released or not known.body.is_deleting:
         return False
-    return any(
-        each.role is Role.DELETE and each.optional and prematches(at, known, each)
-        for each in at.kind.changes
-    )
+    return any(prematches(at, known, each) for each in _optional(at))
 
 
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
@@ -456,6 +477,19 @@ def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
 # ---------------------------------------------------------------- one cycle
 
 
+def _marked(at: Moment, known: Known, work: Work) -> Move | None:
+    """The write that says who has begun to act, before anything is done elsewhere."""
+    held = [each for each in work.running if each.errand and each.errand.held]
+    if not held:
+        return None
+    progress = dict(known.stored.progress)
+    for each in held:
+        record = work.progress[each.handler.id]
+        progress[each.handler.id] = _mark(record._replace(acted=_acts_upon(at, each)))
+    after = known.stored._replace(progress=progress)
+    return Write(Writing(after=after, memory=after))
+
+
 def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     """Start what can start; record when all have ended or wait."""
     for each in work.running:
@@ -463,8 +497,9 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             ends = _ends(known, work, cycle, each)
             if ends is not None:
                 return GoOn(each, ends)
-    if work.declared and (concluded := _conclusion(known, work, cycle)) is not None:
-        return concluded
+    move = _marked(at, known, work) or _conclusion(known, work, cycle)
+    if move is not None:
+        return move
     running = {each.handler.id for each in work.running}
     due: float | None = None
     ready: list[Candidate] = []
@@ -562,7 +597,7 @@ def _ends(
 
 def _conclusion(known: Known, work: Work, cycle: Cycle) -> Conclude | None:
     """The innermost handler that has ended with its parts, and is yet to be told so."""
-    for handler in reversed(cycle.selected):
+    for handler in reversed(cycle.selected) if work.declared else ():
         if not _declared(work, cycle, handler):
             continue
         progress = _progress(known, work, cycle, handler)
@@ -651,13 +686,14 @@ def _record(
     ended = not work.running and all(each.is_finished for each in records.values())
     if cycle.reason is Reason.DELETE:
         return _record_deletion(at, known, work, cycle, records, ended, due)
+    condition = _to_be_told(at, known, cycle, records, ended)
+    results = _settled(work.results, records)
     if ended:
         after = _ended(at, known, cycle, records)
     else:
-        after = _partial(at, known, cycle, records)
+        writes = bool(work.patches or results or condition is not None)
+        after = _partial(at, known, cycle, records, marking=writes)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
-    condition = _to_be_told(at, known, cycle, records, ended)
-    results = _settled(work.results, records)
     if work.patches or results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
@@ -742,7 +778,7 @@ def _record_deletion(
             stored = known.stored._replace(progress={})
             return Settle(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
-    after = _partial(at, known, cycle, records)
+    after = _partial(at, known, cycle, records, marking=False)
     news = _may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
     condition = _to_be_told(at, known, cycle, records, ended)
     if work.patches or news or condition is not None:
@@ -837,9 +873,17 @@ def _viewed(
 
 
 def _partial(
-    at: Moment, known: Known, cycle: Cycle, records: Mapping[str, Progress]
+    at: Moment,
+    known: Known,
+    cycle: Cycle,
+    records: Mapping[str, Progress],
+    *,
+    marking: bool,
 ) -> Stored:
-    """What a restart would have to know while the cycle is under way (R19)."""
+    """What a restart would have to know while the cycle is under way (R19).
+
+    `marking` adds who has begun to act: a write that is due anyway can say so.
+    """
     stored = known.stored
     several = len(records) > 1
     handlers = {each.id: each for each in cycle.selected}
@@ -848,11 +892,12 @@ def _partial(
         for name, each in stored.progress.items()
         if each.handled and name not in records
     }
-    kept |= {
-        name: each
-        for name, each in records.items()
-        if _matters(handlers[name], each, at.now, several=several)
-    }
+    for name, each in records.items():
+        if _matters(handlers[name], each, at.now, several=several):
+            kept[name] = each
+        elif each.acted and not each.is_finished:
+            mark = _mark(each) if marking else stored.progress.get(name)
+            kept |= {} if mark is None else {name: mark}
     creating = stored.creating or (
         cycle.reason is Reason.CREATE
         and any(each.has_succeeded for each in kept.values())
@@ -861,6 +906,11 @@ def _partial(
     if creating and not stored.creating:
         seen = cycle.seen
     return Stored(seen, creating, kept, stored.results)
+
+
+def _mark(record: Progress) -> Progress:
+    """That an attempt has begun to act, and upon what: should it be taken back."""
+    return Progress(record.aim, acted=record.acted, handled=record.handled)
 
 
 def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
@@ -918,6 +968,6 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
             seen=Seen(digests, was.values or seen.values), progress={}
         )
         return Write(Writing(after=after, memory=after, ends=True))
-    if seen.values is not None and was.values is None:
+    if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
         return Settle(known.stored._replace(seen=seen), ends=False)
     return Rest()

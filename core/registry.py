@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.evolve import replace
@@ -248,7 +249,7 @@ class Handler:
     errors: ErrorsMode = ErrorsMode.TEMPORARY
     timeout: float | None = None
     retries: int | None = None
-    backoff: float | None = None
+    backoff: float | Backoff | None = None
     param: Any = None
     optional: bool = False
     deleted: bool = False
@@ -260,6 +261,8 @@ class Handler:
     # The importable name of an impure handler (R9); others have none.
     function: str = ""
     parent: str = ""
+    # Its object says that it has begun to act before it does so elsewhere.
+    write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
 
@@ -542,6 +545,8 @@ def _check_options(
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in _DURATIONS:
         value = options.get(name)
+        if name == "backoff" and isinstance(value, Backoff):
+            continue
         if value is not None and not _is_duration(value):
             raise RegistrationError(f"{label}: {name}= must be a number, zero or more")
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
@@ -676,6 +681,7 @@ def declare(
             # A timer needs nothing to be done at the end; a daemon is to be told.
             finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
             function=_function(fn, options, f"{label} {own_id}"),
+            write_ahead=bool(options.get("write_ahead")),
             cancellation_backoff=options.get("cancellation_backoff"),
             cancellation_timeout=options.get("cancellation_timeout"),
         )

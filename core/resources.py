@@ -332,10 +332,12 @@ class Catalogue:
     """The kinds that the API server serves.
 
     It is not `complete` where some of what it says of them could not be read.
+    `missed` are the kinds that it names no more, and since when (monotonic seconds).
     """
 
     resources: tuple[Resource, ...] = ()
     complete: bool = True
+    missed: tuple[tuple[str, float], ...] = ()
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
         """The resources meant: the preferred version, the core group first.

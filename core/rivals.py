@@ -28,7 +28,6 @@ from fnop.core.peering import Leave, Looked, Place, Placed, Unseen, has_left, ki
 from fnop.core.peers import Mode
 from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
-from fnop.core.store import show_to_spies
 from fnop.core.turn import HELD, Phase, Ticket, Turn
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 from fnop.effects.outcomes import Outcome, Refused
@@ -209,7 +208,7 @@ def settle(turn: Turn) -> None:
         _go_on(turn)
         return  # each object comes into its own again when it is listed
     elif after is Phase.SERVING:
-        show_to_spies(turn)
+        _read_anew(turn)
     for key, _ in turn.all_known():
         turn.due(key)
 
@@ -235,6 +234,21 @@ def _pause(turn: Turn) -> None:
         before = stream.version or stream.before
         paused = stream._replace(phase=StreamPhase.PAUSED, version=None, before=before)
         turn.followed = turn.followed.set(stream.key, paused)
+
+
+def _read_anew(turn: Turn) -> None:
+    """List everything before the first act: who waits may have been deaf for long."""
+    for stream in turn.followed.values():
+        if stream.purpose is not Purpose.OBJECTS:
+            continue
+        if stream.id in turn.streams:
+            turn.emit(CloseStream(stream.id))
+        turn.streams = turn.streams.discard(stream.id)
+        before = stream.version or stream.before
+        anew = stream._replace(
+            phase=StreamPhase.WAITING, version=None, before=before, due=turn.now.mono
+        )
+        turn.followed = turn.followed.set(stream.key, anew)
 
 
 def _go_on(turn: Turn) -> None:

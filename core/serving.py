@@ -15,7 +15,7 @@ from fnop.core.errors import described
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.namespaces import has_patterns, served_namespaces
-from fnop.core.objects import Body, Key
+from fnop.core.objects import Body, Key, is_behind
 from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Handler, Role
@@ -36,7 +36,6 @@ from fnop.core.watcher import (
     Stream,
     StreamKey,
     ended,
-    is_behind,
     listed,
     opened,
     reopened,
@@ -62,6 +61,8 @@ NAMESPACES = "namespaces.v1."
 # Several definitions often come together; and the server is not done with them at once.
 _SOON_SECONDS = 0.3
 _RESTLESS_SECONDS = 5.0
+# Kinds that are missed are looked for so often.
+_MISSED_SECONDS = 3.0
 
 # An API server that cannot be reached at the start is tried this many times.
 DISCOVERY_TRIES_MAX = 3
@@ -110,7 +111,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     if found.problem is not None and not (found.resources or turn.catalogue.resources):
         _on_undiscovered(turn, found)
         return
-    before, turn.catalogue = turn.catalogue, found.after(turn.catalogue)
+    before, turn.catalogue = turn.catalogue, found.after(turn.catalogue, turn.now.mono)
     if turn.phase is Phase.DISCOVERING:
         turn.phase = Phase.SERVING
     if found.problem is not None:
@@ -140,6 +141,8 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
         wait = growing_seconds(turn.discovery_tries, turn.jitter(), most=wait)
     if turn.restless_until > turn.now.mono:
         wait = min(wait, turn.restless_until - turn.now.mono)
+    if turn.catalogue.missed:
+        wait = min(wait, _MISSED_SECONDS)
     return wait
 
 
@@ -448,6 +451,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         return
     if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
         _miss_the_vanished(turn, stream)
+    _level_graves(turn, stream)
     if is_behind(version, stream.before):
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is Purpose.KINDS:
@@ -486,6 +490,17 @@ def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
             and not known.gone
         ):
             observe(turn, stream, key, "DELETED", known.body)
+
+
+def _level_graves(turn: Turn, stream: Stream) -> None:
+    """A watch from the version of a listing shows nothing older than it."""
+    for key in sorted(turn.graves):
+        if (
+            key.resource == stream.resource.key
+            and stream.namespace in (None, key.namespace)
+            and turn.graves[key].step < stream.begun
+        ):
+            turn.exhume(key)
 
 
 def _served(turn: Turn) -> list[Stream]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
 from fnop.core.label_selectors import check_selector
 from fnop.core.last_seen import hidden_of
@@ -15,6 +16,7 @@ from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
 from fnop.core.seals import seal_of
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.core.takeover import LAST_HANDLED, Predecessor
 from fnop.effects.effects import LEVELS
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Settings:
 
     `operator` tells several operators that serve one kind apart: the finalizer,
     the stored state and the field manager carry it as `fnop.dev/<operator>`.
+    `default_backoff` is how long to wait after an arbitrary error of a handler that has
+    no `backoff=` of its own: a `Backoff` that grows, or a number of seconds.
     `namespaces`, names or patterns (`fnop.core.namespaces`), None serves the whole
     cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
     gone, where nothing tells, `requests_per_second` how many requests there may be on
@@ -71,8 +75,10 @@ class Settings:
     `selector` is a label selector that all served objects have to fit.
     `takes_over` is the prefix of the annotations of a Kopf operator that this one
     succeeds, such as `kopf.zalando.org` (`fnop.core.takeover`), `takes_over_finalizer`
-    that operator's finalizer.  `conditions` lets objects tell in their status what
-    their handlers wait for, and which have failed for good.  `posting_level` is the
+    that operator's finalizer, `takes_over_key` the name under which it kept what it
+    handled last, and `takes_over_field` the field of a storage in the status.
+    `conditions` lets objects tell in their status what their handlers wait for, and
+    which have failed for good.  `posting_level` is the
     least level of log lines of an object's handlers that become Kubernetes Events, too:
     "debug", "info", "warning" or "error" (None: none do).  `peering` is this operator
     among others that may serve the same (None: it does not look for them), `election`
@@ -95,7 +101,7 @@ class Settings:
     operator: str = "default"
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
-    default_backoff_seconds: float = 60.0
+    default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
     list_page_limit: int = 500
@@ -108,6 +114,8 @@ class Settings:
     posting_level: str | None = None
     takes_over: str | None = None
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    takes_over_key: str = LAST_HANDLED
+    takes_over_field: str | Sequence[str] = "status.kopf"
     peering: Member | None = None
     election: Candidate | None = None
     storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
@@ -128,6 +136,11 @@ class Settings:
             raise ValueError(
                 f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
                 f"{self.posting_level!r}"
+            )
+        if not isinstance(self.default_backoff, (int, float, Backoff)):
+            raise TypeError(
+                "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
+                f"most=60), not {self.default_backoff!r}"
             )
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
@@ -160,7 +173,7 @@ class Settings:
     def replace(self, **changes: Any) -> Settings:
         """The same settings with these changed; a startup handler may return them.
 
-        >>> Settings().replace(default_backoff_seconds=5.0).default_backoff_seconds
+        >>> Settings().replace(default_backoff=5.0).default_backoff
         5.0
 
         Raises `TypeError` for a setting that there is not.
@@ -175,6 +188,18 @@ class Settings:
 
         def __getattr__(self, name):
             raise AttributeError(_no_setting(name))
+
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """The Kopf operator that this one takes over from."""
+        if self.takes_over is None:
+            return None
+        return Predecessor(
+            self.takes_over,
+            self.takes_over_finalizer,
+            self.takes_over_key,
+            parse_field(self.takes_over_field),
+        )
 
     @property
     def finalizers(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from fnop.core.attempts import let_go
 from fnop.core.errors import described
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import IDLE, Known, Sighting, Work
+from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import (
     Stored,
     Unreadable,
@@ -19,7 +20,7 @@ from fnop.core.last_seen import (
     restated,
     see,
 )
-from fnop.core.objects import Body, Key
+from fnop.core.objects import Body, Key, is_behind
 from fnop.core.pace import CALM
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
@@ -27,9 +28,10 @@ from fnop.core.selection import sees
 from fnop.core.takeover import taken_over
 from fnop.core.turn import Phase, Turn
 from fnop.core.watcher import Stream
+from fnop.effects import Event
 from fnop.effects.values import same_json
 
-__all__ = ["aside", "observe", "show_to_spies"]
+__all__ = ["aside", "observe"]
 
 # So many versions are remembered, to tell an own answer that the watch has overtaken.
 _SHOWN_MAX = 15
@@ -39,7 +41,8 @@ SIGHTINGS_MAX = 100
 
 def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) -> None:
     """Put what was seen of an object into the store; its key is due."""
-    if turn.phase not in (Phase.SERVING, Phase.STANDBY):
+    in_service = turn.phase in (Phase.SERVING, Phase.STANDBY)
+    if not in_service or _is_over(turn, stream, key, type, body):
         return
     known = was = turn.known(key)
     before: Work | None = None
@@ -74,6 +77,19 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
     turn.due(key)
 
 
+def _is_over(
+    turn: Turn, stream: Stream, key: Key, type: str | None, body: Body
+) -> bool:
+    """Whether the object is known to be gone, and this is from before its end."""
+    grave = turn.graves.get(key)
+    if grave is None or grave.uid != body.uid:
+        return False
+    if type == "DELETED" or (type is None and stream.begun > grave.step):
+        turn.exhume(key)
+        return False
+    return True
+
+
 def aside(turn: Turn, key: Key, known: Known) -> Known:
     """The object as it says itself that it was handled, and not as it is known here.
 
@@ -83,14 +99,6 @@ def aside(turn: Turn, key: Key, known: Known) -> Known:
     return fresh._replace(
         memo=known.memo, initial=known.initial, listing=known.listing, stale=True
     )
-
-
-def show_to_spies(turn: Turn) -> None:
-    """Spies see what there is, as they do at the start: others have seen it come."""
-    for key, known in turn.all_known():
-        kind = turn.kinds.get(key.resource)
-        if kind is not None and kind.spies:
-            turn.put(key, _sighted(turn, key, known, kind, None, known.body))
 
 
 def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:
@@ -123,28 +131,52 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
             seen = see(body, turn.kinds[key.resource].observation)
             return Known(body, Stored(seen), readable=False, initial=listed)
         case None:
-            return Known(body, _predecessors(turn, key, body), initial=listed)
+            return _predecessors(turn, key, body, listed=listed)
         case _:
             observation = turn.kinds[key.resource].observation
             return Known(body, restated(stored, body, observation), initial=listed)
 
 
-def _predecessors(turn: Turn, key: Key, body: Body) -> Stored:
-    """What the operator has left that this one takes over from; else nothing."""
-    prefix = turn.settings.takes_over
-    if prefix is None:
-        return Stored()
+def _predecessors(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
+    """An object without a state of ours; of whom this one takes over from, perhaps."""
+    kopf = turn.settings.predecessor
+    if kopf is None:
+        return Known(body, Stored(), initial=listed)
     kind = turn.kinds[key.resource]
     handlers = [each.id for each in kind.changes]
-    return taken_over(body, prefix, kind.observation, handlers) or Stored()
+    match taken_over(body, kopf, kind.observation, handlers):
+        case Unreadable(problem):
+            turn.failures += 1
+            text = (
+                "it was handled by the operator that is taken over, and is left alone: "
+                f"{problem}; set takes_over_key= or takes_over_field= to where that "
+                "operator kept it, or take the finalizer off to have it created anew"
+            )
+            turn.say("error", text, key=key, body=body)
+            seen = Stored(see(body, kind.observation))
+            known = Known(body, seen, readable=False)
+            event = Event("NotTakenOver", problem, "Warning")
+            return report_event(turn, key, known, event)
+        case stored:
+            return Known(body, stored or Stored(), initial=listed)
 
 
 def _refreshed(
     turn: Turn, known: Known, stream: Stream, type: str | None, body: Body
 ) -> Known:
-    """Take a newer state in; one from before an own write is known to be old."""
+    """Take a newer state in; one from before a live answer is known to be old.
+
+    An answer to an own write, or to a live read, is ahead of a watch that is late.
+    """
     if type == "DELETED":
         return known._replace(body=body, gone=True, echo=None)
+    is_fresh = type is None and stream.begun > known.learned
+    if known.vanished and not is_fresh:
+        return _doubted(turn, known)
+    if is_behind(body.version, known.body.version) and not is_fresh:
+        return known
+    if body.version == known.body.version and type is not None:
+        body = known.body  # the answer to the end of the last finalizer has it, too
     if known.work is None and known.echo is None:
         return known._replace(body=body, shown=(body.version,))
     versions = (*known.shown[-_SHOWN_MAX:], body.version)
@@ -157,6 +189,14 @@ def _refreshed(
     ):
         return known._replace(body=body, vanished=False, echo=None, shown=versions)
     return known._replace(shown=versions)
+
+
+def _doubted(turn: Turn, known: Known) -> Known:
+    """The watch shows what a live answer did not know: another look decides, now."""
+    echo = known.echo
+    if echo is None or echo.looking:
+        return known
+    return known._replace(echo=echo._replace(deadline=turn.now.mono))
 
 
 def _at_its_pace(turn: Turn, key: Key, known: Known, body: Body) -> Known:

@@ -5,7 +5,10 @@ far its handlers have got, and a finalizer.  Its successor reads the first two, 
 no creation is handled a second time, and puts its own finalizer in the place of
 Kopf's.  The annotations stay: the way back stays open.
 
-The rules are those of Kopf 1.44's default storages (annotations under one prefix).
+The rules are those of Kopf 1.44's storages: annotations under one prefix, or a field of
+the status.  An object that carries that operator's finalizer was handled by it.  Where
+no record says how, the object is no new one, and what is to be done about it is not
+known.
 """
 
 from __future__ import annotations
@@ -13,47 +16,85 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from fnop.core.cause import Reason
+from fnop.core.diff import Path
 from fnop.core.last_seen import Observation, Stored, see
 from fnop.core.objects import Body
 from fnop.core.progress import Progress
+from fnop.core.storage import Unreadable
 
-__all__ = ["annotation_names", "taken_over"]
+__all__ = ["LAST_HANDLED", "Predecessor", "annotation_names", "taken_over"]
 
 LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
 
 
+class Predecessor(NamedTuple):
+    """Where a Kopf operator has kept what it knew of an object, and how it held it.
+
+    Annotations are `prefix`/`key` for what was handled last and `prefix`/(handler) for
+    progress; under the path `field` both may be, as `key` and `progress`.
+    """
+
+    prefix: str
+    finalizer: str
+    key: str = LAST_HANDLED
+    field: Path = ("status", "kopf")
+
+
 def taken_over(
-    body: Body, prefix: str, observation: Observation, handlers: Iterable[str]
-) -> Stored | None:
-    """What Kopf has stored on an object, for handlers of these ids; None: nothing.
+    body: Body, kopf: Predecessor, observation: Observation, handlers: Iterable[str]
+) -> Stored | Unreadable | None:
+    """What Kopf has stored on an object, for handlers of these ids.
 
-    What cannot be read counts as nothing.
+    None where it has never handled the object, `Unreadable` where it has and no record
+    says how.
 
+    >>> kopf = Predecessor("kopf.zalando.org", "kopf.zalando.org/KopfFinalizerMarker")
     >>> body = Body({"metadata": {"annotations": {
     ...     "kopf.zalando.org/last-handled-configuration": '{"spec":{"a":1}}'}}})
-    >>> found = taken_over(body, "kopf.zalando.org", Observation(((),)), [])
+    >>> found = taken_over(body, kopf, Observation(((),)), [])
     >>> same = see(Body({"spec": {"a": 1}}), Observation(((),)))
     >>> found.seen.digests == same.digests
     True
     """
     annotations = body.mapping("annotations")
-    essence = _json(annotations.get(f"{prefix}/{LAST_HANDLED}"))
-    if essence is not None:
-        return Stored(see(Body(essence), observation))
+    field = body.at(kopf.field)
+    status: Mapping[str, Any] = field if isinstance(field, dict) else {}
+    for text in (annotations.get(f"{kopf.prefix}/{kopf.key}"), status.get(kopf.key)):
+        essence = _json(text)
+        if essence is not None:
+            return Stored(see(Body(essence), observation))
+    kept = status.get("progress")
     progress = {
         name: Progress(f"{Reason.CREATE.value}:", finished="success")
         for name in handlers
-        if _has_created(annotations, prefix, name)
+        if _has_created(annotations, kopf.prefix, name)
+        or _is_success(kept.get(name) if isinstance(kept, dict) else None)
     }
-    if not progress:
-        return None
-    return Stored(see(body, observation), creating=True, progress=progress)
+    if progress:
+        return Stored(see(body, observation), creating=True, progress=progress)
+    if kopf.finalizer in body.finalizers and not _is_under_way(annotations, kopf, kept):
+        return Unreadable(
+            f"it carries the finalizer {kopf.finalizer}, but neither the annotation "
+            f"{kopf.prefix}/{kopf.key} nor the field {'.'.join(kopf.field)} says how "
+            "it was handled"
+        )
+    return None
+
+
+def _is_under_way(annotations: Mapping[str, Any], kopf: Predecessor, kept: Any) -> bool:
+    """Whether a creation has begun of which no handler has succeeded yet."""
+    records = [
+        _json(v) for k, v in annotations.items() if k.startswith(f"{kopf.prefix}/")
+    ]
+    records += list(kept.values()) if isinstance(kept, dict) else []
+    found = [each for each in records if isinstance(each, dict) and "started" in each]
+    return bool(found) and all(_is_creation(each) for each in found)
 
 
 def _json(text: Any) -> dict[str, Any] | None:
@@ -69,9 +110,18 @@ def _has_created(annotations: Mapping[str, Any], prefix: str, handler: str) -> b
     for name in annotation_names(prefix, handler):
         record = _json(annotations.get(name))
         if record is not None:
-            is_creation = record.get("purpose") in (None, Reason.CREATE.value)
-            return is_creation and record.get("success") is True
+            return _is_success(record)
     return False
+
+
+def _is_success(record: Any) -> bool:
+    if not isinstance(record, dict) or not _is_creation(record):
+        return False
+    return record.get("success") is True
+
+
+def _is_creation(record: Mapping[str, Any]) -> bool:
+    return record.get("purpose") in (None, Reason.CREATE.value)
 
 
 def annotation_names(prefix: str, handler: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.backoff import growing_seconds, jitter_of
+from fnop.core.backoff import Backoff, growing_seconds, jitter_of
 from fnop.core.commands import (
     Alarm,
     CloseStream,
@@ -40,7 +40,16 @@ from fnop.core.workqueue import EMPTY, WorkQueue
 from fnop.effects import Effect, Event
 from fnop.effects.values import ReadOnlyDict
 
-__all__ = ["ACTIVITY", "NEW", "Phase", "State", "Ticket", "Turn", "settings_of"]
+__all__ = [
+    "ACTIVITY",
+    "NEW",
+    "Grave",
+    "Phase",
+    "State",
+    "Ticket",
+    "Turn",
+    "settings_of",
+]
 
 
 class Phase(Enum):
@@ -85,6 +94,16 @@ class Ticket(NamedTuple):
 ACTIVITY = Key("", "", "")
 
 
+class Grave(NamedTuple):
+    """An object that a live answer has told to be gone, in this step.
+
+    The watch may be late, and show it as it was before.
+    """
+
+    uid: str
+    step: int
+
+
 class State(NamedTuple):
     """Everything the operator knows.
 
@@ -96,6 +115,7 @@ class State(NamedTuple):
     `failures` counts handlers that failed for good, `calls` the pending commands that
     do not go to the API server.  `configured` are the settings as startup handlers
     have changed them, `memo` is what activities remember: each object's begins with it.
+    `graves` are the objects that are known to be gone before the watch has shown it.
     `namespaces` are those of the cluster, None where that is not known or not needed.
     Until `restless_until` (monotonic) a definition has just come or gone, and what the
     API server says of its kinds may still be what it said before.  The stop
@@ -117,6 +137,7 @@ class State(NamedTuple):
     streams: Table[int, StreamKey]
     followed: Table[StreamKey, Stream]
     objects: Map[Key, Known]
+    graves: Map[Key, Grave]
     queue: WorkQueue
     pending: Map[int, Ticket]
     alarm: float | None
@@ -154,6 +175,7 @@ NEW = State(
     False,
     Table(),
     Table(),
+    Map(),
     Map(),
     EMPTY,
     Map(),
@@ -219,6 +241,7 @@ class Turn:
             self.streams,
             self.followed,
             self.objects,
+            self.graves,
             self.queue,
             self.pending,
             self.alarm,
@@ -266,6 +289,16 @@ class Turn:
         """Forget all objects."""
         self.touched.clear()
         self.objects, self.queue, self.fresh = NEW.objects, NEW.queue, None
+        self.graves = NEW.graves
+
+    def bury(self, key: Key, uid: str) -> None:
+        """A live answer says that this object is gone: what shows it is older."""
+        self.graves = self.graves.set(key, Grave(uid, self.step))
+
+    def exhume(self, key: Key) -> None:
+        """Nothing older than its end can be shown of this object any more."""
+        if key in self.graves:
+            self.graves = self.graves.delete(key)
 
     def all_known(self) -> list[tuple[Key, Known]]:
         """All objects, in an order that no hash decides."""
@@ -368,7 +401,8 @@ class Turn:
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
         """What a failed attempt means, by the handler's options and the settings."""
-        default = self.settings.default_backoff_seconds
+        default = self.settings.default_backoff
+        backoff = default if handler.backoff is None else handler.backoff
         return judge_failure(
             progress,
             failure,
@@ -376,7 +410,8 @@ class Turn:
             errors=handler.errors,
             timeout=handler.timeout,
             retries=handler.retries,
-            backoff=default if handler.backoff is None else handler.backoff,
+            backoff=backoff,
+            jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
         )
 
     def say(

@@ -24,6 +24,7 @@ from fnop.core.commands import ListPage, Watch
 from fnop.core.evolve import quick
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
+from fnop.core.objects import is_behind
 from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
@@ -34,7 +35,6 @@ __all__ = [
     "Stream",
     "StreamKey",
     "ended",
-    "is_behind",
     "listed",
     "opened",
     "reopened",
@@ -188,17 +188,6 @@ def told(stream: Stream, version: str) -> Stream:
         doubted=False,
         due=0.0,
     )
-
-
-def is_behind(version: str, known: str | None) -> bool:
-    """Whether a server at this version has lost what was known of it.
-
-    Versions are decimal numbers that grow (KEP-5504, comparable resource versions); of
-    others nothing is concluded.
-    """
-    if known is None or not (version.isdecimal() and known.isdecimal()):
-        return False
-    return int(version) < int(known)
 
 
 def reopened(stream: Stream, version: str) -> Stream:

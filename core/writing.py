@@ -10,20 +10,21 @@ from collections.abc import Mapping
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
-from fnop.core.errands import Address
+from fnop.core.errands import UNSERVED_TRIES, Address
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Writing,
     authors_at,
     dropped_fields,
+    endpoints_of,
     next_write,
     was_pruned,
 )
 from fnop.core.known import IDLE, Echo, Known
 from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
-from fnop.core.merge import OperationFailed, applied, collisions
-from fnop.core.objects import Body, Key
+from fnop.core.merge import OperationFailed, applied, collisions, shows
+from fnop.core.objects import Body, Key, is_behind
 from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
 from fnop.core.pace import paced
 from fnop.core.progress import Failure, Progress
@@ -70,9 +71,10 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     """
     if body.version == known.body.version:
         return known._replace(body=body)
-    if body.version in known.shown:
+    if body.version in known.shown or is_behind(body.version, known.body.version):
         return known  # the watch has shown it, and what came after it
-    return known._replace(body=body, echo=_echo(turn, body.version))
+    echo = _echo(turn, body.version)
+    return known._replace(body=body, echo=echo, learned=turn.step)
 
 
 def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
@@ -83,7 +85,7 @@ def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    return known._replace(vanished=True, echo=_echo(turn, ""))
+    return known._replace(vanished=True, echo=_echo(turn, ""), learned=turn.step)
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -229,7 +231,9 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         _send(turn, key, known, writing)
         return
     except OperationFailed as problem:
-        _judge_refusal(turn, key, known, writing, str(problem), split=False)
+        _judge_refusal(
+            turn, key, known, writing, str(problem), split=False, final=problem.final
+        )
         return
     if found is None:
         _done(turn, key, known, writing)
@@ -237,7 +241,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     endpoint, patch, more = found
     number = turn.perform(patch, address, ticket, turn.subject(key, known.body))
     sent = writing._replace(
-        id=number, due=None, endpoint=endpoint, more=more, base=known.body
+        id=number, due=None, endpoint=endpoint, more=more, base=known.body, asked=patch
     )
     _put(turn, key, known, sent)
 
@@ -328,18 +332,17 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     writing = writing._replace(id=None)
     match outcome:
         case Applied(object=dict() as found):
-            body = Body(found)
-            if body.uid and known.body.uid and body.uid != known.body.uid:
-                _abandon(turn, key, known)
-            elif writing.looking:
-                fresh = writing._replace(looking=False, sent=frozenset())
-                _send(turn, key, shown(turn, known, body), fresh)
-            else:
-                _written(turn, key, shown(turn, known, body), writing, body)
+            _answered(turn, key, known, writing, Body(found))
+        case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
+            turn.rediscover()
+            _later(turn, key, known, writing, outcome.message)
         case Missing(message=message):
             _missing(turn, key, known, writing, message)
-        case Conflict(message=message) | Unknown(message=message):
+        case Conflict(message=message):
             _look_again(turn, key, known, writing, message)
+        case Unknown(message=message):
+            doubted = writing._replace(doubted=not writing.looking or writing.doubted)
+            _look_again(turn, key, known, doubted, message)
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _refused(turn, key, known, writing, message)
         case Unreachable(message=message, retry_after_seconds=after):
@@ -348,6 +351,33 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
             _later(turn, key, known, writing, message)
         case _:
             _later(turn, key, known, writing, f"an unexpected answer: {outcome!r:.80}")
+
+
+def _answered(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
+    """The object, as an own request has left it, or as a live read shows it."""
+    if body.uid and known.body.uid and body.uid != known.body.uid:
+        _abandon(turn, key, known)
+        return
+    known = shown(turn, known, body)
+    if not writing.looking or (writing.doubted and _has_landed(writing, body)):
+        done = writing._replace(looking=False, doubted=False)
+        _written(turn, key, known, done, body)
+    else:
+        fresh = writing._replace(looking=False, doubted=False)
+        _send(turn, key, known, fresh)
+
+
+def _has_landed(writing: Writing, body: Body) -> bool:
+    """Whether a request that was not answered has been done, as the object shows.
+
+    It was for one version alone: where the object still has that, it was not.
+    """
+    base, asked = writing.base, writing.asked
+    if base is None or asked is None or body.version == base.version:
+        return False
+    meta = {**asked.merge.get("metadata", {}), "resourceVersion": body.version}
+    made = applied({**asked.merge, "metadata": meta}, base.data)
+    return shows(base.data, made, body.data)
 
 
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
@@ -411,7 +441,7 @@ def keeping_pace(
         turn.warn_once(
             f"loop {key.resource} {who} {what}",
             f"{who} changes {what} whenever it is called, and is called for that: "
-            f"{pace.count} times in a row, from now on after pauses of up to a minute; "
+            f"{pace.changes} times in a row, from now on after growing pauses; "
             "let it write only what differs, or name the field in ignored_fields=",
             key,
         )
@@ -489,10 +519,33 @@ def _missing(
 def _abandon(turn: Turn, key: Key, known: Known) -> None:
     """The object is gone, or another one has its name: there is nothing to write.
 
-    The watch is to say so too; until then nothing is done about the object.
+    The watch is to say so too; until then nothing is done about the object.  Should it
+    be there after all, what was to be written still is.
     """
-    _put(turn, key, vanished(turn, known), None)
+    work = known.work or IDLE
+    kept = _unsent(work.writing, split=turn.kinds[key.resource].resource.has_status)
+    work = work._replace(
+        patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
+    )
+    _put(turn, key, vanished(turn, known._replace(work=work)), None)
     turn.due(key)
+
+
+def _unsent(writing: Writing | None, *, split: bool) -> Writing:
+    """What of a write, and of those that were to follow it, has not been sent yet."""
+    if writing is None:
+        return Writing()
+    patches, results = writing.patches, dict(writing.results)
+    if writing.sent:
+        patches = tuple(
+            (name, patch)
+            for name, patch in patches
+            if not endpoints_of(patch, split=split) <= writing.sent
+        )
+        results = {} if "status" in writing.sent or not split else results
+    for each in writing.then:
+        patches, results = (*patches, *each.patches), {**results, **each.results}
+    return Writing(patches, results)
 
 
 def _refused(
@@ -512,13 +565,20 @@ def _refused(
 
 
 def _judge_refusal(
-    turn: Turn, key: Key, known: Known, writing: Writing, message: str, *, split: bool
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    message: str,
+    *,
+    split: bool,
+    final: bool = False,
 ) -> None:
     match authors_at(writing, writing.endpoint, split=split):
         case ():
             _unsaved(turn, key, known, writing, message)
         case (author,):
-            _blame(turn, key, known, writing, author, message)
+            _blame(turn, key, known, writing, author, message, final)
         case authors:
             _one_by_one(turn, key, known, writing, authors)
 
@@ -575,7 +635,13 @@ def _one_by_one(
 
 
 def _blame(
-    turn: Turn, key: Key, known: Known, writing: Writing, author: str, message: str
+    turn: Turn,
+    key: Key,
+    known: Known,
+    writing: Writing,
+    author: str,
+    message: str,
+    final: bool,
 ) -> None:
     """The attempt whose patch or result is refused has failed.
 
@@ -595,7 +661,7 @@ def _blame(
     if handler is None or author not in work.progress:
         turn.say("error", f"the patch of {author} is refused: {message}", key=key)
     else:
-        judged = _blamed(turn, key, known, handler, message)
+        judged = _blamed(turn, key, known, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
     known = known._replace(work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
@@ -604,7 +670,7 @@ def _blame(
 
 
 def _blamed(
-    turn: Turn, key: Key, known: Known, handler: Handler, message: str
+    turn: Turn, key: Key, known: Known, handler: Handler, message: str, final: bool
 ) -> Progress:
     work = known.work
     assert work is not None
@@ -612,7 +678,7 @@ def _blamed(
     judgement = turn.judge(
         handler,
         was._replace(retries=max(0, was.retries - 1)),
-        Failure("Refused", f"the patch is refused: {message}"),
+        Failure("Refused", f"the patch is refused: {message}", permanent=final),
     )
     turn.say(
         judgement.level,
@@ -648,6 +714,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != known.body.uid:
+                turn.bury(key, known.body.uid)
                 known = known._replace(gone=True, echo=None)
             elif body.version in (*known.shown, echo.version):
                 # Nothing newer: the watch has shown it, or will not any more.
@@ -655,8 +722,11 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
             else:
                 # The watch is late: what it shows before this version is older.
                 fresh = _echo(turn, body.version, passes=True)
-                known = known._replace(body=body, vanished=False, echo=fresh)
-        case Missing():
+                known = known._replace(
+                    body=body, vanished=False, echo=fresh, learned=turn.step
+                )
+        case Missing(unserved=False):
+            turn.bury(key, known.body.uid)
             known = known._replace(gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds

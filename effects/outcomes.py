@@ -55,9 +55,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """404 or 410: there is no such object."""
+    """404 or 410: there is no such object.
+
+    `unserved` means that not even its kind is served, now: an API server that has just
+    started answers so for a moment, and it says nothing about the object.
+    """
 
     message: str
+    unserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

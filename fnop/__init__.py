@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fnop.core import lifecycles as lifecycles
+from fnop.core.backoff import Backoff as Backoff
 from fnop.core.connection import (
     ConnectionInfo as ConnectionInfo,
     LoginError as LoginError,

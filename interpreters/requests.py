@@ -194,7 +194,7 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         return _success(effect, body)
     message, reason = message_of(response)
     if status in (404, 410):
-        return Missing(message)
+        return Missing(message, unserved=not _names_object(body))
     if status == 409:
         managers = _managers_of(body) if isinstance(effect, Apply) else ()
         return Conflict(message, reason or "Conflict", managers)
@@ -207,6 +207,16 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         # It may have failed before or after it wrote.
         return Unknown(message)
     return Refused(status, message, reason)
+
+
+def _names_object(body: Any) -> bool:
+    """Whether an error is about an object; that of a path that is not served is not.
+
+    >>> _names_object({"details": {"name": "a", "kind": "pods"}}), _names_object("404")
+    (True, False)
+    """
+    details = body.get("details") if isinstance(body, dict) else None
+    return isinstance(details, dict) and bool(details.get("name"))
 
 
 def _can_answer(effect: Effect | None, body: Any) -> bool:

@@ -579,7 +579,7 @@ def test_k_17_12_a_pause_that_nobody_awaits_is_named(registry: Registry) -> None
         stopped.wait(10)
 
     run = Scenario(registry, [example()])
-    run.settle(seconds=1)
+    run.settle(seconds=0.5)
     (line,) = (each for each in run.lines if "await it" in each)
     assert "the Wait built at" in line
     assert "test_background.py" in line

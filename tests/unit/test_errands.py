@@ -7,6 +7,7 @@ import pytest
 import fnop
 from fnop.core.errands import Address, Errand, Request, errand_for, proceed
 from fnop.core.now import Now
+from fnop.core.ownership import with_token
 from fnop.core.resources import Resource
 from fnop.effects import (
     Answer,
@@ -55,7 +56,7 @@ OUTSIDE: list[Effect] = [CALL, RANDOM]
 
 def begun(effect: Effect, at: Address = AT) -> Errand:
     manifest = OURS if effect is ADOPT else None
-    return errand_for(effect, at, manifest=manifest, owner_uid="u")
+    return errand_for(effect, at, manifest=manifest, owner_uid="u", token="t")
 
 
 def after(effect: Effect, *outcomes: Outcome) -> Errand | Outcome:
@@ -97,7 +98,7 @@ def test_what_a_call_answers_is_final_whatever_it_is() -> None:
         assert after(CALL, answer) == answer
 
 
-@pytest.mark.parametrize("effect", [CREATE, APPLY, PATCH, DELETE], ids=named)
+@pytest.mark.parametrize("effect", [PATCH, DELETE], ids=named)
 def test_a_conflict_is_an_answer(effect: Effect) -> None:
     assert after(effect, Conflict("c", "AlreadyExists")) == Conflict(
         "c", "AlreadyExists"
@@ -130,7 +131,7 @@ def test_r28_an_unknown_write_is_looked_at_at_once(effect: Effect) -> None:
 
 @pytest.mark.parametrize(
     ("effect", "shown"),
-    [(CREATE, POD), (PATCH, LABELLED), (ADOPT, OURS)],
+    [(CREATE, with_token(POD, "t")), (PATCH, LABELLED), (ADOPT, OURS)],
     ids=["Create", "Patch", "Adopt"],
 )
 def test_r28_what_the_look_shows_is_done(effect: Effect, shown: Any) -> None:
@@ -162,10 +163,97 @@ def test_r28_a_patched_object_that_is_gone_is_missing() -> None:
     assert after(PATCH, Unknown("?"), Missing("no")) == Missing("no")
 
 
-def test_r28_json_operations_are_sent_again_for_they_may_do_nothing_twice() -> None:
-    """Whether a JSON patch was applied cannot be seen: the server tells."""
+def test_r28_json_operations_that_are_done_are_not_sent_again() -> None:
     steps = fnop.patch(TARGET, json=[{"op": "add", "path": "/spec/a", "value": 1}])
+    done = {**POD, "spec": {"a": 1}}
+    assert after(steps, Unknown("?"), Applied(done)) == Applied(done)
     assert not going_on(steps, Unknown("?"), Applied(LABELLED)).looking
+
+
+# ------------------------------------ what adds once more when it is applied once more
+
+
+def version(number: int, *items: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "p", "resourceVersion": str(number)},
+        "items": [*items],
+    }
+
+
+ADDS = fnop.patch(TARGET, json=[{"op": "add", "path": "/items/-", "value": 2}])
+
+
+def test_a_patch_that_adds_is_for_the_version_that_was_read() -> None:
+    first = begun(ADDS)
+    assert isinstance(first.request.effect, Get)
+    found = going_on(ADDS, Applied(version(7, 1)))
+    assert isinstance(found.request.effect, Patch)
+    assert found.request.effect.json[-1] == {
+        "op": "replace",
+        "path": "/metadata/resourceVersion",
+        "value": "7",
+    }
+
+
+def test_a_patch_that_adds_reads_again_after_a_conflict() -> None:
+    found = going_on(ADDS, Applied(version(7, 1)), Conflict("quicker"))
+    assert isinstance(found.request.effect, Get)
+    found = going_on(
+        ADDS, Applied(version(7, 1)), Conflict("quicker"), Applied(version(8, 1))
+    )
+    assert found.request.effect.json[-1]["value"] == "8"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_done"),
+    [
+        (version(7, 1), False),  # nothing has been written
+        (version(8, 1, 2), True),
+        (version(9, 0, 1, 2), True),  # another has written, too
+        (version(9, 0, 1), False),  # another alone
+    ],
+)
+def test_what_a_patch_has_added_is_not_added_again(shown: Any, is_done: bool) -> None:
+    found = after(ADDS, Applied(version(7, 1)), Unknown("?"), Applied(shown))
+    if is_done:
+        assert found == Applied(shown)
+    else:
+        assert isinstance(found, Errand)
+        number = shown["metadata"]["resourceVersion"]
+        assert found.request.effect.json[-1]["value"] == number  # type: ignore[union-attr]
+
+
+# --------------------------------------------------------------- created, and applied
+
+
+def test_what_this_handler_has_created_is_a_success_and_others_a_conflict() -> None:
+    exists = Conflict("exists", "AlreadyExists")
+    assert isinstance(going_on(CREATE, exists).request.effect, Get)
+    ours = with_token(POD, "t")
+    assert after(CREATE, exists, Applied(ours)) == Applied(ours)
+    assert isinstance(after(CREATE, exists, Applied(POD)), Conflict)
+    other = with_token(POD, "another")
+    assert isinstance(after(CREATE, exists, Applied(other)), Conflict)
+    ending = with_token(
+        {**POD, "metadata": {"name": "p", "deletionTimestamp": "x"}}, "t"
+    )
+    waiting = going_on(CREATE, exists, Applied(ending))
+    assert not waiting.looking
+    assert waiting.due == NOW.mono + 1
+
+
+def test_of_two_that_apply_an_absent_object_the_second_is_sent_again() -> None:
+    found = going_on(APPLY, Conflict("exists", "AlreadyExists"))
+    assert is_due(found)
+    assert found.request.effect == APPLY
+    found = going_on(APPLY, *[Conflict("exists", "AlreadyExists")] * 2)
+    assert not is_due(found), "not in a circle"
+
+
+def test_what_is_waited_for_is_named_with_the_words_of_the_server() -> None:
+    found = going_on(APPLY, Unknown("etcd says no"), Missing('pods "p" not found'))
+    assert found.label == "Apply pods/p"
+    assert found.why == "etcd says no"
 
 
 @pytest.mark.parametrize("effect", [DELETE, GET, LIST, RANDOM], ids=named)

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
+import fnop
 from fnop.core.last_seen import (
     STATE_LENGTH_MAX,
     Observation,
@@ -21,7 +22,10 @@ from fnop.core.last_seen import (
     write_stored,
 )
 from fnop.core.objects import Body
+from fnop.core.program import kind_of
 from fnop.core.progress import Progress
+from fnop.core.registry import Registry
+from fnop.core.resources import Resource
 from tests.property.strategies import json_objects, json_values
 
 UID = "11111111-2222"
@@ -96,7 +100,7 @@ def test_without_an_observer_of_the_past_only_digests_are_kept() -> None:
 
 
 def test_with_one_the_essence_is_kept_once() -> None:
-    seen = see(body(), Observation(((), ("spec", "size")), keeps_old=True))
+    seen = see(body(), Observation(((), ("spec", "size")), kept=((), ("spec", "size"))))
     assert seen.values == {"": {"spec": {"size": 1}}}
     assert value_at(seen, ("spec", "size")) == 1
     assert value_at(seen, ()) == {"spec": {"size": 1}}
@@ -104,7 +108,9 @@ def test_with_one_the_essence_is_kept_once() -> None:
 
 
 def test_a_field_outside_of_the_essence_is_kept_beside_it() -> None:
-    seen = see(body(), Observation(((), ("status", "phase")), keeps_old=True))
+    seen = see(
+        body(), Observation(((), ("status", "phase")), kept=((), ("status", "phase")))
+    )
     assert value_at(seen, ("status", "phase")) == "Ready"
     assert "status" not in seen.values[""]  # type: ignore[index]
 
@@ -295,3 +301,21 @@ members = json_values | st.dictionaries(texts, json_values, max_size=2)
 def test_reading_is_total(found: Any) -> None:
     for text in (found, orjson.dumps(found).decode()):
         assert isinstance(read_stored(text, UID), Stored | Unreadable | None)
+
+
+def test_a_filter_of_what_a_field_was_keeps_the_field_alone() -> None:
+    registry = Registry()
+
+    @fnop.on.update("secrets", registry=registry)
+    def update(**_: Any) -> None: ...
+
+    @fnop.on.field("secrets", field="metadata.labels", old="a", registry=registry)
+    def label(**_: Any) -> None: ...
+
+    kind = kind_of(Resource("", "v1", "secrets", "Secret"), registry.handlers)
+    secret = Body(
+        {"data": {"password": "czNjcjN0"}, "metadata": {"labels": {"a": "b"}}}
+    )
+    seen = see(secret, kind.observation)
+    assert seen.values == {"/metadata/labels": {"a": "b"}}
+    assert "czNjcjN0" not in write_stored(Stored(seen), "u")

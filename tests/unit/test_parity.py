@@ -137,7 +137,7 @@ def test_k_1_4_any_text_can_be_an_id(registry: Registry) -> None:
 def test_k_1_20_a_startup_handler_is_tried_again_before_anything_else(
     registry: Registry, diary: list[Any]
 ) -> None:
-    @fnop.on.startup(registry=registry)
+    @fnop.on.startup(registry=registry, backoff=60)
     def startup(retry: int, **_: Any) -> None:
         diary.append(f"startup {retry}")
         if retry < 2:

@@ -176,11 +176,11 @@ async def test_without_probes_the_answer_is_empty(registry: Registry) -> None:
 async def test_a_probe_sees_what_startup_has_made(registry: Registry) -> None:
     @fnop.on.startup(registry=registry)
     def startup(settings: fnop.Settings, **_: Any) -> fnop.Settings:
-        return settings.replace(default_backoff_seconds=7.0)
+        return settings.replace(default_backoff=7.0)
 
     @fnop.on.probe(registry=registry, id="seconds")
-    def seconds(settings: fnop.Settings, **_: Any) -> float:
-        return settings.default_backoff_seconds
+    def seconds(settings: fnop.Settings, **_: Any) -> Any:
+        return settings.default_backoff
 
     async with watched(registry) as seen:
         await seen.running.ready()

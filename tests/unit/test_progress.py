@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.now import Now
 from fnop.core.progress import (
@@ -180,3 +181,34 @@ def test_what_says_nothing_is_not_stored() -> None:
 def test_what_is_no_record_is_refused(found: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         progress_from_json(found)
+
+
+def test_the_wait_after_errors_grows_with_jitter_and_a_constant_one_is_kept() -> None:
+    problem = Failure("E", "no")
+    waits: list[list[float]] = []
+    for backoff in (Backoff(first=2, most=10), 7.0):
+        progress, found = Progress("x"), []
+        for _ in range(5):
+            judged = judge_failure(
+                progress,
+                problem,
+                NOW,
+                errors=ErrorsMode.TEMPORARY,
+                timeout=None,
+                retries=None,
+                backoff=backoff,
+                jitter=0.5,
+            )
+            progress = judged.progress
+            assert progress.due is not None
+            found.append(round(progress.due - NOW.mono, 1))
+        waits.append(found)
+    assert waits == [[2.2, 4.4, 8.8, 11.0, 11.0], [7.0] * 5]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"first": 0}, {"first": 5, "most": 4}, {"factor": 0.5}]
+)
+def test_what_is_no_backoff_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a backoff begins with"):
+        Backoff(**wrong)

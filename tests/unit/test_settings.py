@@ -29,15 +29,15 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 def test_a_startup_handler_returns_the_settings_from_then_on(
     registry: Registry,
 ) -> None:
-    seen: list[float] = []
+    seen: list[Any] = []
 
     @fnop.on.startup(registry=registry)
     def first(settings: fnop.Settings, **_: Any) -> fnop.Settings:
-        return settings.replace(default_backoff_seconds=7, operator="other")
+        return settings.replace(default_backoff=7, operator="other")
 
     @fnop.on.startup(registry=registry)
     async def second(settings: fnop.Settings, **_: Any) -> fnop.Settings:
-        seen.append(settings.default_backoff_seconds)
+        seen.append(settings.default_backoff)
         await fnop.sleep(1)
         return settings.replace(conditions=False)
 
@@ -52,7 +52,7 @@ def test_a_startup_handler_returns_the_settings_from_then_on(
 
     @fnop.on.cleanup(registry=registry)
     def cleanup(settings: fnop.Settings, **_: Any) -> None:
-        seen.append(settings.default_backoff_seconds)
+        seen.append(settings.default_backoff)
 
     run = Scenario(registry, [example()])
     assert run.settle()
@@ -237,18 +237,18 @@ def test_k_8_14_one_field_is_several_too() -> None:
 
 
 def test_a_restart_begins_with_those_of_the_program(registry: Registry) -> None:
-    seen: list[float] = []
+    seen: list[Any] = []
 
     @fnop.on.startup(registry=registry)
     def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
-        seen.append(settings.default_backoff_seconds)
-        return settings.replace(default_backoff_seconds=7)
+        seen.append(settings.default_backoff)
+        return settings.replace(default_backoff=7)
 
     run = Scenario(registry, [])
     run.settle()
     run.crash()
     run.settle()
-    assert seen == [60, 60]
+    assert seen == [fnop.Backoff(), fnop.Backoff()]
 
 
 def failing_startup(registry: Registry, change: Any) -> str:
@@ -265,7 +265,7 @@ def failing_startup(registry: Registry, change: Any) -> str:
 
 def test_a_mistyped_setting_is_named(registry: Registry) -> None:
     said = failing_startup(registry, lambda s: s.replace(default_backof_seconds=1))
-    assert "did you mean 'default_backoff_seconds'?" in said
+    assert "did you mean 'default_backoff'?" in said
 
 
 def test_a_setting_that_there_is_not_is_named(registry: Registry) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import fnop
 from fnop.core.registry import Registry
 from tests.simulations import example
@@ -81,3 +83,100 @@ def test_who_is_done_with_a_value_is_not_called_again_for_an_older_view() -> Non
     story.edit(KIND, spec={"n": 1})
     assert story.settle()
     assert called[4:] == [("update", 2), ("field", 1), ("update", 1), ("field", 1)]
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_an_optional_deletion_handler_is_called_wherever_the_object_is_held(
+    seconds: int,
+) -> None:
+    """A daemon's finalizer holds it, however quickly the daemon ends."""
+    registry = Registry()
+    called: list[str] = []
+
+    @fnop.daemon(KIND, registry=registry)
+    async def daemon(stopped: Any, **_: Any) -> None:
+        await stopped.wait()
+        await fnop.sleep(seconds)
+
+    @fnop.on.delete(KIND, registry=registry, optional=True)
+    def deleted(**_: Any) -> None:
+        called.append("deleted")
+
+    story = Story(registry, [example(n=0)])
+    story.settle(seconds=5)
+    story.delete(KIND)
+    assert story.settle()
+    assert story.get(KIND) is None
+    assert called == ["deleted"]
+
+
+class Half(list[int]):
+    """Attempts that write elsewhere and fail, and what they have written there."""
+
+    def __init__(self, registry: Registry, **options: Any) -> None:
+        @fnop.on.update(KIND, registry=registry, id="half", **options)
+        async def half(spec: Any, patch: Any, **_: Any) -> None:
+            patch.status["tried"] = spec["n"]
+            await fnop.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": "child"},
+                    "data": {"n": str(spec["n"])},
+                }
+            )
+            self.append(spec["n"])
+            if spec["n"]:
+                raise fnop.TemporaryError("the rest is not done", delay=30)
+
+
+def child(story: Story) -> str | None:
+    found = story.get("configmaps", "child")
+    return None if found is None else str(found["data"]["n"])
+
+
+def test_half_done_restarted_and_taken_back_is_told() -> None:
+    """The write of what the attempt has patched also says that it has begun to act."""
+    registry = Registry()
+    acted = Half(registry)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1}).settle(seconds=1)
+    assert child(story) == "1"
+    story.crash()
+    story.edit(KIND, spec={"n": 0})
+    assert story.settle()
+    assert acted == [1, 0]
+    assert child(story) == "0"
+
+
+@pytest.mark.parametrize("write_ahead", [True, False])
+def test_a_crash_in_the_middle_of_the_first_attempt_is_told_where_that_is_asked_for(
+    write_ahead: bool,
+) -> None:
+    registry = Registry()
+    acted = Half(registry, write_ahead=write_ahead)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    while child(story) != "1":
+        assert story.advance()
+    story.crash()  # nothing has come back of it yet
+    story.edit(KIND, spec={"n": 0})
+    assert story.settle()
+    assert child(story) == ("0" if write_ahead else "1")
+    assert acted == ([0] if write_ahead else [])
+
+
+def test_an_attempt_is_marked_once_before_its_first_effect_elsewhere() -> None:
+    registry = Registry()
+    Half(registry, write_ahead=True)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    before = len(story.sent)
+    story.edit(KIND, spec={"n": 1}).settle(seconds=100)
+    sent = story.sent[before:]
+    assert sent[0] == "PATCH fnopexamples/example-1/status"
+    assert sent.count("PATCH configmaps/child") == 4
+    # The mark, and what is patched: further attempts cost nothing.
+    assert sent.count("PATCH fnopexamples/example-1/status") == 2

@@ -10,11 +10,13 @@ import pytest
 
 import fnop
 from fnop.core import takeover
-from fnop.core.last_seen import essence_of
+from fnop.core.last_seen import Stored, essence_of
 from fnop.core.objects import Body
+from fnop.core.program import kind_of
 from fnop.core.registry import Registry
+from fnop.core.resources import Resource
 from fnop.core.settings import Settings
-from fnop.core.takeover import annotation_names
+from fnop.core.takeover import annotation_names, taken_over
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -199,3 +201,76 @@ def test_the_bookkeeping_of_a_kopf_operator_is_no_part_of_the_essence() -> None:
     }
     body = Body({"metadata": {"name": "x", "annotations": annotations}})
     assert essence_of(body) == {"metadata": {"annotations": {"kept": "yes"}}}
+
+
+# ----------------------------------------------------------- kept somewhere else
+
+
+def moved(where: str) -> dict[str, Any]:
+    """An object that a Kopf operator with other storages has handled."""
+    found = handled({"spec": {"size": 1}})
+    last = found["metadata"]["annotations"].pop(f"{PREFIX}/last-handled-configuration")
+    match where:
+        case "key":
+            found["metadata"]["annotations"][f"{PREFIX}/mine"] = last
+        case "status":
+            found["status"] = {"kopf": {"last-handled-configuration": last}}
+        case "field":
+            found["status"] = {"own": {"state": {"last-handled-configuration": last}}}
+        case "progress":
+            record = {"started": "2026-01-01T00:00:00", "success": True}
+            names = ("create", "resume")
+            progress = {f"diary.<locals>.{name}": record for name in names}
+            found["status"] = {"kopf": {"progress": progress}}
+        case _:
+            raise AssertionError(where)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "settings"),
+    [
+        ("key", SETTINGS.replace(takes_over_key="mine")),
+        ("status", SETTINGS),
+        ("field", SETTINGS.replace(takes_over_field="status.own.state")),
+        ("progress", SETTINGS),
+    ],
+)
+def test_other_storages_of_kopf_are_read(
+    registry: Registry, diary: list[Any], where: str, settings: Settings
+) -> None:
+    body = Body({**moved(where), "metadata": {**moved(where)["metadata"], "uid": "u"}})
+    kind = kind_of(Resource("fnop.dev", "v1", KIND, "FnopExample"), registry.handlers)
+    kopf = settings.predecessor
+    assert kopf is not None
+    names = [each.id for each in kind.changes]
+    found = taken_over(body, kopf, kind.observation, names)
+    assert isinstance(found, Stored)
+    assert found.seen is not None
+
+
+def test_a_handled_object_without_a_record_is_an_error_and_no_creation(
+    registry: Registry, diary: list[Any]
+) -> None:
+    run = Scenario(registry, [moved("key")], settings=SETTINGS)
+    assert run.settle()
+    assert diary == []
+    (line,) = [say.message for say in run.said if say.level == "error"]
+    assert "takes_over_key=" in line
+    assert run.objects("events"), "the object tells it, too"
+    run.edit(KIND, spec={"size": 2})
+    assert run.settle()
+    assert [each[0] for each in diary] == ["update"]
+    run.delete(KIND).settle()
+    assert diary[-1] == "delete"
+
+
+def test_a_creation_that_kopf_has_begun_is_gone_on_with(
+    registry: Registry, diary: list[Any]
+) -> None:
+    begun = {"started": "2026-01-01T00:00:00", "purpose": "create", "success": False}
+    found = moved("key")
+    found["metadata"]["annotations"] = {f"{PREFIX}/create": json.dumps(begun)}
+    run = Scenario(registry, [found], settings=SETTINGS)
+    assert run.settle()
+    assert diary == ["create"]

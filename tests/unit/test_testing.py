@@ -174,7 +174,7 @@ def test_a_conversation_gets_its_answers() -> None:
 
     plan = plan_of(provision, body, answers=[fnop.Refused(403, "Forbidden", "no")])
     assert "no" in str(plan.failure)
-    assert plan.retries_after == 60
+    assert plan.retries_after == 1
 
 
 def test_an_effect_without_an_answer_is_named() -> None:

@@ -6,13 +6,13 @@ from fnop.core.backoff import BACKOFF_SECONDS
 from fnop.core.commands import ListPage, Watch
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
+from fnop.core.objects import is_behind
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.watcher import (
     Phase,
     Stream,
     ended,
-    is_behind,
     listed,
     opened,
     reopened,
