@@ -38,6 +38,7 @@ __all__ = [
     "remove",
     "same",
     "shelf",
+    "size_of",
     "timestamp",
 ]
 

@@ -115,3 +115,33 @@ def test_a_snapshot_stays_what_it_was() -> None:
     kept = replace(one)
     ask(one, "DELETE", f"{MAPS}/a")
     assert (one.size, one.history) == (kept.size, kept.history)
+
+
+def test_a_definition_that_fills_objects_is_counted() -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema: dict[str, Any] = {"type": "object"}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "bigs.big.dev"},
+        "spec": {
+            "group": "big.dev",
+            "scope": "Cluster",
+            "names": {"plural": "bigs", "kind": "Big"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    cluster, response, _ = ask(EMPTY, "POST", path, definition)
+    assert response.status == 201
+    big = {"apiVersion": "big.dev/v1", "kind": "Big", "metadata": {"name": "a"}}
+    cluster, response, _ = ask(cluster, "POST", "/apis/big.dev/v1/bigs", big)
+    assert response.status == 201
+    filled = {"text": {"type": "string", "default": "x" * 500}}
+    schema = {"type": "object", "properties": filled}
+    versions = [{**version, "schema": {"openAPIV3Schema": schema}}]
+    change = {"spec": {"versions": versions}}
+    after, response, _ = ask(cluster, "PATCH", f"{path}/bigs.big.dev", change)
+    assert response.status == 200
+    assert after.size > cluster.size + 500
+    assert after.size == weighed(after)
