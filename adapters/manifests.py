@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from fnop.adapters.plain import acts, escaped
+from fnop.effects.names import check_namespace
 
 __all__ = ["ManifestProblem", "dump_yaml", "parse_yaml", "read_manifests"]
 
@@ -104,6 +105,11 @@ def _check(document: dict[str, Any], where: str) -> None:
         raise ManifestProblem(f"{where} has no metadata.name")
     if not isinstance(name, str):
         raise ManifestProblem(f"{where} has the name {_brief(name)}; put it in quotes")
+    if metadata.get("namespace"):
+        try:
+            check_namespace(metadata["namespace"], "the namespace")
+        except ValueError as problem:
+            raise ManifestProblem(f"{where}: {problem}") from problem
 
 
 def _brief(value: Any) -> str:

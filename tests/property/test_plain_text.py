@@ -74,12 +74,14 @@ def says(draw: st.DrawFn) -> Say:
 
 @contextmanager
 def logged(format: str) -> Iterator[tuple[Console, io.StringIO]]:
-    stream = io.StringIO()
+    root, stream = logging.getLogger(), io.StringIO()
+    others, root.handlers = root.handlers, []  # pytest's, which keep the text as it is
     console = configure(level="info", format=format, prefix=None, stream=stream)
     try:
         yield console, stream
     finally:
         console.close()
+        root.handlers = others
 
 
 def acting(text: str) -> list[str]:

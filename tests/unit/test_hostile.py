@@ -182,3 +182,21 @@ def test_a_simulated_run_prints_nothing_that_acts(tmp_path: Path, format: str) -
         assert all(line.isprintable() for line in lines)
         assert not any(line.startswith("[2026] forged") for line in lines)
     assert yaml.safe_load(done.stdout)["spec"]["text"] == text
+
+
+@pytest.mark.parametrize(
+    "command", [("run", __file__, "--simulate"), ("cluster", "-f")]
+)
+def test_a_manifest_is_in_a_namespace_that_can_be(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    manifest = tmp_path / "object.yaml"
+    meta = {"name": "x", "namespace": "../x"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    manifest.write_text(json.dumps(body))
+    operator = tmp_path / "operator_of_nothing.py"
+    operator.write_text(OPERATOR)
+    arguments = [str(operator) if each == __file__ else each for each in command]
+    done = CliRunner().invoke(main, [*arguments, str(manifest)])
+    assert done.exit_code == 1
+    assert "the namespace '../x' cannot be a namespace" in done.output
