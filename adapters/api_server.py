@@ -13,6 +13,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from math import inf
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
@@ -20,23 +21,36 @@ import httptools
 import orjson
 
 from fnop.adapters.api_bodies import LIMIT_BYTES, PROTOBUF, body_of, too_large
-from fnop.adapters.cluster_host import Following, Host, frame, log
+from fnop.adapters.api_limits import (
+    CONNECTIONS_MAX,
+    HEAD_BYTES,
+    HELD_BYTES,
+    Limits,
+    plain_refusal,
+    stranger,
+    timed_out,
+    too_many,
+)
+from fnop.adapters.cluster_host import Following, Host, frame, internal_error, log
+from fnop.adapters.plain import one_line
 from fnop.interpreters.cluster import StoredEvent, is_watch
 from fnop.interpreters.cluster.discovery import content_type as media_of
-from fnop.interpreters.cluster.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
 
 __all__ = ["Credentials", "HttpServer", "Login"]
 
 # More than a body of this size is not even read to its end.
 PATIENCE_BYTES = 64 * 1024 * 1024
-HEAD_BYTES = 1024 * 1024  # as Go's http.DefaultMaxHeaderBytes
 # What a watch may be late by, before it is ended: events, and bytes.
 LATE_EVENTS, LATE_BYTES = 10_000, 16 * 1024 * 1024
 BUFFER_BYTES = 256 * 1024
 BOOKMARK_SECONDS = 60.0  # kube-apiserver: about a minute
 WATCH_SECONDS = 1800  # --min-request-timeout: up to twice as long, at random
 LAST_CHUNK = b"0\r\n\r\n"
+TOO_LONG = plain_refusal("431 Request Header Fields Too Large")
+NO_HOST = plain_refusal("400 Bad Request: missing required Host header")
+# What of a request a client has sent last.
+IDLE, HEAD, BODY = "idle", "head", "body"
 
 
 class Credentials(NamedTuple):
@@ -117,7 +131,7 @@ def _yaml(body: Any) -> bytes:
 
 def _quoted(text: str) -> str:
     """A warning's text as an HTTP quoted string; nothing can end the header early."""
-    plain = " ".join(text.split())
+    plain = one_line(" ".join(text.split()))
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -141,6 +155,10 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[Incoming] = deque()
         self._is_paused = False
         self._is_spoiled = False
+        self._is_over = False
+        self._ends = inf  # when it has stayed as it is for too long
+        self._unread = 0  # bytes, while more than a few are
+        self._held = 0  # bytes of a body that is not complete, or of a late watch
         self._begin()
 
     # The transport's side.
@@ -150,7 +168,8 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(BUFFER_BYTES)
         self._certificate = transport.get_extra_info("peercert") or None
         self._parser = httptools.HttpRequestParser(self)
-        self._server.connections.add(self)
+        self._stay(Limits.head)
+        self._server.joined(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
@@ -158,16 +177,15 @@ class Connection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.forget()
             self._watch = None
+        self._server.held -= self._held + self._unread
+        self._held = self._unread = 0
 
     def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
         if self._watch is not None:
             self._is_spoiled = True  # nothing is asked while a watch is shown
             return
-        if not self._in_body:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES + LIMIT_BYTES:
-                self._give_up(431, "the header of the request is too large")
-                return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -175,20 +193,30 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as problem:
             # Not the client's fault: ours, in what was called back.
             log.error("a request failed", exc_info=problem.__context__)
-            self._give_up(500, "Internal error occurred: see the log of fnop cluster")
-        except httptools.HttpParserError as problem:
-            self._give_up(400, f"the request is no HTTP: {problem}")
+            self._give_up(b"".join(encoded(internal_error(), closing=True)))
+        except httptools.HttpParserError:
+            self._give_up(plain_refusal("400 Bad Request"))
+        if self._phase == HEAD:  # the parser keeps what is not complete
+            self._fed_bytes += len(data)
+            if self._fed_bytes > HEAD_BYTES + BUFFER_BYTES:
+                self._give_up(TOO_LONG)
 
     def pause_writing(self) -> None:
         self._is_paused = True
+        self._unread = self._transport.get_write_buffer_size()
+        self._server.held += self._unread
         if self._watch is None:
             self._transport.pause_reading()
+            self._stay(Limits.request)
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        self._server.held -= self._unread
+        self._unread = 0
         if self._watch is not None:
             self._watch.drain()
             return
+        self._stay(Limits.idle if self._phase == IDLE else Limits.request)
         while self._waiting and not self._is_paused and self._watch is None:
             self._respond(self._waiting.popleft())
         if not self._is_paused:
@@ -197,40 +225,79 @@ class Connection(asyncio.Protocol):
     # The parser's side.
 
     def _begin(self) -> None:
+        self._phase = IDLE
         self._target = b""
         self._headers: dict[bytes, bytes] = {}
+        self._hosts = 0
         self._impersonate: list[tuple[str, str]] = []
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._head_bytes = 0
-        self._in_body = False
+        self._head_bytes = self._fed_bytes = 0
+        self._refusal: ApiResponse | None = None
+
+    def on_message_begin(self) -> None:
+        self._phase = HEAD
+        self._stay(Limits.head)
 
     def on_url(self, part: bytes) -> None:
         self._target += part
+        self._head_bytes += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
+        self._head_bytes += len(name) + len(value) + 4
+        self._hosts += name == b"host"
         if name.startswith(b"impersonate-"):
             self._impersonate.append((name.decode("latin-1"), value.decode("latin-1")))
         else:
             self._headers[name] = value
 
     def on_headers_complete(self) -> None:
-        self._in_body = True
+        self._phase = BODY
+        self._stay(Limits.request)
+        if self._head_bytes > HEAD_BYTES:
+            self._give_up(TOO_LONG)
+        elif self._hosts > 1:
+            self._give_up(plain_refusal("400 Bad Request"))
+        elif not self._hosts and self._parser.get_http_version() == "1.1":
+            self._give_up(NO_HOST)
+        elif self._server.is_local:
+            self._refusal = stranger(self._headers)
+        if self._is_over or self._refusal is not None:
+            return
         if self._headers.get(b"expect", b"").lower() == b"100-continue":
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, part: bytes) -> None:
         self._body_bytes += len(part)
-        if self._body_bytes <= LIMIT_BYTES:
+        if self._body_bytes > PATIENCE_BYTES:
+            self._give_up(b"".join(encoded(too_large(), closing=True)))
+        if self._refusal is None:
+            self._refusal = self._too_much()
+        if self._refusal is None:
             self._body.append(part)
+            self.hold(len(part))
         else:
-            self._body.clear()
-            if self._body_bytes > PATIENCE_BYTES:
-                self._transport.write(b"".join(encoded(too_large(), closing=True)))
-                self._transport.abort()
+            self._let_go()
+
+    def _too_much(self) -> ApiResponse | None:
+        if self._body_bytes > LIMIT_BYTES:
+            return too_large()
+        return too_many() if self._server.is_full else None
+
+    def hold(self, count: int) -> bool:
+        """So many more bytes are held for this client; whether all hold too many."""
+        self._held += count
+        self._server.held += count
+        return self._server.is_full
+
+    def _let_go(self) -> None:
+        self._body.clear()
+        self.hold(-self._held)
 
     def on_message_complete(self) -> None:
+        if self._is_over:
+            return
         parser = self._parser
         method = parser.get_method().decode("latin-1")
         incoming = Incoming(
@@ -238,7 +305,9 @@ class Connection(asyncio.Protocol):
             method == "HEAD",
             not parser.should_keep_alive() or parser.should_upgrade(),
         )
+        self._let_go()
         self._begin()
+        self._stay(Limits.idle)
         if self._is_paused or self._waiting:
             self._waiting.append(incoming)
         elif self._watch is None and not self._transport.is_closing():
@@ -246,8 +315,8 @@ class Connection(asyncio.Protocol):
 
     def _request(self, method: str) -> ApiRequest | ApiResponse:
         headers = self._headers
-        if self._body_bytes > LIMIT_BYTES:
-            return too_large()
+        if self._refusal is not None:
+            return self._refusal
         user = None
         if self._server.login is not None:
             authorization = headers.get(b"authorization")
@@ -291,11 +360,14 @@ class Connection(asyncio.Protocol):
         request = incoming.request
         if isinstance(request, ApiResponse):
             response = request
+        elif self._server.is_full:
+            response = too_many()
         elif is_watch(request):
             watch = Watch(self, self._transport, self._server.host)
             refused = watch.open(request)
             if refused is None:
                 self._watch = None if watch.is_over else watch
+                self._ends = inf if self._watch else self._ends
                 self._is_spoiled |= incoming.closing
                 if watch.is_over and self._is_spoiled:
                     self._transport.close()
@@ -311,11 +383,44 @@ class Connection(asyncio.Protocol):
         if closing:
             self._transport.close()
 
-    def _give_up(self, code: int, message: str) -> None:
-        if not self._transport.is_closing():
-            reason = "BadRequest" if code < 500 else "InternalError"
-            refusal = failure(code, reason, message).response
-            self._transport.write(b"".join(encoded(refusal, closing=True)))
+    def _give_up(self, answer: bytes) -> None:
+        """The last answer; who is still sending gets the time to read it."""
+        if self._is_over or self._transport.is_closing():
+            return
+        self._is_over = True
+        self._let_go()
+        self._transport.write(answer)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.pause_reading()
+        loop = asyncio.get_running_loop()
+        loop.call_later(Limits.farewell, self._transport.abort)
+
+    def turn_away(self) -> None:
+        """There are too many connections."""
+        self._give_up(b"".join(encoded(too_many(), closing=True)))
+
+    def _stay(self, seconds: float) -> None:
+        """Nothing may stay as it is for longer than that."""
+        self._ends = self._server.time() + seconds
+
+    @property
+    def idle_until(self) -> float:
+        """When it ends if nothing is asked until then; infinite while it has work."""
+        is_idle = self._phase == IDLE and not self._is_paused and not self._is_over
+        return self._ends if is_idle else inf
+
+    def look(self, now: float) -> None:
+        """End it where it has stayed as it is for too long."""
+        if now < self._ends:
+            return
+        if self._is_paused:
+            self._transport.abort()
+        elif self._phase == HEAD:
+            self._give_up(plain_refusal("400 Bad Request"))
+        elif self._phase == BODY:
+            self._give_up(b"".join(encoded(timed_out(), closing=True)))
+        else:
             self._transport.close()
 
     def close(self) -> None:
@@ -327,6 +432,7 @@ class Connection(asyncio.Protocol):
     def watch_ended(self) -> None:
         """The stream is complete; the next request may come on this connection."""
         self._watch = None
+        self._stay(Limits.idle)
         if self._is_spoiled:
             self._transport.close()
 
@@ -372,7 +478,8 @@ class Watch:
             return
         self._late.append(line)
         self._late_bytes += len(line)
-        if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES:
+        too_much = self._connection.hold(len(line))
+        if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES or too_much:
             # Like the real server's watch cache: too slow is over.
             self.forget()
             self._transport.abort()
@@ -392,6 +499,7 @@ class Watch:
         while self._late and not self._connection.is_paused:
             line = self._late.popleft()
             self._late_bytes -= len(line)
+            self._connection.hold(-len(line))
             self._transport.write(line)
 
     def _remind(self) -> None:
@@ -421,6 +529,8 @@ class Watch:
         self._timer.cancel()
         self._reminder.cancel()
         self._late.clear()
+        self._connection.hold(-self._late_bytes)
+        self._late_bytes = 0
         self._backlog = None
         self._host.forget(self._following, self)
 
@@ -451,27 +561,63 @@ class HttpServer:
         self.host = host
         self.login = login
         self.connections: set[Connection] = set()
+        self.is_local = True
+        self.held = 0  # bytes of bodies that are not complete, answers not yet read
         self._server: asyncio.Server | None = None
+        self._reminder: asyncio.TimerHandle | None = None
 
     async def start(
         self, address: str, port: int, tls: ssl.SSLContext | None = None
     ) -> int:
-        """Listen; the port, which 0 leaves to the system.  Raises OSError."""
+        """Listen; the port, which 0 leaves to the system.  Raises OSError.
+
+        Without TLS it answers requests to and from loopback names alone.
+        """
         loop = asyncio.get_running_loop()
+        self.time = loop.time
+        self.is_local = tls is None
         made: Callable[[], asyncio.Protocol] = lambda: Connection(self)  # noqa: E731
         self._server = await loop.create_server(
             made, address, port, ssl=tls, backlog=BACKLOG
         )
         self.host.start()
+        self._look()
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
     async def close(self) -> None:
         """End all watches and connections, and listen no more."""
         self.host.stop()
+        if self._reminder is not None:
+            self._reminder.cancel()
         if self._server is None:
             return
         self._server.close()
         for connection in [*self.connections]:
             connection.close()
         await asyncio.sleep(0)  # let the last bytes go
+
+    @property
+    def is_full(self) -> bool:
+        """It holds as much as it may, for clients that do not read or end."""
+        return self.held > HELD_BYTES
+
+    def joined(self, connection: Connection) -> None:
+        """One more connection; where there are too many, another one has to go."""
+        self.connections.add(connection)
+        if len(self.connections) <= CONNECTIONS_MAX:
+            return
+        others = (each for each in self.connections if each is not connection)
+        oldest = min(others, key=lambda each: each.idle_until)
+        if oldest.idle_until < inf:
+            self.connections.discard(oldest)
+            oldest.close()
+        else:
+            connection.turn_away()
+
+    def _look(self) -> None:
+        now = self.time()
+        for connection in [*self.connections]:
+            connection.look(now)
+        loop = asyncio.get_running_loop()
+        self._reminder = loop.call_later(Limits.look, self._look)

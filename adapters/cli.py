@@ -28,6 +28,8 @@ from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load, resolve
 from fnop.adapters.logs import Console, configure
+from fnop.adapters.name_options import a_name, a_namespace
+from fnop.adapters.plain import echo
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.commands import Say
 from fnop.core.diff import Diff, DiffItem, diff
@@ -81,7 +83,7 @@ def _is_option(arg: str) -> bool:
 
 
 def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
     sys.exit(status)
 
 
@@ -171,6 +173,7 @@ _guard = click.option(
 @click.option(
     "-P",
     "--peering",
+    callback=a_name,
     metavar="NAME",
     help="Meet other operators in this peering object, and wait until it is there. "
     'Without it "default" is looked for.',
@@ -211,7 +214,10 @@ _guard = click.option(
     help="Of several replicas one serves: who holds the lease fnop-NAME.",
 )
 @click.option(
-    "--lease-namespace", metavar="NAME", help="Where the lease is; the pod's namespace."
+    "--lease-namespace",
+    callback=a_namespace,
+    metavar="NAME",
+    help="Where the lease is; the pod's namespace.",
 )
 @click.option(
     "--name",
@@ -219,6 +225,13 @@ _guard = click.option(
     metavar="NAME",
     show_default=True,
     help="This operator's name, which tells its marks on objects from others'.",
+)
+@click.option(
+    "--state-key-file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Sign the state on objects, and believe none without a signature: a key a "
+    "line, the first signs, any verifies.",
 )
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
@@ -283,6 +296,7 @@ def run(
     console = _console(options)
     settings = _settings(name, tuple(namespace) or None, selector)
     settings = settings.replace(guard=options["guard"])
+    settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     if redact and record is None:
@@ -310,7 +324,7 @@ def _close_recording(recorder: Any) -> None:
     recorder.close()
     if recorder.problem is not None:
         text = f"fnop: the recording is not complete: {recorder.problem}"
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def _leave(status: int) -> NoReturn:
@@ -342,6 +356,22 @@ def _settings(
         return Settings(operator, namespaces, selector)
     except ValueError as problem:
         _fail(str(problem), EXIT_USAGE)
+
+
+def _signing(settings: Settings, path: str | None) -> Settings:
+    """The settings with the keys of a file; its text is in no message."""
+    if path is None:
+        return settings
+    try:
+        keys = tuple(filter(None, map(str.strip, Path(path).read_text().splitlines())))
+        found = settings.replace(state_keys=keys)
+    except (OSError, UnicodeDecodeError):
+        _fail(f"cannot read the state keys of {path}", EXIT_USAGE)
+    except ValueError as problem:
+        _fail(f"{path}: {problem}", EXIT_USAGE)
+    if not keys:
+        _fail(f"there is no state key in {path}", EXIT_USAGE)
+    return found
 
 
 def _among_others(
@@ -460,7 +490,7 @@ def _simulate(
     settled = sim.settle(seconds=options["for"])
     if repeats is not None:
         repeats.close()
-    click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
+    echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     return _verdict(sim, settled)
 
@@ -491,16 +521,16 @@ def _verdict(sim: Any, settled: bool) -> int:
     failures = sim.machine.state.failures + sim.failures
     for sentence in () if failures else sim.unmodelled.values():
         failures += 1  # its handler has caught the error
-        click.echo(f"fnop: {sentence}", err=True)
+        echo(f"fnop: {sentence}", err=True)
     if sim.exit is not None and sim.exit.status:
-        click.echo(f"fnop: {sim.exit.reason}", err=True)
+        echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
     if not settled:
         after = f"after {sim.clock.elapsed:g} s of virtual time"
-        click.echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
+        echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
     if failures:
         handlers = number_of(failures, "handler")
-        click.echo(f"fnop: {handlers} failed for good; see the log above", err=True)
+        echo(f"fnop: {handlers} failed for good; see the log above", err=True)
         return EXIT_ERROR
     return 0 if settled else EXIT_UNSETTLED
 
@@ -559,7 +589,7 @@ async def _serve_cluster(
             with stopped_by_signals(running):
                 await running.ended()
     except OperatorFailed as problem:
-        click.echo(f"fnop: {problem}", err=True)
+        echo(f"fnop: {problem}", err=True)
         return EXIT_ERROR
     return 0
 
@@ -614,7 +644,7 @@ def replay(
         except RecordingProblem as problem:
             _fail(str(problem))
     for act in found.acts:
-        click.echo(f"fnop: refused: {act.refusal}", err=True)
+        echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
         _show_difference(found.difference, header["fnop"])
         sys.exit(EXIT_ERROR)
@@ -623,7 +653,7 @@ def replay(
             f"identical for {number_of(found.steps, 'step')}, where the recording is "
             "cut off: its end was never written"
         )
-    click.echo(f"identical: {number_of(found.steps, 'step')}")
+    echo(f"identical: {number_of(found.steps, 'step')}")
 
 
 # Why a difference may come from nothing but tokens in place of secrets.
@@ -638,21 +668,12 @@ def _show_difference(difference: Any, version: str) -> None:
     who = f", of handler {difference.handler}" if difference.handler else ""
     what = f"step {difference.step + 1}: {_titled(now or was)}{who}"
     doubt = _DOUBTS.get(difference.doubt)
-    _tell(f"cannot be compared at {what}: {doubt}" if doubt else f"different at {what}")
+    echo(f"cannot be compared at {what}: {doubt}" if doubt else f"different at {what}")
     for item in _changes(was, now):
         if item.field:
-            _tell(f"at {'/'.join(item.field)}")
-        _tell(f"recorded (fnop {version}): {_shown(item.old)}")
-        _tell(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
-
-
-def _tell(text: str) -> None:
-    """A line of what a recording says, which cannot command the terminal."""
-    shown = (
-        each if each.isprintable() or each == "\n" else ascii(each)[1:-1]
-        for each in text
-    )
-    click.echo("".join(shown))
+            echo(f"at {'/'.join(item.field)}")
+        echo(f"recorded (fnop {version}): {_shown(item.old)}")
+        echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
 
 
 def _titled(command: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from fnop.core.resources import Resource, path_of as core_path
 from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import message_of
@@ -28,12 +29,10 @@ def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
     >>> path_of(kind_named(builtin_registry(), "apps/v1", "Deployment"), "n", "d")
     '/apis/apps/v1/namespaces/n/deployments/d'
     """
-    root = f"/apis/{kind.group}" if kind.group else "/api"
-    parts = [root, kind.version]
-    if kind.namespaced and namespace:
-        parts += ["namespaces", namespace]
-    parts.append(kind.plural)
-    return "/".join([*parts, name] if name else parts)
+    resource = Resource(
+        kind.group, kind.version, kind.plural, kind.kind, namespaced=kind.namespaced
+    )
+    return core_path(resource, namespace, name or None)
 
 
 def kind_named(registry: Registry, api_version: str, name: str) -> Kind:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from fnop.adapters.plain import echo
+
 if TYPE_CHECKING:
     from fnop.adapters.certificates import Authority, Pair
     from fnop.interpreters.cluster import Cluster
@@ -105,6 +107,8 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
     Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
     """
     options = _checked(options)
+    _log()
+    _allow_files()
     _calm_collector()
     try:
         _loop_runner()(_serve(manifests, options))
@@ -121,7 +125,7 @@ class KubeconfigProblem(ServingProblem):
 
 
 def _fail(sentence: str) -> NoReturn:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
     sys.exit(EXIT_ERROR)
 
 
@@ -148,6 +152,27 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _allow_files() -> None:
+    """A connection is a file, and many systems begin with 1,024."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    from fnop.adapters.api_limits import CONNECTIONS_MAX
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX + 100
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _log() -> None:
+    from fnop.adapters.logs import configure
+
+    configure(level="warning", format="text", prefix=None)
 
 
 def _calm_collector() -> None:
@@ -299,15 +324,15 @@ def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None
         admin = None if found is None else (found.authority.certificate, found.admin)
         write_kubeconfig(path, url, admin)
     if not _is_loopback(options["host"]):
-        click.echo(
+        echo(
             f"fnop: warning: other machines can reach {options['host']}:{port}",
             err=True,
         )
-    click.echo(f"serving a simulated cluster at {url}")
+    echo(f"serving a simulated cluster at {url}")
     if path is not None:
-        click.echo(f"export KUBECONFIG={Path(path).absolute()}")
+        echo(f"export KUBECONFIG={Path(path).absolute()}")
     else:
-        click.echo(f"kubectl --server {url} get namespaces")
+        echo(f"kubectl --server {url} get namespaces")
     sys.stdout.flush()
 
 

@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from fnop.core.namespaces import has_patterns
+from fnop.adapters.name_options import a_name
+from fnop.adapters.plain import echo
+from fnop.core.namespaces import check_namespace, has_patterns
 from fnop.core.peering import kinds_for
 from fnop.core.peers import (
     DEV_PRIORITY,
@@ -21,6 +23,7 @@ from fnop.core.peers import (
     removal_patch,
     renewal_patch,
 )
+from fnop.core.resources import Resource, path_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, Unreachable
 from fnop.interpreters.requests import message_of
@@ -38,6 +41,7 @@ def _options(command: Any) -> Any:
             "--peering",
             default="default",
             show_default=True,
+            callback=a_name,
             metavar="NAME",
             help="The peering object in which the operators meet.",
         ),
@@ -86,7 +90,7 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
     record = record_of(DEV_PRIORITY if dev else priority, lifetime, wall, message)
     found = _patch_all(renewal_patch(identity, record), where)
     for place in found:
-        click.echo(f"frozen: {place}, by {identity}, for {lifetime} s")
+        echo(f"frozen: {place}, by {identity}, for {lifetime} s")
 
 
 @click.command()
@@ -97,7 +101,7 @@ def resume(**where: Any) -> None:
 
     identity = person(where["identity"])
     for place in _patch_all(removal_patch([identity]), where):
-        click.echo(f"resumed: {place}, by {identity}")
+        echo(f"resumed: {place}, by {identity}")
 
 
 def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
@@ -107,6 +111,11 @@ def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
         raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
     if has_patterns(namespaces):
         raise click.UsageError("name each namespace; patterns are not for this")
+    try:
+        for each in namespaces:
+            check_namespace(each)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
@@ -134,8 +143,7 @@ async def _send_into(
     found: list[str] = []
     for kind in kinds_for(None if namespace is None else [namespace]):
         plural, version, group = kind.split(".", 2)
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{group}/{version}{inside}/{plural}/{name}"
+        path = path_of(Resource(group, version, plural, ""), namespace, name)
         request = ApiRequest("PATCH", path, (), patch, MERGE_PATCH)
         response = await api.send(request)
         if response.status < 300:
@@ -153,5 +161,5 @@ async def _send_into(
 
 
 def _fail(sentence: str) -> NoReturn:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
     sys.exit(1)

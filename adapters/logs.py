@@ -6,10 +6,14 @@ what operators log themselves from their own modules takes the same form.
 What goes wrong is shown as far as it is the author's: a traceback begins with the
 first line of the author's code and ends with the last, and where there is none, the
 sentence is enough.  What fnop did not expect itself is shown whole.
+
+Every record is one line of text, whatever is in it (`fnop.adapters.plain`); only
+tracebacks have several, and those are indented.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -25,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import orjson
 
 from fnop.adapters.loading import is_authors_file
+from fnop.adapters.plain import block, one_line
 
 if TYPE_CHECKING:
     from fnop.core.commands import Say
@@ -134,9 +139,7 @@ class _Line:
         self._say = say
 
     def __str__(self) -> str:
-        subject = self._say.subject
-        prefix = "" if subject is None else f"[{subject.label}] "
-        return prefix + _text(self._say)
+        return _text(self._say, named=True)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
@@ -169,15 +172,17 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         say: Say | None = getattr(record, "say", None)
-        head = "" if self._plain else self._head(record)
         if say is None:
-            return head + _message_and_traceback(self, record)
-        if self._prefix and say.subject is not None:
-            head += f"[{say.subject.label}] "
-        return head + _text(say)
+            text = _message_and_traceback(self, record)
+        else:
+            text = _text(say, named=self._prefix)
+        if not self._plain:
+            return self._head(record) + text
+        # Only what goes on with the line before begins with a blank.
+        return "\\x20" + text[1:] if text[:1] == " " else text
 
     def _head(self, record: logging.LogRecord) -> str:
-        name, level = record.name, record.levelname
+        name, level = one_line(record.name), record.levelname
         if self._columns:
             name, level = f"{name:<20.20}", f"{level:<8.8}"
         if self._colours and record.levelno in _COLOURS:
@@ -193,17 +198,19 @@ def _second(seconds: int, in_utc: bool) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", when)
 
 
-def _text(say: Say) -> str:
-    """The message, the author's fields, and why it failed."""
+def _text(say: Say, *, named: bool) -> str:
+    """The object if it is to be named, the message, its fields, and why it failed."""
     text = say.message
+    if named and say.subject is not None:
+        text = f"[{say.subject.label}] {text}"
     if say.fields:
         text += "".join(f" {name}={value!r}" for name, value in say.fields)
     shown = None if say.exception is None else _traceback(say.exception)
     if shown is not None:
-        return f"{text}\n{shown}"
+        return f"{one_line(text)}\n{block(shown)}"
     if say.error and say.error not in say.message:
         text += f": {say.error}"
-    return text
+    return one_line(text)
 
 
 def _traceback(problem: BaseException) -> str | None:
@@ -253,9 +260,9 @@ def _is_ours(module: dict[str, Any]) -> bool:
 def _message_and_traceback(
     formatter: logging.Formatter, record: logging.LogRecord
 ) -> str:
-    text = record.getMessage()
+    text = one_line(record.getMessage())
     if record.exc_info:
-        text += "\n" + formatter.formatException(record.exc_info)
+        text += "\n" + block(formatter.formatException(record.exc_info))
     return text
 
 
@@ -279,7 +286,7 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name,
         }
         # The author's fields do not replace those of the line.
-        return orjson.dumps(line | head, default=str, option=_OPTIONS).decode()
+        return _json(line | head)
 
     def _line(self, say: Say) -> dict[str, Any]:
         line: dict[str, Any] = dict(say.fields)
@@ -311,4 +318,8 @@ class _JsonFormatter(logging.Formatter):
         return line
 
 
-_OPTIONS = orjson.OPT_NON_STR_KEYS
+def _json(line: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # integers of more than 64 bits, half a surrogate pair
+        return json.dumps(line, default=str, skipkeys=True)

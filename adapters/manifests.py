@@ -17,6 +17,9 @@ from typing import Any
 
 import yaml
 
+from fnop.adapters.plain import acts, escaped
+from fnop.effects.names import check_namespace
+
 __all__ = ["ManifestProblem", "dump_yaml", "parse_yaml", "read_manifests"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -102,6 +105,11 @@ def _check(document: dict[str, Any], where: str) -> None:
         raise ManifestProblem(f"{where} has no metadata.name")
     if not isinstance(name, str):
         raise ManifestProblem(f"{where} has the name {_brief(name)}; put it in quotes")
+    if metadata.get("namespace"):
+        try:
+            check_namespace(metadata["namespace"], "the namespace")
+        except ValueError as problem:
+            raise ManifestProblem(f"{where}: {problem}") from problem
 
 
 def _brief(value: Any) -> str:
@@ -291,6 +299,8 @@ _Loader.yaml_constructors = {
 
 def _represent_text(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text else None
+    if acts(text):
+        style = '"'  # the only one in which characters can be escaped
     return dumper.represent_scalar(f"{_TAG}str", text, style)
 
 
@@ -304,16 +314,19 @@ for _tag, _form, _first in _FORMS:
 def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
     """The objects as YAML documents, their fields in the order that people expect.
 
-    Texts of several lines are shown as such.
+    Texts of several lines are shown as such, and what would act on a terminal or be
+    invisible there is escaped.
     """
     return "---\n".join(
-        yaml.dump(
-            _ordered(each, ("apiVersion", "kind", "metadata", "spec"), ("status",)),
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            default_flow_style=False,
-            width=_UNLIMITED,
+        escaped(
+            yaml.dump(
+                _ordered(each, ("apiVersion", "kind", "metadata", "spec"), ("status",)),
+                Dumper=_Dumper,
+                sort_keys=False,
+                allow_unicode=True,
+                default_flow_style=False,
+                width=_UNLIMITED,
+            )
         )
         for each in objects
     )

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.name_options import a_name
+from fnop.adapters.plain import echo
 from fnop.core.registry import Handler, default_registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
@@ -62,6 +64,7 @@ _TOLD_EACH = 100
     "--peering",
     default="default",
     show_default=True,
+    callback=a_name,
     metavar="NAME",
     help="The peering object in which operators that still run are looked for.",
 )
@@ -204,10 +207,10 @@ async def uninstalled(
     complete = problem is None and not unread
     total = _sum(counts.values())
     if not total.objects:
-        click.echo(f"nothing carries marks of {settings.marker}")
+        echo(f"nothing carries marks of {settings.marker}")
         return 0 if complete else EXIT_ERROR
     if total.deleting:
-        click.echo(
+        echo(
             f"being deleted, and held back by the finalizer: {total.deleting}; their "
             "deletion handlers will not be called"
         )
@@ -221,10 +224,10 @@ async def uninstalled(
     for sign in signs:
         _warn(f"{sign}; stop the operator first")
     if dry_run:
-        click.echo("nothing was changed (--dry-run)")
+        echo("nothing was changed (--dry-run)")
         return 0 if complete else EXIT_ERROR
     if not yes and not _confirmed(total, settings.marker):
-        click.echo("nothing was changed")
+        echo("nothing was changed")
         return EXIT_ERROR
     freed = await _stripped(uninstaller, counts, namespaces)
     return 0 if complete and freed else EXIT_ERROR
@@ -245,7 +248,7 @@ def _confirmed(total: Tally, marker: str) -> bool:
     try:
         return click.confirm(f"The operator must not run any more. {question}")
     except click.Abort:  # nobody is there to answer
-        click.echo()
+        echo()
         return False
 
 
@@ -264,7 +267,7 @@ async def _counted(
             unread += 1
             _warn(str(problem))
         else:
-            click.echo(f"{kind.label}: {_counts(counts[kind])}")
+            echo(f"{kind.label}: {_counts(counts[kind])}")
     return counts, unread
 
 
@@ -279,7 +282,7 @@ async def _stripped(
     for kind, tally in marked.items():
         progress = _progress(kind, tally.objects)
         done, failed = await uninstaller.strip(kind, namespaces, progress)
-        click.echo(f"{kind.label}: taken off {_many(done, 'object')}")
+        echo(f"{kind.label}: taken off {_many(done, 'object')}")
         _tell_failed(kind, failed)
         complete = complete and not failed
     if not complete:
@@ -295,7 +298,7 @@ def _progress(kind: Resource, of: int) -> Callable[[int], None]:
         nonlocal told
         if told + _TOLD_EACH <= done < of:
             told = done
-            click.echo(f"{kind.label}: {done} of {of}", err=True)
+            echo(f"{kind.label}: {done} of {of}", err=True)
 
     return tell
 
@@ -360,7 +363,7 @@ def _many(count: int, name: str) -> str:
 
 
 def _warn(sentence: str) -> None:
-    click.echo(f"fnop: {sentence}", err=True)
+    echo(f"fnop: {sentence}", err=True)
 
 
 def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.evolve import replace
-from fnop.core.resources import Catalogue, Resource, parse_resource_list
+from fnop.core.resources import Catalogue, Resource, parse_resource_list, segment
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused
 
 __all__ = ["GRACE_SECONDS", "ROOTS", "Discovery", "Page", "answered", "begun"]
@@ -143,7 +143,7 @@ def _read(
 ) -> tuple[tuple[Page, ...], tuple[Resource, ...]]:
     if page.path == "/api":
         return tuple(
-            Page(f"/api/{version}", "", version)
+            Page(f"/api/{segment(version)}", "", version)
             for version in document.get("versions") or ()
         ), ()
     if page.path == "/apis":
@@ -163,7 +163,7 @@ def _group_pages(document: dict[str, Any]) -> list[Page]:
             version = each["version"]
             pages.append(
                 Page(
-                    f"/apis/{group['name']}/{version}",
+                    f"/apis/{segment(group['name'])}/{segment(version)}",
                     group["name"],
                     version,
                     version == preferred,

@@ -71,6 +71,7 @@ from fnop.effects import (
     Target,
     Unknown,
 )
+from fnop.effects.names import check_name, check_namespace
 
 __all__ = [
     "LEASES",
@@ -143,6 +144,8 @@ class Candidate:
     def __post_init__(self) -> None:
         if not self.identity:
             raise ValueError("election: a candidate needs an identity")
+        check_namespace(self.namespace, "election:")
+        check_name(self.name, "election:")
 
     @property
     def target(self) -> Target:

@@ -168,7 +168,8 @@ class Errand(NamedTuple):
 def _look(address: Address) -> Request:
     """The live read of what a request is about."""
     assert address.resource is not None
-    target = Target(address.resource.key, address.name or "", address.namespace)
+    key, name, namespace = address.resource.key, address.name, address.namespace
+    target = Target.existing(key, name or "", namespace)
     return Request(Get(target), address)
 
 

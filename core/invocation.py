@@ -375,6 +375,11 @@ def _returned(drive: _Drive, value: Any) -> Advance:
 def _settings_for(drive: _Drive, settings: Settings) -> Settings:
     if drive.situation.handler.role is not Role.STARTUP:
         raise TypeError("settings can be changed by startup handlers alone")
+    if settings.state_keys != drive.situation.settings.state_keys:
+        raise ValueError(
+            "state_keys= is given before the operator starts, as by --state-key-file; "
+            "return settings.replace(...) without it"
+        )
     return settings
 
 

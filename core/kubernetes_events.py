@@ -8,6 +8,7 @@ storage with everything else.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fnop.core.commands import Subject
@@ -37,6 +38,11 @@ SAME_SECONDS = 600.0
 # takes for one more (client-go: defaultSpamBurst, defaultSpamQPS).
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
+
+_NAME_LENGTH_MAX = 200
+_SUBDOMAIN = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
 
 _POSTING = frozenset((*CHANGES, *BACKGROUND))
 
@@ -149,11 +155,13 @@ def event_manifest(
     regarding = _reference(subject)
     namespace = regarding.get("namespace") or "default"
     moment = _moment(now)
-    name = str(regarding["name"])[:200]
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{name}.{unique}", "namespace": namespace},
+        "metadata": {
+            "name": f"{_named(str(regarding['name']))}.{unique}",
+            "namespace": namespace,
+        },
         "involvedObject": regarding,
         "reason": event.reason,
         "message": event.message,
@@ -167,6 +175,18 @@ def event_manifest(
         "eventTime": wall_text(now.wall),
         "count": 1,
     }
+
+
+def _named(name: str) -> str:
+    """An Event's name has to be a DNS subdomain; a role's, for one, need not be.
+
+    >>> _named("db.example"), _named("system:node")
+    ('db.example', 'system-node')
+    """
+    name = name[:_NAME_LENGTH_MAX]
+    if _SUBDOMAIN.fullmatch(name):
+        return name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
 
 
 def _regarding(

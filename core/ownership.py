@@ -188,7 +188,10 @@ def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | 
         is_meant = (group, each["kind"]) in kinds if kinds else each.get("controller")
         if is_meant:
             kind = f"{each['kind']}.{version}.{group}"
-            return Target(kind, each["name"], body.namespace, each.get("uid"))
+            try:
+                return Target(kind, each["name"], body.namespace, each.get("uid"))
+            except ValueError:
+                continue  # no object has that name: the server does not look
     return None
 
 

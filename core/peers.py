@@ -30,6 +30,7 @@ from enum import Enum
 from typing import Any
 
 from fnop.core.now import Now, parse_time, wall_time
+from fnop.effects.names import check_name
 
 __all__ = [
     "DEV_PRIORITY",
@@ -85,6 +86,7 @@ class Member:
     def __post_init__(self) -> None:
         if not self.identity:
             raise ValueError("peering: an operator needs an identity")
+        check_name(self.name, "peering:")
         if self.lifetime < 1:
             raise ValueError(
                 "peering: a record lives for a whole number of seconds, from 1, "

@@ -963,7 +963,7 @@ def _upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> M
     places = at.settings.places
     vanished = at.kind.remembers and places.text(known.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
-    lingers = places.former and places.lingers(known.body)
+    lingers = places.lingers(known.body)
     if vanished or missing or lingers or known.stored.progress:
         digests = {**seen.digests, **was.digests}
         after = known.stored._replace(

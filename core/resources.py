@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fnop.core.patterns import is_pattern, matches
 
@@ -24,6 +24,7 @@ __all__ = [
     "Selector",
     "parse_resource_list",
     "path_of",
+    "segment",
 ]
 
 
@@ -158,19 +159,34 @@ def path_of(
     >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
     '/apis/apps/v1/namespaces/ns/deployments/x'
     """
-    if not _is_plain(namespace) or not _is_plain(name):
-        raise ValueError(f"{namespace!r}/{name!r} cannot stand in a path")
-    root = f"/apis/{resource.group}" if resource.group else "/api"
-    inside = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
-    tail = "".join(f"/{part}" for part in (name, sub) if part)
-    return f"{root}/{resource.version}{inside}/{resource.plural}{tail}"
+    inside = ("namespaces", namespace) if namespace and resource.namespaced else ()
+    ends = tuple(part for part in (name, sub or None) if part is not None)
+    parts = (*group_parts(resource.group), resource.version, *inside, resource.plural)
+    return "/" + "/".join(map(segment, (*parts, *ends)))
 
 
-def _is_plain(segment: str | None) -> bool:
-    """Whether a name leads where it says; effects refuse the others when built."""
-    return segment is None or (
-        segment not in (".", "..") and not set(segment) & set("/%?#")
-    )
+def group_parts(group: str) -> tuple[str, ...]:
+    """The first segments of the paths of a group."""
+    return ("apis", group) if group else ("api",)
+
+
+# RFC 3986: what stands in a segment as it is (`pchar`).
+_PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
+_SAFE = "!$&'()*+,;=:@"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path, which nothing in it can end.
+
+    >>> segment("system:node"), segment("a b?c")
+    ('system:node', 'a%20b%3Fc')
+
+    Raises `ValueError` for what cannot be one even so: servers take %2F for a slash,
+    and %2E%2E for two dots.
+    """
+    if name in ("", ".", "..") or "/" in name:
+        raise ValueError(f"{name!r} cannot stand in a path")
+    return name if _PLAIN.fullmatch(name) else quote(name, safe=_SAFE)
 
 
 def _plain(value: Any) -> Any:

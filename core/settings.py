@@ -15,6 +15,7 @@ from fnop.core.label_selectors import check_selector
 from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
+from fnop.core.seals import seal_of
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.takeover import LAST_HANDLED, Predecessor
 from fnop.effects.effects import LEVELS, label_patterns
@@ -126,6 +127,10 @@ class Settings:
     a file that is written: in a simulation and a replay they are refused, on a cluster
     there is a warning.
 
+    With `state_keys` the stored states are signed (`fnop.core.seals`): the first key
+    signs, any of them verifies, and after it "unsigned" lets states without a signature
+    be believed, too.  They are given before the start: no handler changes them.
+
     Raises `ValueError` or `TypeError` for what cannot be.
     """
 
@@ -155,6 +160,7 @@ class Settings:
     call_threads: int = 32
     inherited_labels: tuple[str, ...] | None = None
     guard: bool = True
+    state_keys: tuple[str, ...] = field(default=(), repr=False)
     # What follows from them.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
@@ -196,7 +202,8 @@ class Settings:
             raise ValueError("call_threads= must be a whole number, one or more")
         chosen = label_patterns(self.inherited_labels)
         object.__setattr__(self, "inherited_labels", chosen)
-        places = places_of(self.storage, self.operator, self.former_storages)
+        seal = seal_of(self.state_keys, self.operator)
+        places = places_of(self.storage, self.operator, self.former_storages, seal)
         ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
         given = tuple(
             each if isinstance(each, str) else tuple(each)

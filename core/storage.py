@@ -18,6 +18,7 @@ from fnop.core.errors import described
 from fnop.core.merge import applied, difference
 from fnop.core.objects import Body
 from fnop.core.resources import Resource
+from fnop.core.seals import Seal
 from fnop.effects.values import freeze_json, read_only
 
 __all__ = [
@@ -233,7 +234,8 @@ class Places:
 
     It is written `first`, on kinds that do not keep it there at the `fallback`, and
     read in these and in the `former` places; `paths` are the fields of them all.
-    `quietly` tells that nobody has to be told about the fallback.
+    `quietly` tells that nobody has to be told about the fallback.  With a `seal` the
+    text is signed, and not believed without a signature.
     """
 
     first: Place
@@ -241,6 +243,7 @@ class Places:
     former: tuple[Place, ...]
     quietly: bool
     paths: tuple[Path, ...]
+    seal: Seal | None = None
 
     @property
     def present(self) -> tuple[Place, ...]:
@@ -263,6 +266,14 @@ class Places:
 
     def text(self, body: Body) -> Any:
         """The stored state that an object carries; None if there is none."""
+        found = self._found(body)
+        if self.seal is None or found is None or isinstance(found, Unreadable):
+            return found
+        if not self.seal.opens(found):
+            return Unreadable("no key of this operator has signed it for this object")
+        return found
+
+    def _found(self, body: Body) -> Any:
         found = self.first.read(body)
         if found is None and self.fallback is not None:
             found = self.fallback.read(body)
@@ -285,10 +296,17 @@ class Places:
             together = not split or each.in_status == to.in_status
             if together or to.read(body) is not None:
                 yield _removal(each, body)
-        yield to.write(text)
+        yield to.write(text if self.seal is None else self.seal.sealed(text))
 
     def lingers(self, body: Body) -> bool:
-        """Whether the text has moved, and a former place can be cleared."""
+        """Whether the text has moved, and a former place can be cleared.
+
+        Or it was signed by a former key, and can be signed anew.
+        """
+        if self.seal is not None:
+            found = self._found(body)
+            if found is not None and self.seal.is_due(found):
+                return True
         return any(_removal(each, body) for each in self.former) and any(
             each.read(body) is not None for each in self.present
         )
@@ -309,7 +327,10 @@ def _removal(place: Place, body: Body) -> dict[str, Any]:
 
 
 def places_of(
-    storage: AnyStorage, operator: str, former: tuple[AnyStorage, ...] = ()
+    storage: AnyStorage,
+    operator: str,
+    former: tuple[AnyStorage, ...] = (),
+    seal: Seal | None = None,
 ) -> Places:
     """What a storage, and former ones, mean for an operator of this name.
 
@@ -326,7 +347,7 @@ def places_of(
     every = [each for each in (first, fallback, *before) if each is not None]
     paths = tuple(dict.fromkeys(path for each in every for path in each.paths))
     quietly = isinstance(storage, AutoStorage)
-    return Places(first, fallback, tuple(before), quietly, paths)
+    return Places(first, fallback, tuple(before), quietly, paths, seal)
 
 
 def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:

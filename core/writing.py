@@ -259,7 +259,7 @@ def _restated(
 def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
     """Read the handled object live."""
     resource, namespace = turn.kinds[key.resource].resource, key.namespace or None
-    read = Get(Target(resource.key, key.name, namespace))
+    read = Get(Target.existing(resource.key, key.name, namespace))
     address = Address(resource, namespace, key.name)
     return turn.perform(read, address, ticket, turn.subject(key))
 

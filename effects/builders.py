@@ -36,6 +36,7 @@ from fnop.effects.effects import (
     label_patterns,
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
+from fnop.effects.names import field_selector, label_selector
 
 __all__ = [
     "adopt",
@@ -214,14 +215,16 @@ def list(
     labels: Mapping[str, str] | str | None = None,
     fields: Mapping[str, str] | str | None = None,
 ) -> List:
-    """Read a collection live; `namespace="*"` reads all namespaces."""
-    return List(kind, namespace, _selector(labels), _selector(fields))
+    """Read a collection live; `namespace="*"` reads all namespaces.
 
-
-def _selector(terms: Mapping[str, str] | str | None) -> str | None:
-    if terms is None or isinstance(terms, str):
-        return terms
-    return ",".join(f"{key}={value}" for key, value in sorted(terms.items()))
+    Give what comes from others as a mapping, not within a selector's text: a value that
+    would select something else is refused.
+    """
+    if isinstance(labels, Mapping):
+        labels = label_selector(labels)
+    if isinstance(fields, Mapping):
+        fields = field_selector(fields)
+    return List(kind, namespace, labels, fields)
 
 
 @overload

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from fnop.effects.names import check_name, check_namespace, check_subresource
 from fnop.effects.values import freeze_json
 
 __all__ = [
@@ -175,20 +176,6 @@ def _encodable(value: str, where: str) -> None:
         raise ValueError(f"{where} is no Unicode text: {problem}") from None
 
 
-def _path_segment(value: Any, where: str) -> None:
-    """Refuse what would lead a request to another path than the object's.
-
-    Names come from specs that others write (Kubernetes: IsValidPathSegmentName).
-    """
-    if value is None:
-        return
-    if not isinstance(value, str) or value in (".", "..") or set(value) & set("/%?#"):
-        raise ValueError(
-            f"{where} {value!r} cannot be a name: it is no string, or it has a /, %, "
-            "? or #, or it is . or .."
-        )
-
-
 def _text(effect: object, name: str, *, optional: bool = False) -> None:
     value = getattr(effect, name)
     if optional and value is None:
@@ -199,6 +186,11 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
         )
     if not value.isascii():
         _encodable(value, f"{type(effect).__name__}.{name}")
+
+
+def _selector(effect: object, name: str) -> None:
+    if getattr(effect, name):
+        _text(effect, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +208,23 @@ class Target:
 
     def __post_init__(self) -> None:
         _text(self, "resource")
-        _text(self, "name")
-        _text(self, "namespace", optional=True)
         _text(self, "uid", optional=True)
-        _path_segment(self.name, "name")
-        _path_segment(self.namespace, "namespace")
+        check_name(self.name, "name")
+        if self.namespace is not None:
+            check_namespace(self.namespace, "namespace")
+
+    @classmethod
+    def existing(cls, resource: str, name: str, namespace: str | None) -> Target:
+        """The address of an object that the API server has shown.
+
+        Its name is not checked: some kinds may have names that few people write
+        (Kubernetes: IsValidPathSegmentName), and the object is there.
+        """
+        target: Target = object.__new__(cls)
+        fields = (resource, name, namespace, None)
+        for slot, value in zip(cls.__slots__, fields, strict=True):
+            object.__setattr__(target, slot, value)
+        return target
 
     def __str__(self) -> str:
         where = f" in {self.namespace}" if self.namespace else ""
@@ -254,7 +258,8 @@ class Patch(_Asking):
                     '{"op": "add", "path": "/spec/x", "value": 1}'
                 )
         object.__setattr__(self, "json", operations)
-        _text(self, "subresource", optional=True)
+        if self.subresource is not None:
+            check_subresource(self.subresource, "Patch.subresource")
         if self.merge is not None and self.json:
             raise ValueError("Patch takes either fields or json=, not both")
         if self.merge is None and not self.json:
@@ -273,9 +278,10 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValueError(f"{label}: the manifest's metadata is not a mapping")
-    for key in ("name", "namespace"):
-        if metadata.get(key) is not None:
-            _path_segment(metadata[key], f"metadata.{key}")
+    checks = {"name": check_name, "namespace": check_namespace}
+    for key, check in checks.items():
+        if metadata.get(key) not in (None, ""):  # which is the same in a manifest
+            check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):
         raise ValueError(
             f"{label}: the manifest has no metadata.name; a name that is the same at "
@@ -347,6 +353,10 @@ class List(_Question):
 
     def _check(self) -> None:
         _text(self, "resource")
+        _selector(self, "label_selector")
+        _selector(self, "field_selector")
+        if self.namespace not in (None, "*"):
+            check_namespace(self.namespace, "List.namespace")
 
 
 def label_patterns(given: Any) -> tuple[str, ...] | None:

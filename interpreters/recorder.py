@@ -20,6 +20,7 @@ from fnop.core.commands import Command
 from fnop.core.inputs import Input
 from fnop.core.now import Now
 from fnop.core.program import Program
+from fnop.core.seals import without_seals
 from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects.values import canonical
 from fnop.interpreters.redaction import Redaction
@@ -104,7 +105,7 @@ class Recorder:
             self._write(self._redaction.scrubbed(records, lines))
 
     def _write(self, lines: list[bytes]) -> None:
-        text = b"".join(line + b"\n" for line in lines)
+        text = b"".join(without_seals(line) + b"\n" for line in lines)
         self._file.write(gzip.compress(text, compresslevel=5, mtime=0))
         self._file.flush()
 

@@ -22,6 +22,7 @@ from fnop.interpreters.cluster.store import (
     remove,
     same,
     shelf,
+    size_of,
     timestamp,
 )
 
@@ -97,12 +98,14 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     objects = shelf(cluster, resource)
     if kind is None or kind.schema is None or not objects:
         return cluster
-    changed = objects.evolver()
+    changed, size = objects.evolver(), cluster.size
     for key, obj in objects.items():
         filled = kind.schema.filled(obj)
         if filled is not obj:
             changed[key] = filled
-    return replace(cluster, shelves={**cluster.shelves, resource: changed.persistent()})
+            size += size_of(filled) - size_of(obj)
+    shelves = {**cluster.shelves, resource: changed.persistent()}
+    return replace(cluster, shelves=shelves, size=size)
 
 
 def _names_freed(

@@ -10,6 +10,7 @@ from fnop.interpreters.cluster.delete import delete, delete_collection
 from fnop.interpreters.cluster.discovery import discover
 from fnop.interpreters.cluster.escalation import check_escalation
 from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.limits import check_stored
 from fnop.interpreters.cluster.negotiation import form_of, shaped
 from fnop.interpreters.cluster.policy import bootstrap
 from fnop.interpreters.cluster.rbac import authorize, authorize_creation
@@ -77,6 +78,8 @@ def answer(
     try:
         plain = request.accept == JSON
         outcome = (_answered if plain else _negotiated)(cluster, call)
+        if outcome[2]:
+            check_stored(cluster, outcome[0], outcome[2])
     except Refusal as refusal:
         outcome = cluster, refusal.response, ()
     if call.warnings or call.kind.deprecation:

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple
 
+import orjson
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from fnop.interpreters.cluster.kinds import Registry
@@ -37,6 +38,7 @@ __all__ = [
     "remove",
     "same",
     "shelf",
+    "size_of",
     "timestamp",
 ]
 
@@ -44,9 +46,11 @@ Object = dict[str, Any]
 Resource = tuple[str, str]  # group, plural
 Key = tuple[str, str]  # namespace ("" where there is none), name
 
-# How many events are kept for watches to resume from: at least half of it, at
-# most all of it.  Older versions answer 410, as after an etcd compaction.
+# How many events are kept for watches to resume from, and of how many bytes of JSON:
+# at least half of it, at most all of it.  Older versions answer 410, as after an etcd
+# compaction.
 HISTORY = 10_000
+HISTORY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class StoredEvent:
 
     `previous` is the object before the change: a watch with a selector needs
     it to tell an object that left the selection from one that never was in it.
+    `size` is how many bytes the stored object has as JSON.
     """
 
     type: str
@@ -63,6 +68,7 @@ class StoredEvent:
     object: Object
     version: int
     previous: Object | None = None
+    size: int = 0
 
 
 class Task(NamedTuple):
@@ -96,6 +102,7 @@ class History(NamedTuple):
     floor: int  # events up to this version are forgotten
     earlier: PVector[StoredEvent]
     recent: PVector[StoredEvent]
+    recent_bytes: int = 0  # of the objects in `recent`, before and after
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,6 +123,8 @@ class Cluster:
     rbac: bool = False
     # Paces and timed reminders of the built-in controllers.
     control: Control = IDLE
+    # How many bytes all objects have as JSON.
+    size: int = 0
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -128,7 +137,7 @@ NO_EVENTS: PVector[StoredEvent] = pvector()
 
 def bare(seed: str, version: int, registry: Registry) -> Cluster:
     """A cluster without a single object."""
-    return Cluster(seed, version, registry, {}, History(version, *[NO_EVENTS] * 2))
+    return Cluster(seed, version, registry, {}, History(version, NO_EVENTS, NO_EVENTS))
 
 
 def shelf(cluster: Cluster, resource: Resource) -> PMap[Key, Object]:
@@ -149,6 +158,7 @@ def put(
     version = cluster.version + 1
     # etcd has one revision counter for all keys; it is the resourceVersion.
     stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    size, was = size_of(stored), 0 if old is None else size_of(old)
     event = StoredEvent(
         "ADDED" if old is None else "MODIFIED",
         resource,
@@ -156,6 +166,7 @@ def put(
         stored,
         version,
         old,
+        size,
     )
     shelves = cluster.shelves
     return (
@@ -164,11 +175,12 @@ def put(
             version,
             cluster.registry,
             {**shelves, resource: shelves.get(resource, EMPTY_SHELF).set(key, stored)},
-            _recorded(cluster.history, event),
+            _recorded(cluster.history, event, size + was),
             _reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
             cluster.rbac,
             cluster.control,
+            cluster.size + size - was,
         ),
         event,
     )
@@ -183,29 +195,36 @@ def remove(
     # A deletion is a revision too: the event carries it as resourceVersion.
     last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(version)}}
     event = StoredEvent("DELETED", resource, key[0] or None, last, version, old)
+    was = size_of(old)
     return (
         replace(
             cluster,
             version=version,
             shelves={**shelves, resource: shelves[resource].remove(key)},
-            history=_recorded(cluster.history, event),
+            history=_recorded(cluster.history, event, 2 * was),
             owned=_reindexed(cluster.owned, resource, key, old, None),
+            size=cluster.size - was,
         ),
         event,
     )
 
 
-def _recorded(history: History, event: StoredEvent) -> History:
-    floor, earlier, recent = history
-    if len(recent) < HISTORY // 2:
-        return History(floor, earlier, recent.append(event))
+def size_of(obj: Object) -> int:
+    """How many bytes an object has as JSON."""
+    return len(orjson.dumps(obj))
+
+
+def _recorded(history: History, event: StoredEvent, size: int) -> History:
+    floor, earlier, recent, held = history
+    if len(recent) < HISTORY // 2 and held + size <= HISTORY_BYTES // 2:
+        return History(floor, earlier, recent.append(event), held + size)
     forgotten = earlier[-1].version if earlier else floor
-    return History(forgotten, recent, pvector([event]))
+    return History(forgotten, recent, pvector([event]), size)
 
 
 def events_after(cluster: Cluster, version: int) -> list[StoredEvent] | None:
     """The events later than `version`, or None where they are forgotten."""
-    floor, earlier, recent = cluster.history
+    floor, earlier, recent, _ = cluster.history
     if version < floor:
         return None
     return [

@@ -165,7 +165,7 @@ def crashes(on: Registry) -> None:
     @fnop.on.create(KIND, registry=on, id="crashes", retries=2)
     @fnop.on.update(KIND, registry=on, id="crashes", retries=2, when=_is_sized)
     def handler(**_: Any) -> fnop.Effect:
-        return fnop.create(config("Not A Name"))
+        return fnop.create(config("Not_A_Name"))
 
 
 def rolls(on: Registry) -> None:

@@ -96,6 +96,14 @@ def config_map(name: str, size: int = 1) -> dict[str, Any]:
     }
 
 
+def asking(path: str, *headers: str) -> bytes:
+    """A request without a body."""
+    named = (
+        [] if any(each.startswith("Host") for each in headers) else ["Host: localhost"]
+    )
+    return "\r\n".join((f"GET {path} HTTP/1.1", *named, *headers, "", "")).encode()
+
+
 def received(connection: socket.socket) -> bytes:
     """Everything until the server closes."""
     parts = []
@@ -160,7 +168,7 @@ def test_a_client_may_wait_before_its_body(client: Client) -> None:
     connection = client.raw()
     body = json.dumps(config_map("one")).encode()
     connection.sendall(
-        f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        f"POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     )
     assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -171,8 +179,8 @@ def test_a_client_may_wait_before_its_body(client: Client) -> None:
 
 def test_requests_one_after_the_other_without_waiting(client: Client) -> None:
     connection = client.raw()
-    one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     connection.sendall(one * 500 + last)
     assert received(connection).count(b"HTTP/1.1 200 OK") == 501
     connection.close()
@@ -332,8 +340,8 @@ def test_a_body_that_never_ends_is_cut_off(
 ) -> None:
     monkeypatch.setattr(api_server, "PATIENCE_BYTES", 4 * 1024 * 1024)
     connection = client.raw()
-    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
-    connection.sendall(head.encode())
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999"
+    connection.sendall(f"{head}\r\n\r\n".encode())
     assert_cut_off(connection, b"x" * 65536)
     connection.close()
     assert client.ask("GET", "/healthz") == (200, "ok")
@@ -344,8 +352,8 @@ def test_a_body_that_never_ends_is_cut_off(
     [
         b"hello\r\n\r\n",
         b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-        b"FETCH / HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
 def test_what_is_no_http_is_refused(client: Client, sent: bytes) -> None:
@@ -398,7 +406,7 @@ def test_an_upgrade_is_answered_with_a_status(client: Client) -> None:
     connection = client.raw()
     path = "/api/v1/namespaces/default/pods/p/exec?command=ls"
     connection.sendall(
-        f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
     )
     head, _, body = received(connection).partition(b"\r\n\r\n")
@@ -535,7 +543,7 @@ def test_who_vanishes_is_forgotten(
 
     monkeypatch.setattr(live.host, "forget", forgetting)
     connection = client.raw()
-    connection.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    connection.sendall(asking(f"{MAPS}?watch=1"))
     connection.recv(100)
     assert client.watches() == 1
     connection.close()
@@ -548,7 +556,7 @@ def test_who_reads_too_slowly_is_cut_off(
 ) -> None:
     monkeypatch.setattr(api_server, "LATE_BYTES", 1024 * 1024)
     slow = client.raw(window=4096)
-    slow.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    slow.sendall(asking(f"{MAPS}?watch=1"))
     slow.recv(100)
     fast = watching(client)
     client.ask("POST", MAPS, config_map("one"))
@@ -569,9 +577,7 @@ def test_a_slow_beginning_is_not_held_in_memory(client: Client) -> None:
     for number in range(40):
         client.ask("POST", MAPS, config_map(f"map-{number}", 200_000))
     slow = client.raw(window=4096)
-    slow.sendall(
-        f"GET {MAPS}?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    )
+    slow.sendall(asking(f"{MAPS}?watch=1&timeoutSeconds=1"))
     slow.recv(100)
     assert client.ask("GET", "/healthz") == (200, "ok")
     live = client.cluster._live

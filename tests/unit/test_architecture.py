@@ -63,6 +63,7 @@ PURE_STDLIB = {
     "enum",
     "functools",
     "hashlib",
+    "hmac",
     "inspect",
     "itertools",
     "json",
@@ -163,3 +164,16 @@ def test_replay_and_simulation_never_load_the_client_library() -> None:
         "import fnop.interpreters.simulation, fnop.interpreters.replay"
     )
     assert modules.isdisjoint({"kubernetes_asyncio", "aiohttp"})
+
+
+def test_what_commands_print_goes_through_one_function() -> None:
+    """It may hold what others have written (`fnop.adapters.plain`)."""
+    printing = {
+        file.name: file.read_text().count("click.echo(")
+        for file in (ROOT / "adapters").glob("*.py")
+    }
+    # The objects of a simulated run are YAML, and escaped as such.
+    assert {name: n for name, n in printing.items() if n} == {
+        "plain.py": 1,
+        "cli.py": 1,
+    }

@@ -150,9 +150,9 @@ def test_a_traceback_begins_with_the_authors_code(
         caught = problem
     console("plain").say(Say("error", "failed", error="TypeError", exception=caught))
     lines = stream.getvalue().splitlines()
-    assert lines[:2] == ["failed", "Traceback (most recent call last):"]
+    assert lines[:2] == ["failed", "  Traceback (most recent call last):"]
     # The test itself called fnop here, so its own frame comes first.
-    shown = [line for line in lines if line.startswith("  File ")]
+    shown = [line for line in lines if line.startswith("    File ")]
     assert "in test_a_traceback" in shown[0]
 
     stream.truncate(0)
@@ -185,10 +185,12 @@ def test_a_misuse_of_fnop_ends_at_the_authors_line(
         return fnop.patch(status={"x": object()})
 
     lines = lines_of(stream, console("plain"), failure_of(misuse))
-    assert lines[:2] == ["failed", "Traceback (most recent call last):"]
+    assert lines[:2] == ["failed", "  Traceback (most recent call last):"]
     assert "in misuse" in lines[2]
-    assert lines[3] == '    return fnop.patch(status={"x": object()})'
-    assert lines[4].startswith("TypeError: Patch.merge.status.x: object is not a JSON")
+    assert lines[3] == '      return fnop.patch(status={"x": object()})'
+    assert lines[4].startswith(
+        "  TypeError: Patch.merge.status.x: object is not a JSON"
+    )
     assert len(lines) == 5
 
 
@@ -202,8 +204,8 @@ def test_a_refusal_is_shown_where_it_was_awaited(
     lines = lines_of(stream, console("plain"), problem)
     assert "in ask" in lines[2]
     assert lines[3:] == [
-        '    await fnop.list("pods")',
-        "fnop.core.errors.Refused: not you",
+        '      await fnop.list("pods")',
+        "  fnop.core.errors.Refused: not you",
     ]
 
 
@@ -232,11 +234,11 @@ def test_what_a_called_function_raises_is_shown_where_it_was_raised(
 
     console("plain").say(asyncio.run(story()))
     lines = [line for line in stream.getvalue().splitlines() if line.strip(" ~^")]
-    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[1] == "  Traceback (most recent call last):"
     assert "test_logs.py" in lines[2]
-    assert '    raise ConnectionError(f"{number} is engaged")' in lines
-    assert "ConnectionError: 5 is engaged" in lines
-    assert lines[-2] == "    await fnop.call(function, number=5)"
+    assert '      raise ConnectionError(f"{number} is engaged")' in lines
+    assert "  ConnectionError: 5 is engaged" in lines
+    assert lines[-2] == "      await fnop.call(function, number=5)"
     assert not any("calls.py" in line for line in lines)
 
 
@@ -272,7 +274,7 @@ def test_errors_of_libraries_keep_the_lines_of_the_library(
         return json.loads("{")
 
     lines = lines_of(stream, console("plain"), failure_of(reads))
-    files = [line for line in lines if line.startswith("  File ")]
+    files = [line for line in lines if line.startswith("    File ")]
     assert "in reads" in files[0]
     assert "in raw_decode" in files[-1]
 

@@ -142,7 +142,7 @@ def test_r4_a_refused_effect_fails_the_attempt_and_the_rest_is_not_done(
     def create(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.create(config("one")),
-            fnop.create(config("Not A Name")),
+            fnop.create(config("Not_A_Name")),
             fnop.create(config("two")),
             fnop.patch(status={"done": True}),
         ]

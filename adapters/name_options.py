@@ -1,0 +1,33 @@
+"""Options of commands that are names: what cannot be one is a wrong call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fnop.effects.names import check_name, check_namespace
+
+__all__ = ["a_name", "a_namespace"]
+
+Check = Callable[[Any, str], None]
+Callback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def _checked(check: Check) -> Callback:
+    def callback(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        given = value if isinstance(value, tuple) else (value,)
+        try:
+            for each in given:
+                if each is not None:
+                    check(each, f"--{parameter.name}".replace("_", "-"))
+        except ValueError as problem:
+            raise click.UsageError(str(problem)) from problem
+        return value
+
+    return callback
+
+
+a_name = _checked(check_name)
+a_namespace = _checked(check_namespace)

@@ -1,0 +1,113 @@
+"""Signatures of stored states: who writes an object cannot write the operator's state.
+
+Whoever may change an object may change its annotations, and its status where that has
+no endpoint of its own.  A sealed state is the same JSON text with a keyed digest of it
+in front, and is believed only with it.  The text names the object's uid, and the key is
+made one of this operator's name: what was written for another object, or by another
+operator, does not fit.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["UNSIGNED", "Seal", "seal_of", "without_seals"]
+
+# Among the keys: states that are not signed are believed, too.
+UNSIGNED = "unsigned"
+KEY_LENGTH_MIN = 32
+_SEALED = re.compile(r'\{"sig":"([A-Za-z0-9_-]{43})",(.*)', re.DOTALL)
+# As it stands within a JSON string.
+_QUOTED = re.compile(rb'\{\\"sig\\":\\"[A-Za-z0-9_-]{43}\\",')
+
+
+class Seal:
+    """The keys of one operator: the first signs, any of them verifies."""
+
+    __slots__ = ("_keys", "_takes_unsigned")
+
+    def __init__(self, keys: tuple[bytes, ...], *, takes_unsigned: bool) -> None:
+        self._keys = keys
+        self._takes_unsigned = takes_unsigned
+
+    def __repr__(self) -> str:
+        return "<Seal>"
+
+    def sealed(self, text: str) -> str:
+        """The text of a state, which is a JSON object, with its signature."""
+        return f'{{"sig":"{_signature(self._keys[0], text)}",{text[1:]}'
+
+    def opens(self, text: Any) -> bool:
+        """Whether it was signed with one of the keys, or need not be signed."""
+        parts = _parts(text)
+        if parts is None:
+            return self._takes_unsigned
+        return any(_is_by(key, *parts) for key in self._keys)
+
+    def is_due(self, text: Any) -> bool:
+        """Whether a state that is believed is to be signed with the first key."""
+        if len(self._keys) == 1 and not self._takes_unsigned:
+            return False
+        parts = _parts(text)
+        return parts is None or not _is_by(self._keys[0], *parts)
+
+
+def _parts(text: Any) -> tuple[str, str] | None:
+    """The signature, and the text that it is of."""
+    found = _SEALED.fullmatch(text) if isinstance(text, str) else None
+    return None if found is None else (found[1], "{" + found[2])
+
+
+def _is_by(key: bytes, signature: str, text: str) -> bool:
+    return hmac.compare_digest(_signature(key, text), signature)
+
+
+def _signature(key: bytes, text: str) -> str:
+    raw = hmac.digest(key, text.encode(errors="surrogatepass"), "sha256")
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def seal_of(keys: Iterable[str], operator: str) -> Seal | None:
+    """The seal of an operator of this name; None without keys.
+
+    Raises `TypeError` and `ValueError`, which do not show the keys.
+    """
+    if isinstance(keys, str | bytes):
+        raise TypeError("state_keys= takes several keys, such as (key,)")
+    given = tuple(keys)
+    if not all(isinstance(key, str) for key in given):
+        raise TypeError("state_keys= takes keys that are texts")
+    secret = [key for key in given if key != UNSIGNED]
+    if any(len(key) < KEY_LENGTH_MIN for key in secret):
+        raise ValueError(
+            f"a state key has at least {KEY_LENGTH_MIN} characters; make one with: "
+            "openssl rand -hex 32"
+        )
+    if given[:1] == (UNSIGNED,):
+        raise ValueError(
+            f"the first state key signs; {UNSIGNED!r} is for after it, so that states "
+            "without a signature are believed, too"
+        )
+    if not secret:
+        return None
+    # Of a name of its own: what another operator has signed with the key is not ours.
+    name = f"fnop.dev/{operator}".encode()
+    made = tuple(hmac.digest(key.encode(), name, "sha256") for key in secret)
+    return Seal(made, takes_unsigned=UNSIGNED in given)
+
+
+def without_seals(line: bytes) -> bytes:
+    r"""A line of JSON with the states in it as they are without signatures.
+
+    So that who has no key can decide a recorded run again.
+
+    >>> state = Seal((b"k",), takes_unsigned=False).sealed('{"uid":"0","v":1}')
+    >>> import orjson
+    >>> without_seals(orjson.dumps([state]))
+    b'["{\\"uid\\":\\"0\\",\\"v\\":1}"]'
+    """
+    return _QUOTED.sub(b"{", line) if b'{\\"sig\\"' in line else line

@@ -1,0 +1,115 @@
+"""Names that effects may carry: they come from specs that other people write.
+
+A name becomes a part of a request's path, and a selector says what is listed.  What
+would lead a request elsewhere, or select more than is meant, is refused when the
+effect is built, so that it fails the handler that has built it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = [
+    "check_name",
+    "check_namespace",
+    "check_subresource",
+    "field_selector",
+    "label_selector",
+]
+
+# Visible ASCII without / % ? # and \.  Kubernetes takes more for some kinds
+# (IsValidPathSegmentName), and at most 253 characters for most (DNS subdomains).
+_NAME = re.compile(r"(?!\.{1,2}\Z)[!\"$&-.0->@-\[\]-~]{1,253}")
+# DNS labels.  Kubernetes: ValidateNamespaceName.
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBRESOURCE = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_PREFIX = r"(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/"
+_LABEL_KEY = re.compile(rf"({_PREFIX})?{_LABEL}")
+_LABEL_VALUE = re.compile(rf"({_LABEL})?")
+_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_SHOWN = 60
+
+
+def check_name(value: Any, where: str) -> None:
+    """Raise `ValueError` for what is the name of no object.
+
+    >>> check_name("../secrets/x", "name")
+    Traceback (most recent call last):
+        ...
+    ValueError: name '../secrets/x' cannot be a name: a name has 1 to 253 letters, ...
+    """
+    if not _fits(_NAME, value):
+        raise ValueError(
+            f"{where} {_shown(value)} cannot be a name: a name has 1 to 253 letters, "
+            "digits and signs without /, \\, %, ? and #, and is not . or .."
+        )
+
+
+def check_namespace(value: Any, where: str) -> None:
+    """Raise `ValueError` for what is the name of no namespace."""
+    if not _fits(_NAMESPACE, value):
+        raise ValueError(
+            f"{where} {_shown(value)} cannot be a namespace: one has 1 to 63 small "
+            "letters and digits, with - between them"
+        )
+
+
+def check_subresource(value: Any, where: str) -> None:
+    """Raise `ValueError` for what is no subresource."""
+    if not _fits(_SUBRESOURCE, value):
+        raise ValueError(
+            f"{where} {_shown(value)} cannot be a subresource; give such as 'status' "
+            "or 'scale'"
+        )
+
+
+def label_selector(labels: Mapping[str, str]) -> str:
+    """The selector of objects with all of these labels.
+
+    Raises `ValueError` for what cannot be a label: nothing escapes in a selector, and
+    a comma would begin another term.
+
+    >>> label_selector({"tier": "web", "app": "x"})
+    'app=x,tier=web'
+    """
+    for key, value in labels.items():
+        if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
+            raise ValueError(
+                f"labels: {_shown(key)}: {_shown(value)} cannot be a label, so no "
+                "object has it; a value has at most 63 letters, digits, -, _ and ."
+            )
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def field_selector(fields: Mapping[str, str]) -> str:
+    r"""The selector of objects with all of these fields (Kubernetes: EscapeValue).
+
+    Raises `ValueError` for what is no field.
+
+    >>> field_selector({"metadata.name": "a,b=c"})
+    'metadata.name=a\\,b\\=c'
+    """
+    for key, value in fields.items():
+        if not _fits(_FIELD, key) or not isinstance(value, str):
+            raise ValueError(
+                f"fields: {_shown(key)}: {_shown(value)} is no field and its text; "
+                "give such as {'status.phase': 'Running'}"
+            )
+    terms = (f"{key}={_escaped(fields[key])}" for key in sorted(fields))
+    return ",".join(terms)
+
+
+def _escaped(value: str) -> str:
+    return re.sub(r"([\\,=])", r"\\\1", value)
+
+
+def _fits(form: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
