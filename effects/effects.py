@@ -60,13 +60,24 @@ class Witness:
 
     A handler that builds an effect and drops it has forgotten a `return`, a
     `yield` or an `await`; nothing else can tell.  Threads beside the drive have
-    witnesses of their own.
+    witnesses of their own.  `most` bounds how many it remembers, for what may run
+    for ever.
     """
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = sys.maxsize) -> None:
         self.built: list[tuple[Any, str]] = []
+        self._most = most
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """See what is built in this context."""
+        outer = self.current.set(self)
+        try:
+            yield
+        finally:
+            self.current.reset(outer)
 
     @classmethod
     @contextmanager
@@ -79,6 +90,8 @@ class Witness:
             cls.current.reset(outer)
 
     def saw(self, effect: Any) -> None:
+        if len(self.built) >= self._most:
+            return
         frame = sys._getframe(2)
         # Leave the builders, and the __init__ that dataclasses generate.
         while frame.f_back and frame.f_code.co_filename.startswith(_OWN_FILES):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import traceback
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import fnop
-from fnop.core import errors, impure, resources
+from fnop.core import errors, impure, plans, resources
 from fnop.core.registry import Registry
 from fnop.effects import Call, builders
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
-from tests.live import operating
+from tests.live import DEADLINE_SECONDS, operating
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -27,7 +30,7 @@ def registry() -> Registry:
     return Registry()
 
 
-@pytest.mark.parametrize("module", [impure, resources, builders, errors])
+@pytest.mark.parametrize("module", [impure, plans, resources, builders, errors])
 def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
     import doctest
 
@@ -65,10 +68,6 @@ def failing(patch: Any, retry: int, **_: Any) -> None:
     if retry < 2:
         raise fnop.TemporaryError("not yet", delay=5)
     raise fnop.PermanentError("never")
-
-
-def dropping() -> None:
-    fnop.event("Lost", "nobody returns it")
 
 
 async def awaiting(**_: Any) -> None:
@@ -176,7 +175,7 @@ def transforming(patch: Any, **_: Any) -> None:
 
 
 def test_k_5_3_functions_cannot_be_handed_over(registry: Registry) -> None:
-    fnop.on.create(KIND, registry=registry, impure=True, retries=1)(transforming)
+    fnop.on.create(KIND, registry=registry, impure=True)(transforming)
     run = running(registry, transforming=transforming)
     assert run.settle()
     assert any("an impure handler cannot hand over" in line for line in run.lines)
@@ -247,6 +246,263 @@ def test_the_plan_of_an_impure_handler_is_what_it_returns() -> None:
 def test_its_call_survives_the_wire() -> None:
     call = Call("module:name", {"wants": []}, as_handler=True)
     assert from_wire(to_wire(call)) == call
+
+
+# ------------------------------------------------------------ what is refused
+
+
+class Model:
+    """What a client library might return."""
+
+
+def nested(depth: int) -> Any:
+    found: Any = "end"
+    for _ in range(depth):
+        found = {"more": found}
+    return found
+
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+REFUSED: dict[str, Callable[[], Any]] = {
+    "list": lambda: ["a", "b"],
+    "mixed": lambda: [fnop.event("Made", "one"), "a"],
+    "datetime": lambda: MOMENT,
+    "model": Model,
+    "bytes": lambda: {"raw": b"1"},
+    "nan": lambda: {"share": float("nan")},
+    "text": lambda: "caf\udce9",
+    "deep": lambda: nested(250),
+    "large": lambda: "x" * (3 << 20),
+    "settings": fnop.Settings,
+}
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+def returning(spec: Any, **_: Any) -> Any:
+    ran.append(spec["what"])
+    return REFUSED[spec["what"]]()
+
+
+async def returning_on_the_loop(spec: Any, **_: Any) -> Any:
+    return returning(spec)
+
+
+def patching(patch: Any, **_: Any) -> None:
+    ran.append("patched")
+    patch.status["at"] = MOMENT
+
+
+def answering(what: str) -> Any:
+    ran.append(what)
+    return REFUSED[what]()
+
+
+def refusals(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if "is not tried again" in line]
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_result_that_is_refused_fails_for_good(registry: Registry, what: str) -> None:
+    """For what the handler has done is done: it must not be repeated for ever."""
+    fnop.on.create(KIND, registry=registry, impure=True)(returning)
+    models = {f"{__name__}:returning": returning}
+    run = Scenario(registry, [example(what=what)], calls=models)
+    assert run.settle()
+    assert ran == [what]
+    (line,) = refusals(run.lines)
+    assert "create handler returning failed for good" in line
+    assert f"{__name__}:returning has run" in line
+
+
+def test_the_refusal_tells_what_was_returned_and_the_remedy(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(returning)
+    models = {f"{__name__}:returning": returning}
+    said = {}
+    for what in REFUSED:
+        run = Scenario(registry, [example(what=what)], calls=models)
+        run.settle()
+        (said[what],) = refusals(run.lines)
+    assert "it returned list" in said["list"]
+    assert "fnop.result([...])" in said["list"]
+    assert "either a list of effects, or a result" in said["mixed"]
+    assert "it returned datetime" in said["datetime"]
+    assert "it returned Model" in said["model"]
+    assert "bytes is not a JSON value; use str, int" in said["bytes"]
+    assert "nan is not a JSON number" in said["nan"]
+    assert "it is too deep" in said["deep"]
+    assert "keep it elsewhere" in said["large"]
+
+
+@pytest.mark.parametrize("handler", [returning, returning_on_the_loop])
+@pytest.mark.parametrize("what", ["list", "mixed", "model", "deep"])
+def test_a_refused_result_fails_for_good_on_the_loop_and_in_threads(
+    registry: Registry, handler: Any, what: str
+) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True, backoff=0)(handler)
+
+    async def story() -> None:
+        async with operating(registry, [example(what=what)]) as run:
+            await run.until(lambda: run.runner.state.failures)
+            assert refusals(run.lines)
+        assert ran == [what]
+
+    asyncio.run(story())
+
+
+def test_a_patch_that_is_refused_fails_for_good(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(patching)
+    run = running(registry, patching=patching)
+    assert run.settle()
+    assert ran == ["patched"]
+    (line,) = refusals(run.lines)
+    assert "Patch.merge.status.at: datetime is not a JSON value" in line
+
+
+def patching_in_vain(patch: Any, retry: int, **_: Any) -> None:
+    ran.append(f"{retry}")
+    patch.status["at"] = MOMENT
+    if retry == 0:
+        raise fnop.TemporaryError("not yet", delay=5)
+    raise fnop.PermanentError("never")
+
+
+def test_what_it_raises_counts_where_its_patch_is_refused_too(
+    registry: Registry,
+) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(patching_in_vain)
+    run = running(registry, patching_in_vain=patching_in_vain)
+    assert run.settle()
+    assert ran == ["0", "1"]
+    assert run.clock.elapsed == pytest.approx(5, abs=1)
+    assert any("what it has patched is lost: Patch.merge" in line for line in run.lines)
+    assert any("failed for good: PermanentError: never" in line for line in run.lines)
+
+
+@pytest.mark.parametrize("what", sorted(REFUSED.keys() - {"list"}))
+def test_an_answer_of_a_called_function_that_is_refused_fails_for_good(
+    registry: Registry, what: str
+) -> None:
+    @fnop.on.create(KIND, registry=registry, id="asking")
+    async def asking(spec: Any, **_: Any) -> Any:
+        return await fnop.call(answering, what=spec["what"])
+
+    models = {f"{__name__}:answering": answering}
+    run = Scenario(registry, [example(what=what)], calls=models)
+    assert run.settle()
+    assert ran == [what]
+    (line,) = refusals(run.lines)
+    assert "create handler asking failed for good" in line
+    assert f"{__name__}:answering has run" in line
+
+
+def test_the_answer_of_a_called_function_may_be_a_list(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, id="asking")
+    async def asking(**_: Any) -> Any:
+        return {"found": await fnop.call(answering, what="list")}
+
+    run = running(registry, answering=answering)
+    assert run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"]["asking"] == {"found": ["a", "b"]}
+
+
+# ---------------------------------------------------------- effects that are lost
+
+
+def dropping(**_: Any) -> None:
+    ran.append("dropped")
+    fnop.event("Lost", "nobody returns it")
+
+
+async def dropping_on_the_loop(**_: Any) -> None:
+    dropping()
+
+
+def line_of(handler: Any) -> str:
+    """Where the event is built that is lost."""
+    lines, first = inspect.getsourcelines(handler)
+    number = next(n for n, line in enumerate(lines) if "fnop.event(" in line)
+    return f"test_impure.py:{first + number} has no effect: return it"
+
+
+def test_r3_an_effect_that_it_drops_fails_it_for_good(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(dropping)
+    run = running(registry, dropping=dropping)
+    assert run.settle()
+    assert ran == ["dropped"]
+    (line,) = refusals(run.lines)
+    assert line_of(dropping) in line
+
+
+@pytest.mark.parametrize("handler", [dropping, dropping_on_the_loop])
+def test_r3_also_on_the_loop_and_in_threads(registry: Registry, handler: Any) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True, backoff=0)(handler)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: run.runner.state.failures)
+            (line,) = refusals(run.lines)
+            assert line_of(dropping) in line
+        assert ran == ["dropped"]
+
+    asyncio.run(story())
+
+
+meeting: list[threading.Barrier] = []
+
+
+def meeting_in_threads(spec: Any, **_: Any) -> Any:
+    """One of two that build their effects at the same time."""
+    found = fnop.event("Kept" if spec["keeps"] else "Lost", "of one of them")
+    meeting[0].wait(DEADLINE_SECONDS)
+    return found if spec["keeps"] else None
+
+
+async def meeting_on_the_loop(spec: Any, **_: Any) -> Any:
+    found = fnop.event("Kept" if spec["keeps"] else "Lost", "of one of them")
+    ran.append("built")
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while len(ran) < 2:
+            await asyncio.sleep(0.002)
+    return found if spec["keeps"] else None
+
+
+@pytest.mark.parametrize("handler", [meeting_in_threads, meeting_on_the_loop])
+def test_r3_calls_at_the_same_time_are_not_mixed_up(
+    registry: Registry, handler: Any
+) -> None:
+    meeting[:] = [threading.Barrier(2)]
+    fnop.on.create(KIND, registry=registry, impure=True, backoff=0)(handler)
+    both = [example("example-1", keeps=True), example("example-2", keeps=False)]
+
+    async def story() -> None:
+        async with operating(registry, both) as run:
+            done = f"create handler {handler.__name__} succeeded"
+            await run.until(lambda: run.runner.state.failures and done in run.lines)
+            (line,) = refusals(run.lines)
+            assert "the Event built at" in line
+            (said,) = [say for say in run.said if say.message == line]
+            assert said.subject is not None
+            assert said.subject.name == "example-2"
+
+    asyncio.run(story())
+
+
+def test_r3_a_called_function_performs_no_effects(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry, id="asking")
+    async def asking(**_: Any) -> Any:
+        return await fnop.call(dropping)
+
+    run = running(registry, dropping=dropping)
+    assert run.settle()
+    (line,) = refusals(run.lines)
+    assert "a called function performs none, so let the handler build it" in line
 
 
 # ----------------------------------------------------- on the loop, in threads
