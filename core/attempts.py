@@ -29,6 +29,7 @@ from fnop.core.progress import (
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
+from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, vanished
 from fnop.effects import (
     Again,
@@ -88,10 +89,18 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
 
 
 def let_go(turn: Turn, key: Key, known: Known) -> None:
-    """Drop the conversations about an object that is not there any more."""
+    """Drop the conversations about an object that is not there any more.
+
+    An impure daemon goes on outside until it hears of that; or, where it does not
+    listen, is cancelled.
+    """
     work = known.work or IDLE
     for each in (*work.running, *work.tending):
         turn.program.live.drop(_live_key(key, each))
+    for each in work.tending:
+        is_deaf = not each.handler.signature.takes("stopped")
+        reason = DaemonStoppingReason.RESOURCE_DELETED.value
+        interrupt(turn, each, reason, cancel=is_deaf)
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:

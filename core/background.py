@@ -10,6 +10,8 @@ again and again.
 | does not match | its schedule is forgotten | is told, and then cancelled |
 | is deleted     | does not begin            | is told, and then cancelled |
 
+An impure one, which cannot await the object as it is by then, is shown each change.
+
 One that has ended by itself or has failed for good does not begin again in this
 process.
 """
@@ -21,6 +23,7 @@ from typing import NamedTuple
 
 from fnop.core.known import IDLE, Invocation, Known, Standing, Work
 from fnop.core.now import Now
+from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import FRESH, Progress
 from fnop.core.registry import Handler, Role
@@ -32,6 +35,7 @@ __all__ = [
     "Dismiss",
     "Engage",
     "Halt",
+    "Show",
     "Tend",
     "background_due",
     "background_move",
@@ -62,6 +66,12 @@ class Halt(NamedTuple):
     reason: DaemonStoppingReason
 
 
+class Show(NamedTuple):
+    """Show an impure daemon its object as it is now: it can look at it meanwhile."""
+
+    invocation: Invocation
+
+
 class Dismiss(NamedTuple):
     """It is not for this object any more: it begins anew when it is again."""
 
@@ -70,12 +80,14 @@ class Dismiss(NamedTuple):
 
 def background_move(
     at: Moment, known: Known, work: Work
-) -> Engage | Tend | Halt | Dismiss | None:
+) -> Engage | Tend | Show | Halt | Dismiss | None:
     """The next move about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
         reason = _stop_reason(at, known, handler)
         running = _running(work, handler)
         if running is not None:
+            if _is_outdated(running, known.body):
+                return Show(running)
             if reason is not None and _may_halt(running, at.now):
                 return Halt(running, reason)
             continue
@@ -93,6 +105,20 @@ def background_move(
 
 def _running(work: Work, handler: Handler) -> Invocation | None:
     return next((e for e in work.tending if e.handler.id == handler.id), None)
+
+
+def _is_outdated(running: Invocation, body: Body) -> bool:
+    """Whether a call is under way that can look at its object, and it is newer now.
+
+    Those who converse get it with the answer to what they wait for.
+    """
+    handler, shown = running.handler, running.situation.body
+    if not handler.function or handler.role is not Role.DAEMON or shown is None:
+        return False
+    errand = running.errand
+    if running.asked is None or errand is None or errand.id is None:
+        return False
+    return handler.signature.takes("stopped") and shown.version != body.version
 
 
 def _stop_reason(

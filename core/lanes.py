@@ -24,9 +24,11 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
+    Show,
     Tend,
     with_standing,
 )
+from fnop.core.commands import Refresh
 from fnop.core.errors import described
 from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
@@ -244,7 +246,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _spy(turn, key, known, sighting)
         case Begin():
             _begin(turn, key, known, move)
-        case Engage() | Tend() | Halt() | Dismiss():
+        case Engage() | Tend() | Show() | Halt() | Dismiss():
             _make_background(turn, key, known, move)
         case Cancel() | Conclude() | Expire():
             _end(turn, key, known, move)
@@ -383,13 +385,15 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
 
 
 def _make_background(
-    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Dismiss
+    turn: Turn, key: Key, known: Known, move: Engage | Tend | Show | Halt | Dismiss
 ) -> None:
     match move:
         case Engage(handler):
             _engage(turn, key, known, handler)
         case Tend(handler, standing):
             _tend(turn, key, known, handler, standing)
+        case Show(invocation):
+            _show(turn, key, known, invocation)
         case Halt(invocation, reason):
             _halt(turn, key, known, invocation, reason)
         case Dismiss(handler):
@@ -453,6 +457,16 @@ def _tend(
     go_on(turn, key, with_standing(known, handler, begun), invocation)
 
 
+def _show(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Let an impure daemon, which is under way, look at its object as it is now."""
+    errand = invocation.errand
+    assert errand is not None
+    assert errand.id is not None
+    turn.emit(Refresh(errand.id, known.body, turn.now.wall))
+    situation = invocation.situation._replace(body=known.body)
+    store(turn, key, known, invocation._replace(situation=situation))
+
+
 def _halt(
     turn: Turn,
     key: Key,
@@ -487,7 +501,7 @@ def _sleeps(invocation: Invocation) -> bool:
 
 def _listens(invocation: Invocation) -> bool:
     """Whether a run can find out that it is to stop."""
-    handler, signature = invocation.handler, invocation.handler.signature
-    names_it = "stopped" in signature.wants or signature.rest
+    handler = invocation.handler
+    names_it = handler.signature.takes("stopped")
     wants = names_it or handler.cancellation_backoff is not None
     return wants and invocation.plan is None and bool(invocation.asked)

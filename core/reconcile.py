@@ -19,6 +19,7 @@ from fnop.core.background import (
     Dismiss,
     Engage,
     Halt,
+    Show,
     Tend,
     background_due,
     background_move,
@@ -149,6 +150,7 @@ Move = (
     | Spy
     | Engage
     | Tend
+    | Show
     | Halt
     | Dismiss
     | Begin

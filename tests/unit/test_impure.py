@@ -14,12 +14,16 @@ import pytest
 
 import fnop
 from fnop.core import errors, impure, plans, resources
+from fnop.core.commands import Command, Interrupt, Perform, Refresh
+from fnop.core.inputs import Answered, Input
+from fnop.core.now import Now
+from fnop.core.objects import Body
 from fnop.core.registry import Registry
-from fnop.effects import Call, builders
+from fnop.effects import Call, Raised, builders
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
-from tests.live import DEADLINE_SECONDS, operating
+from tests.live import DEADLINE_SECONDS, LiveRun, operating
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -600,6 +604,175 @@ async def deaf(logger: Any, **_: Any) -> None:
     except asyncio.CancelledError:
         logger.info("it is cancelled")
         raise
+
+
+# ------------------------------------------- daemons that look at their object
+
+
+def seen_in(views: dict[str, Any]) -> str:
+    """What all the views say of the object's size."""
+    body, meta, spec = views["body"], views["meta"], views["spec"]
+    assert body.spec == spec
+    assert meta == body.meta
+    assert views["labels"] == meta.labels == body.labels
+    assert views["annotations"] == meta.annotations
+    assert views["status"] == body.status
+    return f"size {spec.get('size')}, {sorted(views['labels'])}"
+
+
+def following(stopped: Any, logger: Any, **views: Any) -> None:
+    said = ""
+    while not stopped.wait(0.005):
+        if seen_in(views) != said:
+            said = seen_in(views)
+            logger.info(said)
+    logger.info("ends with %s", sorted(views["meta"].keys() & {"deletionTimestamp"}))
+
+
+async def following_on_the_loop(stopped: Any, logger: Any, **views: Any) -> None:
+    said = ""
+    while not await stopped.wait(0.005):
+        if seen_in(views) != said:
+            said = seen_in(views)
+            logger.info(said)
+    logger.info("ends with %s", sorted(views["meta"].keys() & {"deletionTimestamp"}))
+
+
+@pytest.mark.parametrize("handler", [following, following_on_the_loop])
+def test_an_impure_daemon_sees_the_changes_of_its_object(
+    registry: Registry, handler: Any
+) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True)(handler)
+
+    async def story() -> None:
+        async with operating(registry, [example(size=1)]) as run:
+            await run.until(lambda: "size 1, []" in run.lines)
+            run.edit(spec={"size": 2})
+            await run.until(lambda: "size 2, []" in run.lines)
+            run.edit(spec={"size": None}, metadata={"labels": {"a": "b"}})
+            await run.until(lambda: "size None, ['a']" in run.lines)
+            run.delete()
+            await run.until(lambda: run.get() is None)
+            assert "ends with ['deletionTimestamp']" in run.lines
+
+    asyncio.run(story())
+
+
+def looking(stopped: Any, logger: Any, body: Any, spec: Any) -> None:
+    """It looks at the object, and only then at `stopped`."""
+    nested, first = spec["more"], body.now
+    logger.info("it has begun")
+    meeting[0].wait(DEADLINE_SECONDS)
+    logger.info("before: %s", spec["size"])
+    assert not stopped
+    logger.info("after: %s at %s", spec["size"], body.now > first)
+    logger.info("what was taken out of it stays: %s", nested["a"])
+
+
+def test_nothing_changes_while_a_daemon_looks_elsewhere(registry: Registry) -> None:
+    """So nobody's loop over a view is disturbed."""
+    meeting[:] = [threading.Barrier(2)]
+    fnop.daemon(KIND, registry=registry, impure=True)(looking)
+
+    async def story() -> None:
+        async with operating(registry, [example(size=1, more={"a": 1})]) as run:
+            await run.until(lambda: "it has begun" in run.lines)
+            told = Refreshes()
+            run.runner._machine._observers = (told,)
+            run.edit(spec={"size": 2, "more": {"a": 2}})
+            await run.until(lambda: told.bodies)
+            await asyncio.get_running_loop().run_in_executor(None, meeting[0].wait)
+            last = "what was taken out of it stays: 1"
+            await run.until(lambda: last in run.lines)
+            assert "before: 1" in run.lines
+            assert "after: 2 at True" in run.lines
+
+    asyncio.run(story())
+
+
+class Refreshes:
+    """What daemons are shown."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Body] = []
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        self.bodies += [each.body for each in commands if isinstance(each, Refresh)]
+
+
+async def conversing(stopped: Any, **_: Any) -> None:
+    while not await stopped.wait(5):
+        pass
+
+
+def test_nobody_else_is_shown_anything(registry: Registry) -> None:
+    fnop.timer(KIND, registry=registry, interval=60)(lambda_free)
+    fnop.daemon(KIND, registry=registry)(conversing)
+    fnop.on.update(KIND, registry=registry)(lambda_free)
+    told = Refreshes()
+    run = Scenario(registry, [example(size=1)], observers=[told])
+    run.wait(30)
+    run.edit(KIND, spec={"size": 2})
+    run.wait(30)
+    assert told.bodies == []
+
+
+async def told_at_once(stopped: Any, logger: Any) -> None:
+    await stopped.wait()
+    logger.info("it was told: %s", stopped.reason)
+
+
+async def never_begun() -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_who_is_told_before_it_has_begun_has_been_told(cancel: bool) -> None:
+    """The commands come in one go, and a call begins at the loop's next turn."""
+    name = "never_begun" if cancel else "told_at_once"
+    facts = {
+        "wants": ["logger", "stopped"],
+        "indices": [],
+        "facts": {"moments": [0, 0]},
+    }
+    call = Call(f"{__name__}:{name}", {} if cancel else facts, as_handler=not cancel)
+
+    async def story() -> None:
+        run = LiveRun(Registry())
+        run.runner._perform(Perform(7, call))
+        run.runner._perform(Interrupt(7, "resource_deleted", cancel))
+        await run.until(lambda: run.runner._inbox)
+        (answered,) = run.runner._inbox
+        assert isinstance(answered, Answered)
+        if cancel:
+            assert answered.outcome == Raised(
+                "Cancelled", "it was told to stop, and did not"
+            )
+        else:
+            assert run.lines == ["it was told: resource_deleted"]
+
+    asyncio.run(story())
+
+
+def test_a_daemon_of_an_object_that_was_made_anew_is_told(registry: Registry) -> None:
+    """The watch has seen neither its end nor the other's beginning, as after a gap."""
+    fnop.daemon(KIND, registry=registry, impure=True, finalizer=False)(
+        following_on_the_loop
+    )
+
+    async def story() -> None:
+        async with operating(registry, [example(size=1)]) as run:
+            await run.until(lambda: "size 1, []" in run.lines)
+            watches = [*run.api.watches]
+            run.api.watches.clear()
+            run.delete()
+            run.create(example(size=2))
+            run.api.watches += watches
+            run.edit(spec={"size": 3})
+            await run.until(lambda: "size 3, []" in run.lines)
+            await run.until(lambda: "ends with []" in run.lines)
+
+    asyncio.run(story())
 
 
 # --------------------------------------------------------- who does not come back
