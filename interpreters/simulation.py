@@ -8,6 +8,7 @@ jumps.  Equal beginnings lead to equal ends, to the byte.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from fnop.core.commands import (
     ListPage,
     Perform,
     Ready,
+    Refresh,
     Say,
     Subject,
     Watch,
@@ -43,6 +45,7 @@ from fnop.core.known import IDLE, Known
 from fnop.core.objects import Body, Key
 from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
+from fnop.core.registry import Role
 from fnop.core.turn import ACTIVITY
 from fnop.effects import Answer, Call, Log, Outcome, Random, Refused
 from fnop.effects.values import thaw_json
@@ -59,6 +62,7 @@ from fnop.interpreters.requests import (
     request_for,
     watch_request,
 )
+from fnop.interpreters.strands import Strands
 
 __all__ = ["HORIZON_SECONDS", "STEPS_MAX", "SimulatedRun"]
 
@@ -94,7 +98,7 @@ class Calm:
             return False
         if self.until is not None and run.clock.elapsed < self.until:
             return False
-        horizon = background_horizon(run.machine.state, run.clock.now())
+        horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
         if horizon is None:
             return False
         calm = self.until is not None and self.version == run.cluster.version
@@ -159,6 +163,16 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
     )
 
 
+def _tell(
+    heard: weakref.WeakMethod[Callable[[Perform, Log], None]],
+    command: Perform,
+    line: Log,
+) -> None:
+    take = heard()
+    if take is not None:
+        take(command, line)
+
+
 class SimulatedRun:
     """One operator, one cluster, one clock.
 
@@ -195,8 +209,24 @@ class SimulatedRun:
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
         self._despair = Despair()
+        # Impure daemons, which are under way for as long as their objects live.
+        self.strands = Strands(self.clock)
+        weakref.finalize(self, self.strands.close)
 
     # ------------------------------------------------------------- the world
+
+    @property
+    def state(self) -> State:
+        """What the operator knows, but for the calls of impure daemons that wait.
+
+        To wait, as they do for ever, is nothing that is left to do.
+        """
+        state = self.machine.state
+        pending = state.pending
+        for number in self.strands.calls:
+            if number in pending:
+                pending = pending.delete(number)
+        return state if pending is state.pending else state._replace(pending=pending)
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -219,6 +249,7 @@ class SimulatedRun:
         What it has sent stays sent; what it knew is gone.
         """
         program = program or self.machine.program
+        self.strands.close()
         self.machine.close()
         self.machine = Machine(program, self.machine._observers)
         self._watches.clear()
@@ -246,13 +277,15 @@ class SimulatedRun:
             if seconds is None and not self._inbox and calm.lasts(self):
                 return True
             if seconds is None and (
-                calm.rounds > ROUNDS_MAX
-                or self._despair.is_justified(self.machine.state)
+                calm.rounds > ROUNDS_MAX or self._despair.is_justified(self.state)
             ):
                 return False
             if not self.advance(end):
-                return is_settled(self.machine.state) and not self.looks_again
+                return self._is_settled() and not self.strands.wakes
         return False
+
+    def _is_settled(self) -> bool:
+        return is_settled(self.state) and not self.looks_again
 
     def wait(self, seconds: float) -> None:
         """Let so much virtual time pass, with all that is due in it."""
@@ -278,6 +311,8 @@ class SimulatedRun:
             if at == self._alarm:
                 self._alarm = None
                 self._inbox.append(AlarmRang())
+            for number, outcome in self.strands.wake():
+                self._inbox.append(Answered(number, outcome))
         if self._inbox:
             self.take()
         return True
@@ -295,17 +330,19 @@ class SimulatedRun:
         Whoever has settled waits for nothing but what the cluster has yet to do, and
         not for what it does again and again, nor for kinds that are not there.
         """
-        settled = is_settled(self.machine.state) and not self.looks_again
+        settled = self._is_settled() and not self.strands.wakes
         alarm = self._alarm
         planned = simulated.due(self.cluster, recurring=recurring or not settled)
         if alarm is not None and settled and not recurring:
             alarm = alarm if alarm <= self.clock.elapsed else None
-        if planned is None:
-            return alarm
-        # The clock of the cluster is the wall's, which is not as exact: a bit later.
-        now = self.clock.now()
-        planned = now.mono + max(0.0, planned - now.wall) + 1e-6
-        return planned if alarm is None else min(alarm, planned)
+        moments = self.strands.wakes
+        if alarm is not None:
+            moments.append(alarm)
+        if planned is not None:
+            # The clock of the cluster is the wall's, which is not as exact: later.
+            now = self.clock.now()
+            moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
+        return min(moments, default=None)
 
     def take(self) -> tuple[Command, ...]:
         """Feed the oldest input and perform what comes of it."""
@@ -327,16 +364,15 @@ class SimulatedRun:
         """Execute one command; its answer is the next in the line."""
         match command:
             case Perform():
-                outcome = self._outcome(command)
-                self._inbox.append(Answered(command.id, outcome))
+                self._answered(command.id, self._outcome(command))
             case Fetch():
                 self._fetch(command)
             case ListPage():
                 self._list(command)
             case Watch():
                 self._watch(command)
-            case Interrupt():
-                pass  # calls take no time here: none is under way
+            case Interrupt() | Refresh():
+                self._answered(command.id, self.strands.tell(command))
             case CloseStream(stream):
                 self._watches.pop(stream, None)
             case Alarm(at):
@@ -350,6 +386,10 @@ class SimulatedRun:
             case Exit():
                 self._end(command)
 
+    def _answered(self, number: int, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            self._inbox.append(Answered(number, outcome))
+
     def _fetch(self, command: Fetch) -> None:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
@@ -359,11 +399,13 @@ class SimulatedRun:
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""
         self.exit = exit
+        self.strands.close()
         self._alarm = None
         self._inbox.clear()
         self._watches.clear()
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _outcome(self, command: Perform) -> Outcome | None:
+        """What comes of an effect; None for a daemon that has begun."""
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
@@ -378,7 +420,7 @@ class SimulatedRun:
                 self.requests.append(request)
                 return outcome_of(effect, self.request(request))
 
-    def _call(self, command: Perform, call: Call) -> Outcome:
+    def _call(self, command: Perform, call: Call) -> Outcome | None:
         model = self.calls.get(call.function)
         if model is None:
             return Refused(
@@ -388,7 +430,19 @@ class SimulatedRun:
                 "fnop run --calls FILE or --real-calls",
                 "NotSimulated",
             )
+        if call.as_handler and self._is_daemon(command):
+            heard = weakref.WeakMethod(self._said)  # a thread keeps no run in memory
+            return self.strands.begin(
+                command.id, model, call, lambda line: _tell(heard, command, line)
+            )
         return called(model, call, lambda line: self._said(command, line))
+
+    def _is_daemon(self, command: Perform) -> bool:
+        """Whether an impure daemon is called, which lasts as long as its object."""
+        return any(
+            each.id == command.handler and each.role is Role.DAEMON and each.function
+            for each in self.machine.program.handlers
+        )
 
     def _said(self, command: Perform, line: Log) -> None:
         """A log line of an impure handler."""

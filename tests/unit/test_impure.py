@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import gzip
 import inspect
+import io
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,9 +21,14 @@ from fnop.core.commands import Command, Interrupt, Perform, Refresh
 from fnop.core.inputs import Answered, Input
 from fnop.core.now import Now
 from fnop.core.objects import Body
+from fnop.core.program import Program
 from fnop.core.registry import Registry
+from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects import Call, Raised, builders
 from fnop.effects.wire import from_wire, to_wire
+from fnop.interpreters import strands
+from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.replay import read_header, read_records, replay
 from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
@@ -773,6 +781,313 @@ def test_a_daemon_of_an_object_that_was_made_anew_is_told(registry: Registry) ->
             await run.until(lambda: "ends with []" in run.lines)
 
     asyncio.run(story())
+
+
+# ------------------------------------------------------- daemons in a simulation
+
+
+def watching(stopped: Any, logger: Any, spec: Any, patch: Any) -> str:
+    """A daemon, or the model of one: its waiting takes virtual time alone."""
+    rounds = 0
+    while not stopped.wait(5):
+        rounds += 1
+        logger.info("round %s: size %s", rounds, spec["size"])
+    logger.info("told: %s", stopped.reason)
+    patch.status["rounds"] = rounds
+    return "done"
+
+
+async def watching_on_a_loop(stopped: Any, logger: Any, spec: Any, patch: Any) -> str:
+    rounds = 0
+    while not await stopped.wait(5):
+        rounds += 1
+        logger.info("round %s: size %s", rounds, spec["size"])
+    logger.info("told: %s", stopped.reason)
+    patch.status["rounds"] = rounds
+    return "done"
+
+
+def tending(registry: Registry, handler: Any, **options: Any) -> Scenario:
+    """A simulation with an impure daemon, which is its own model."""
+    fnop.daemon(KIND, registry=registry, impure=True, **options)(handler)
+    name = f"{handler.__module__}:{handler.__qualname__}"
+    return Scenario(registry, [example(size=1)], calls={name: handler})
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """No thread is left of what a test has simulated."""
+    before = {*threading.enumerate()}
+    yield
+    gc.collect()  # what has simulated it is no more
+    left = [each for each in threading.enumerate() if each not in before]
+    assert [each.name for each in left if each.name.startswith("simulated")] == []
+
+
+BOTH_FORMS = pytest.mark.parametrize("handler", [watching, watching_on_a_loop])
+
+
+@BOTH_FORMS
+def test_a_simulated_daemon_waits_in_virtual_time(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    run = tending(registry, handler)
+    run.wait(11)
+    run.edit(KIND, spec={"size": 2})
+    run.wait(5)
+    run.delete(KIND)
+    run.wait(1)
+    assert [line for line in run.lines if line.startswith(("round", "told"))] == [
+        "round 1: size 1",
+        "round 2: size 1",
+        "round 3: size 2",
+        "told: resource_deleted",
+    ]
+    assert run.get(KIND) is None
+    assert run.strands.calls == set()
+
+
+@BOTH_FORMS
+def test_a_simulation_settles_with_a_daemon_that_waits(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    """When it has had its turn, and nothing was written, as with any other (R36)."""
+    run, others = tending(registry, handler), Registry()
+    fnop.daemon(KIND, registry=others)(conversing)
+    other = Scenario(others, [example(size=1)])
+    for _ in range(2):
+        assert run.settle()
+        assert other.settle()
+        assert run.clock.elapsed == other.clock.elapsed > 0
+
+
+async def waiting(stopped: Any, logger: Any, **_: Any) -> None:
+    await stopped.wait()
+    logger.info("told: %s", stopped.reason)
+
+
+def test_who_waits_for_the_end_alone_is_settled(
+    registry: Registry, alone: None
+) -> None:
+    run = tending(registry, waiting)
+    assert run.settle()
+    assert run.clock.elapsed < 1
+    assert run.settle(seconds=100)
+    run.delete(KIND)
+    assert run.settle()
+    assert "told: resource_deleted" in run.lines
+    assert run.get(KIND) is None
+
+
+@BOTH_FORMS
+def test_equal_beginnings_lead_to_equal_ends_with_daemons_too(
+    handler: Any, alone: None
+) -> None:
+    def told() -> list[Any]:
+        registry, steps = Registry(), Steps()
+        fnop.timer(KIND, registry=registry, interval=3)(counting)
+        fnop.daemon(KIND, registry=registry, impure=True)(handler)
+        objects = [example(f"example-{n}", size=n) for n in range(5)]
+        models = {f"{__name__}:{handler.__name__}": handler}
+        run = Scenario(registry, objects, calls=models, observers=[steps])
+        run.wait(20)
+        run.edit(KIND, "example-3", spec={"size": 30})
+        run.wait(20)
+        run.stop()
+        run.settle(seconds=60)
+        assert run.exit is not None
+        return steps.taken
+
+    first, second = told(), told()
+    assert len(first) > 50
+    assert first == second
+
+
+def counting(status: Any, **_: Any) -> fnop.Effect:
+    return fnop.patch(status={"count": status.get("count", 0) + 1})
+
+
+class Steps:
+    """All that goes in and comes out, as a recording has it."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        found = [command_to_wire(each) for each in commands]
+        self.taken.append((now.mono, input_to_wire(input), found))
+
+
+@BOTH_FORMS
+def test_a_recording_of_a_daemon_replays_identically(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True)(handler)
+    models = {f"{__name__}:{handler.__name__}": handler}
+    program, file = Program(registry.handlers), io.BytesIO()
+    recorder = Recorder(file, header_of(program, "0"), b"key")
+    run = Scenario(registry, [example(size=1)], calls=models, observers=[recorder])
+    run.wait(7)
+    run.edit(KIND, spec={"size": 2})
+    run.wait(7)
+    run.delete(KIND)
+    run.wait(1)
+    recorder.flush()
+    recorded = gzip.decompress(file.getvalue()).decode()
+    assert '"do":"Refresh"' in recorded
+    records = read_records(io.BytesIO(file.getvalue()))
+    read_header(records)
+    replayed = replay(records, program)
+    assert replayed.difference is None
+    assert replayed.steps == run.steps
+
+
+@BOTH_FORMS
+def test_a_crash_ends_its_daemons_where_they_wait(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    run = tending(registry, handler)
+    run.wait(6)
+    (before,) = threads_of(handler)
+    run.crash()
+    assert not before.is_alive()
+    run.wait(6)
+    (after,) = threads_of(handler)
+    assert after is not before
+    assert run.lines.count("round 1: size 1") == 2
+    assert "told" not in "".join(run.lines)
+
+
+def threads_of(handler: Any) -> list[threading.Thread]:
+    name = f"simulated {__name__}:{handler.__name__}"
+    return [each for each in threading.enumerate() if each.name == name]
+
+
+@BOTH_FORMS
+def test_the_operator_that_ends_tells_its_daemons(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    run = tending(registry, handler)
+    run.wait(1)
+    run.stop()
+    run.settle(seconds=60)
+    assert run.exit is not None
+    assert "told: operator_exiting" in run.lines
+    assert threads_of(handler) == []
+
+
+@BOTH_FORMS
+def test_the_threads_of_a_simulation_that_nobody_holds_end(
+    registry: Registry, handler: Any
+) -> None:
+    run = tending(registry, handler)
+    run.wait(1)
+    (thread,) = threads_of(handler)
+    del run
+    gc.collect()
+    thread.join(DEADLINE_SECONDS)
+    assert not thread.is_alive()
+
+
+def not_listening(stopped: Any, logger: Any) -> None:
+    logger.info("it has begun")
+    while True:
+        stopped.wait(1)
+
+
+async def not_listening_on_a_loop(stopped: Any, logger: Any) -> None:
+    logger.info("it has begun")
+    while True:
+        await stopped.wait(1)
+
+
+@pytest.mark.parametrize("handler", [not_listening, not_listening_on_a_loop])
+def test_who_does_not_listen_is_ended_when_its_time_is_up(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    run = tending(registry, handler, cancellation_backoff=7)
+    run.wait(10)
+    begin = run.clock.elapsed
+    run.delete(KIND)
+    assert run.settle()
+    assert run.get(KIND) is None
+    assert run.clock.elapsed - begin == pytest.approx(7, abs=0.5)
+    assert threads_of(handler) == []
+
+
+def blocking(stopped: Any) -> None:
+    while not stopped:
+        gate.wait(DEADLINE_SECONDS)
+
+
+async def blocking_on_a_loop(stopped: Any) -> None:
+    while not stopped:
+        await asyncio.sleep(0.01)
+
+
+gate = threading.Event()
+
+
+@pytest.mark.parametrize("handler", [blocking, blocking_on_a_loop])
+def test_who_waits_otherwise_is_told_how_to(
+    registry: Registry, handler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strands, "PATIENCE_SECONDS", 0.2)
+    gate.clear()
+    run = tending(registry, handler)
+    assert run.settle()
+    (line,) = [line for line in run.lines if "failed for good" in line]
+    assert "waits by stopped.wait(seconds) alone" in line
+    assert f"{__name__}:{handler.__name__} has neither waited nor ended" in line
+    gate.set()
+    if handler is blocking:
+        (thread,) = threads_of(handler)
+        thread.join(0.01)
+
+
+async def dividing_its_time(stopped: Any, logger: Any) -> None:
+    """Two tasks that wait for different times."""
+
+    async def saying(name: str, seconds: float) -> None:
+        while not await stopped.wait(seconds):
+            logger.info(name)
+
+    await asyncio.gather(saying("three", 3), saying("five", 5))
+
+
+def test_tasks_of_a_simulated_daemon_wait_side_by_side(
+    registry: Registry, alone: None
+) -> None:
+    run = tending(registry, dividing_its_time)
+    run.wait(10.5)
+    said = [line for line in run.lines if line in ("three", "five")]
+    assert said == ["three", "five", "three", "three", "five"]
+    run.delete(KIND)
+    assert run.settle()
+    assert run.get(KIND) is None
+
+
+def test_a_model_that_ends_at_once_is_a_daemon_that_has_ended(
+    registry: Registry, alone: None
+) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True)(watching)
+    models = {f"{__name__}:watching": lambda patch, **_: patch.status.update(seen=1)}
+    run = Scenario(registry, [example(size=1)], calls=models)
+    assert run.settle()
+    found = run.get(KIND)
+    assert found is not None
+    assert found["status"]["seen"] == 1
+
+
+def impatient(stopped: Any) -> None:
+    while not stopped.wait(0):
+        ran.append("again")
+
+
+def test_who_waits_for_no_time_lets_some_pass(registry: Registry, alone: None) -> None:
+    run = tending(registry, impatient)
+    run.wait(1)
+    assert 900 < len(ran) <= 1001
 
 
 # --------------------------------------------------------- who does not come back
