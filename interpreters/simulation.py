@@ -163,16 +163,6 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
     )
 
 
-def _tell(
-    heard: weakref.WeakMethod[Callable[[Perform, Log], None]],
-    command: Perform,
-    line: Log,
-) -> None:
-    take = heard()
-    if take is not None:
-        take(command, line)
-
-
 class SimulatedRun:
     """One operator, one cluster, one clock.
 
@@ -430,12 +420,10 @@ class SimulatedRun:
                 "fnop run --calls FILE or --real-calls",
                 "NotSimulated",
             )
+        say = self._saying(command)
         if call.as_handler and self._is_daemon(command):
-            heard = weakref.WeakMethod(self._said)  # a thread keeps no run in memory
-            return self.strands.begin(
-                command.id, model, call, lambda line: _tell(heard, command, line)
-            )
-        return called(model, call, lambda line: self._said(command, line))
+            return self.strands.begin(command.id, model, call, say)
+        return called(model, call, say)
 
     def _is_daemon(self, command: Perform) -> bool:
         """Whether an impure daemon is called, which lasts as long as its object."""
@@ -444,10 +432,20 @@ class SimulatedRun:
             for each in self.machine.program.handlers
         )
 
-    def _said(self, command: Perform, line: Log) -> None:
-        """A log line of an impure handler."""
-        say = Say(line.level, line.message, command.subject, command.handler)
-        self.perform(replace(say, exception=line.exception))
+    def _saying(self, command: Perform) -> Callable[[Log], None]:
+        """What takes the log lines of an impure handler, as they are said.
+
+        It holds no run in memory: the threads of daemons have it.
+        """
+        found = weakref.ref(self)
+
+        def say(line: Log) -> None:
+            run = found()
+            if run is not None:
+                said = Say(line.level, line.message, command.subject, command.handler)
+                run.perform(replace(said, exception=line.exception))
+
+        return say
 
     def _list(self, command: ListPage) -> None:
         response = self.request(list_request(command))

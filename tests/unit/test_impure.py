@@ -11,9 +11,11 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import fnop
 from fnop.core import errors, impure, plans, resources
@@ -31,8 +33,9 @@ from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.replay import read_header, read_records, replay
 from fnop.interpreters.watchdog import Watchdog
 from fnop.testing import plan_of
+from tests.commands import fnop as command
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
-from tests.simulations import Scenario, example
+from tests.simulations import DEFINITION, Scenario, example
 
 KIND = "fnopexamples"
 
@@ -253,6 +256,40 @@ def test_the_plan_of_an_impure_handler_is_what_it_returns() -> None:
     fnop.on.create(KIND, registry=registry, impure=True)(planning)
     plan = plan_of(planning, body=example(), registry=registry)
     assert [each.kind for each in plan] == ["Event", "Adopt"]
+
+
+@pytest.mark.parametrize("name", ["watching", "watching_on_a_loop"])
+def test_the_plan_of_an_impure_daemon_takes_no_time(name: str) -> None:
+    registry, handler = Registry(), globals()[name]
+    fnop.daemon(KIND, registry=registry, impure=True)(handler)
+    body = example(size=1)
+    plan = plan_of(handler, body, answers=[False, False, True], registry=registry)
+    assert plan.result == "done"
+    said = [line.message for line in plan.lines]
+    assert said == ["round 1: size 1", "round 2: size 1", "told: resource_deleted"]
+    ends = [False, fnop.PermanentError("enough")]
+    plan = plan_of(handler, body, answers=ends, registry=registry)
+    assert plan.failed("enough")
+    with pytest.raises(AssertionError, match="goes on; a test of a daemon gives"):
+        plan_of(handler, body, registry=registry)
+
+
+def test_a_daemon_that_never_waits_has_no_plan() -> None:
+    registry = Registry()
+    fnop.daemon(KIND, registry=registry, impure=True)(busy)
+    with pytest.raises(AssertionError, match="asked for 1000 effects and goes on"):
+        plan_of(busy, example(), registry=registry)
+
+
+def busy(stopped: Any) -> None:
+    while not stopped:
+        ran.append("again")
+
+
+def test_the_plan_of_an_impure_handler_tells_what_is_lost() -> None:
+    registry = Registry()
+    fnop.on.create(KIND, registry=registry, impure=True)(dropping)
+    assert plan_of(dropping, example(), registry=registry).failed(line_of(dropping))
 
 
 def test_its_call_survives_the_wire() -> None:
@@ -1117,3 +1154,32 @@ def test_a_plain_daemon_is_refused() -> None:
 
     with pytest.raises(fnop.RegistrationError, match="a daemon awaits something"):
         fnop.daemon(KIND, registry=Registry())(daemon)
+
+
+# ---------------------------------------------------------------- from a terminal
+
+
+WATCHER = """
+import fnop
+
+@fnop.daemon("fnopexamples", impure=True)
+def watch_over(stopped, spec, logger, patch):
+    patch.status["seen"] = spec.get("size", 0)
+    while not stopped.wait(30):
+        logger.info("a round is over")
+    logger.info("told: %s", stopped.reason)
+"""
+
+
+def test_a_simulated_run_with_an_impure_daemon_ends(tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text(WATCHER)
+    manifests = yaml.safe_dump_all([DEFINITION, example(size=1)])
+    (tmp_path / "object.yaml").write_text(manifests)
+    run = ("run", "operator.py", "--simulate", "object.yaml", "--real-calls")
+    done = command(*run, "--record", "run.fnop", folder=tmp_path)
+    assert done.status == 0, done
+    assert "a round is over" in done.err
+    again = command(*run, "--record", "again.fnop", folder=tmp_path)
+    assert (again.out, again.err) == (done.out, done.err)
+    replayed = command("replay", "run.fnop", "operator.py", folder=tmp_path)
+    assert replayed.out.startswith("identical: "), replayed
