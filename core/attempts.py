@@ -88,19 +88,24 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     turn.put(key, known)
 
 
-def let_go(turn: Turn, key: Key, known: Known) -> None:
-    """Drop the conversations about an object that is not there any more.
+def let_go(
+    turn: Turn,
+    key: Key,
+    known: Known,
+    reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
+) -> None:
+    """Drop the conversations about an object, such as one that is not there any more.
 
-    An impure daemon goes on outside until it hears of that; or, where it does not
-    listen, is cancelled.
+    An impure daemon goes on outside until it is told to stop, and why; or, where it
+    does not listen, is cancelled.
     """
     work = known.work or IDLE
     for each in (*work.running, *work.tending):
         turn.program.live.drop(_live_key(key, each))
     for each in work.tending:
-        is_deaf = not each.handler.signature.takes("stopped")
-        reason = DaemonStoppingReason.RESOURCE_DELETED.value
-        interrupt(turn, each, reason, cancel=is_deaf)
+        if each.handler.role is Role.DAEMON:
+            is_deaf = not each.handler.signature.takes("stopped")
+            interrupt(turn, each, reason.value, cancel=is_deaf)
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:

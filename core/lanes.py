@@ -166,7 +166,7 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
     if key == ACTIVITY:
         turn.end(1, "a startup or cleanup handler could not be run")
     elif known is not None:
-        let_go(turn, key, known)
+        let_go(turn, key, known, DaemonStoppingReason.OPERATOR_PAUSING)
         turn.put(key, known._replace(work=None))
         turn.due(key, turn.now.mono + turn.settings.default_backoff_seconds)
 
