@@ -103,9 +103,8 @@ def let_go(
     for each in (*work.running, *work.tending):
         turn.program.live.drop(_live_key(key, each))
     for each in work.tending:
-        if each.handler.role is Role.DAEMON:
-            is_deaf = not each.handler.signature.takes("stopped")
-            interrupt(turn, each, reason.value, cancel=is_deaf)
+        is_deaf = not each.handler.signature.takes("stopped")
+        interrupt(turn, each, reason.value, cancel=is_deaf)
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:

@@ -113,7 +113,7 @@ def _is_outdated(running: Invocation, body: Body) -> bool:
     Those who converse get it with the answer to what they wait for.
     """
     handler, shown = running.handler, running.situation.body
-    if not handler.function or handler.role is not Role.DAEMON or shown is None:
+    if not handler.function or shown is None:
         return False
     errand = running.errand
     if running.asked is None or errand is None or errand.id is None:

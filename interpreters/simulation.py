@@ -45,7 +45,7 @@ from fnop.core.known import IDLE, Known
 from fnop.core.objects import Body, Key
 from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
-from fnop.core.registry import Role
+from fnop.core.registry import BACKGROUND, Role
 from fnop.core.turn import ACTIVITY
 from fnop.effects import Answer, Call, Log, Outcome, Random, Refused
 from fnop.effects.values import thaw_json
@@ -421,16 +421,20 @@ class SimulatedRun:
                 "NotSimulated",
             )
         say = self._saying(command)
-        if call.as_handler and self._is_daemon(command):
+        if self._may_wait(command, call):
             return self.strands.begin(command.id, model, call, say)
         return called(model, call, say)
 
-    def _is_daemon(self, command: Perform) -> bool:
-        """Whether an impure daemon is called, which lasts as long as its object."""
-        return any(
-            each.id == command.handler and each.role is Role.DAEMON and each.function
+    def _may_wait(self, command: Perform, call: Call) -> bool:
+        """Whether it lasts as long as its object, or can wait until it is to stop."""
+        roles = {
+            each.role
             for each in self.machine.program.handlers
-        )
+            if each.function and each.id == command.handler
+        }
+        if not call.as_handler or roles.isdisjoint(BACKGROUND):
+            return False
+        return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
 
     def _saying(self, command: Perform) -> Callable[[Log], None]:
         """What takes the log lines of an impure handler, as they are said.

@@ -281,7 +281,7 @@ def test_a_daemon_that_never_waits_has_no_plan() -> None:
         plan_of(busy, example(), registry=registry)
 
 
-def busy(stopped: Any) -> None:
+def busy(stopped: Any, **_: Any) -> None:
     while not stopped:
         ran.append("again")
 
@@ -703,7 +703,7 @@ def test_an_impure_daemon_sees_the_changes_of_its_object(
     asyncio.run(story())
 
 
-def looking(stopped: Any, logger: Any, body: Any, spec: Any) -> None:
+def looking(stopped: Any, logger: Any, body: Any, spec: Any, **_: Any) -> None:
     """It looks at the object, and only then at `stopped`."""
     nested, first = spec["more"], body.now
     logger.info("it has begun")
@@ -823,7 +823,7 @@ def test_a_daemon_of_an_object_that_was_made_anew_is_told(registry: Registry) ->
 # ------------------------------------------------------- daemons in a simulation
 
 
-def watching(stopped: Any, logger: Any, spec: Any, patch: Any) -> str:
+def watching(stopped: Any, logger: Any, spec: Any, patch: Any, **_: Any) -> str:
     """A daemon, or the model of one: its waiting takes virtual time alone."""
     rounds = 0
     while not stopped.wait(5):
@@ -1114,6 +1114,31 @@ def test_a_model_that_ends_at_once_is_a_daemon_that_has_ended(
     found = run.get(KIND)
     assert found is not None
     assert found["status"]["seen"] == 1
+
+
+def measuring(stopped: Any, spec: Any, logger: Any) -> None:
+    """A timer that waits for a while within its turn."""
+    before = spec["size"]
+    is_told = stopped.wait(4)
+    logger.info("from %s to %s, told: %s", before, spec["size"], is_told)
+
+
+def test_a_simulated_timer_can_wait_too(registry: Registry, alone: None) -> None:
+    decorate: Any = fnop.timer(KIND, registry=registry, interval=10, impure=True)
+    decorate(measuring)
+    run = running(registry, measuring=measuring)
+    run.wait(15)  # its second turn begins at 14
+    run.edit(KIND, spec={"size": 2})
+    run.wait(14)  # and the third at 28
+    run.delete(KIND)
+    assert run.settle()
+    said = [line for line in run.lines if line.startswith("from")]
+    assert said == [
+        "from 1 to 1, told: False",
+        "from 1 to 2, told: False",
+        "from 2 to 2, told: True",
+    ]
+    assert run.get(KIND) is None
 
 
 def impatient(stopped: Any) -> None:
