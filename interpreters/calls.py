@@ -69,6 +69,7 @@ class StopFlag:
         self.reason = ""
         self._fresh: tuple[dict[str, Any], float] | None = None
         self._show: Callable[[dict[str, Any], float], None] = lambda data, wall: None
+        self._remind: Callable[[], None] = lambda: None
         self._looking = threading.Lock()
 
     def set(self, reason: str) -> None:
@@ -79,9 +80,11 @@ class StopFlag:
         """Let it know its object as it was seen at this wall time."""
         self._fresh = data, wall
 
-    def shown_by(self, show: Callable[[dict[str, Any], float], None]) -> None:
-        """Have the views of the object brought up to date by this."""
-        self._show = show
+    def serves(
+        self, show: Callable[[dict[str, Any], float], None], remind: Callable[[], None]
+    ) -> None:
+        """Have these called when it is looked at: the first where there is news."""
+        self._show, self._remind = show, remind
 
     def is_set(self) -> bool:
         self._look()
@@ -91,6 +94,7 @@ class StopFlag:
         return self.is_set()
 
     def _look(self) -> None:
+        self._remind()
         if self._fresh is None:
             return
         with self._looking:
@@ -155,7 +159,21 @@ class _Run:
             flag = LiveStopped() if stopped is None else stopped  # it may be false
             self.outside = Outside(call.arguments, say, flag)
             self.arguments = self.outside.arguments
-            flag.shown_by(self.outside.shows)
+            flag.serves(self.outside.shows, self._remind)
+        self._say, self._has_reminded = say, False
+
+    def _remind(self) -> None:
+        """Say of the first effect that it waits for the end: who goes on may forget."""
+        if self.witness.built and not self._has_reminded:
+            self._has_reminded = True
+            effect, where = self.witness.built[0]
+            text = (
+                f"the {effect.kind} built at {where} is not performed before the "
+                "handler ends and returns it; who goes on for ever awaits its effects, "
+                "in a handler that is not impure"
+            )
+            with Witness.looking_away():
+                self._say(Log("warning", text))
 
     def returned(self, value: Any) -> Outcome:
         """What came of it; what is refused, is so for good: its effects are done."""

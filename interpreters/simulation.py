@@ -354,7 +354,7 @@ class SimulatedRun:
         """Execute one command; its answer is the next in the line."""
         match command:
             case Perform():
-                self._answered(command.id, self._outcome(command))
+                self._answered(command.id, self._performed(command))
             case Fetch():
                 self._fetch(command)
             case ListPage():
@@ -394,8 +394,16 @@ class SimulatedRun:
         self._inbox.clear()
         self._watches.clear()
 
-    def _outcome(self, command: Perform) -> Outcome | None:
-        """What comes of an effect; None for a daemon that has begun."""
+    def _performed(self, command: Perform) -> Outcome | None:
+        """What comes of an effect; None for a daemon that has begun, and waits."""
+        call = command.effect
+        if isinstance(call, Call) and self._may_wait(command, call):
+            model, say = self.calls.get(call.function), self._saying(command)
+            if model is not None:
+                return self.strands.begin(command.id, model, call, say)
+        return self._outcome(command)
+
+    def _outcome(self, command: Perform) -> Outcome:
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
@@ -410,7 +418,7 @@ class SimulatedRun:
                 self.requests.append(request)
                 return outcome_of(effect, self.request(request))
 
-    def _call(self, command: Perform, call: Call) -> Outcome | None:
+    def _call(self, command: Perform, call: Call) -> Outcome:
         model = self.calls.get(call.function)
         if model is None:
             return Refused(
@@ -420,10 +428,7 @@ class SimulatedRun:
                 "fnop run --calls FILE or --real-calls",
                 "NotSimulated",
             )
-        say = self._saying(command)
-        if self._may_wait(command, call):
-            return self.strands.begin(command.id, model, call, say)
-        return called(model, call, say)
+        return called(model, call, self._saying(command))
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
         """Whether it lasts as long as its object, or can wait until it is to stop."""

@@ -191,7 +191,7 @@ class Story(Scenario):
         self._inbox.append(Answered(number, Answer(value)))
         return self
 
-    def _outcome(self, command: Perform) -> Outcome | None:
+    def _outcome(self, command: Perform) -> Outcome:
         fate = self.fate(self, command)
         return super()._outcome(command) if fate is None else fate
 

@@ -543,6 +543,32 @@ def test_r3_calls_at_the_same_time_are_not_mixed_up(
     asyncio.run(story())
 
 
+def reporting(stopped: Any) -> None:
+    while not stopped.wait(5):
+        fnop.event("Lost", "as long as it goes on")
+
+
+async def reporting_on_a_loop(stopped: Any) -> None:
+    while not await stopped.wait(5):
+        fnop.event("Lost", "as long as it goes on")
+
+
+@pytest.mark.parametrize("handler", [reporting, reporting_on_a_loop])
+def test_r3_who_goes_on_is_told_once_that_its_effects_wait(
+    registry: Registry, handler: Any
+) -> None:
+    run = tending(registry, handler)
+    run.wait(60)
+    (said,) = [say for say in run.said if say.level == "warning"]
+    assert "is not performed before the handler ends and returns it" in said.message
+    where = line_of(handler).partition(" has no effect")[0]
+    assert where in said.message
+    run.delete(KIND)
+    assert run.settle()
+    (line,) = refusals(run.lines)
+    assert line_of(handler) in line
+
+
 def test_r3_a_called_function_performs_no_effects(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="asking")
     async def asking(**_: Any) -> Any:
