@@ -490,7 +490,7 @@ def _simulate(
     settled = sim.settle(seconds=options["for"])
     if repeats is not None:
         repeats.close()
-    echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
+    click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     return _verdict(sim, settled)
 

@@ -6,6 +6,7 @@ test gives it, and what it asks for comes back as values.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -68,11 +69,12 @@ from fnop.effects import (
     Return,
     Sleep,
     Wait,
+    Witness,
     outcomes,
 )
 from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of
-from fnop.interpreters.calls import called
+from fnop.interpreters.calls import StopFlag, called
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.guard import Guard
 
@@ -470,7 +472,46 @@ def _raised(error: BaseException) -> Outcome:
             return Raised(type(error).__name__, str(error))
 
 
+class _AnsweredFlag(StopFlag):
+    """What an impure daemon gets as `stopped`: its waiting is answered at once."""
+
+    def __init__(self, answering: Answering) -> None:
+        super().__init__()
+        self._answering = answering
+        self.asked = 0
+
+    def is_set(self) -> bool:
+        self.asked += 1
+        if self.asked > ASKED_MAX:
+            raise SystemExit(f"it has asked {ASKED_MAX} times whether it is to stop")
+        return super().is_set()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        with Witness.looking_away():
+            asked = Wait(timeout)
+        given = False if self.reason else self._answering(asked)
+        if isinstance(given, BaseException):
+            raise given
+        if given is True:
+            self.set(DaemonStoppingReason.RESOURCE_DELETED.value)
+        return self.is_set()
+
+
+class _AwaitedFlag(_AnsweredFlag):
+    """That of a coroutine."""
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        return bool(super().wait(timeout))
+
+
 # --------------------------------------------------------------------- drive
+
+
+def _endless(name: str) -> str:
+    return (
+        f"{name} has asked for {ASKED_MAX} effects and goes on; a test of a daemon "
+        "gives an exception as the last answer, such as fnop.Cancelled"
+    )
 
 
 class _Drive:
@@ -509,11 +550,7 @@ class _Drive:
             entry = Entry(digest_of(found.asks), outcome, wall, self.stopped)
             self.journal = (*self.journal, entry)
         live.clear()
-        name = self.situation.handler.id
-        raise AssertionError(
-            f"{name} has asked for {ASKED_MAX} effects and goes on; a test of a daemon "
-            "gives an exception as the last answer, such as fnop.Cancelled"
-        )
+        raise AssertionError(_endless(self.situation.handler.id))
 
     def _answer(self, effect: Effect) -> Outcome:
         match effect:
@@ -529,7 +566,20 @@ class _Drive:
             case _:
                 return self._answer_of_world(effect)
 
+    def _called(self, call: Call) -> Outcome:
+        """Run an impure handler; to a daemon's waiting there are answers, too."""
+        handler = self.situation.handler
+        is_awaited = inspect.iscoroutinefunction(handler.fn)
+        stopped = (_AwaitedFlag if is_awaited else _AnsweredFlag)(self.answering)
+        outcome = called(handler.fn, call, self.lines.append, stopped)
+        if stopped.asked > ASKED_MAX:
+            raise AssertionError(_endless(handler.id))
+        return outcome
+
     def _answer_of_world(self, effect: Effect) -> Outcome:
+        if isinstance(effect, Call) and effect.as_handler:
+            self.asked.pop()
+            return self._called(effect)
         given = self.answering(effect)
         if given is not _NONE_GIVEN:
             return _outcome(effect, given)
@@ -549,9 +599,6 @@ class _Drive:
                 return Applied()
             case Execute(children=children):
                 return Answer({name: {"finished": "success"} for name in children})
-            case Call(as_handler=True):
-                self.asked.pop()
-                return called(self.situation.handler.fn, effect, self.lines.append)
             case _:
                 raise AssertionError(self._unanswered(effect))
 

@@ -29,6 +29,7 @@ from fnop.core.progress import (
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
+from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, vanished
 from fnop.effects import (
     Again,
@@ -87,11 +88,23 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
     turn.put(key, known)
 
 
-def let_go(turn: Turn, key: Key, known: Known) -> None:
-    """Drop the conversations about an object that is not there any more."""
+def let_go(
+    turn: Turn,
+    key: Key,
+    known: Known,
+    reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
+) -> None:
+    """Drop the conversations about an object, such as one that is not there any more.
+
+    An impure daemon goes on outside until it is told to stop, and why; or, where it
+    does not listen, is cancelled.
+    """
     work = known.work or IDLE
     for each in (*work.running, *work.tending):
         turn.program.live.drop(_live_key(key, each))
+    for each in work.tending:
+        is_deaf = not each.handler.signature.takes("stopped")
+        interrupt(turn, each, reason.value, cancel=is_deaf)
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ again and again.
 | does not match | its schedule is forgotten | is told, and then cancelled |
 | is deleted     | does not begin            | is told, and then cancelled |
 
+An impure one, which cannot await the object as it is by then, is shown each change.
+
 One that has ended by itself or has failed for good does not begin again in this
 process.
 """
@@ -22,6 +24,7 @@ from typing import NamedTuple
 from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Standing, Work
 from fnop.core.now import Now
+from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import FRESH, Progress
 from fnop.core.registry import Handler, Role
@@ -34,6 +37,7 @@ __all__ = [
     "Engage",
     "Halt",
     "Retime",
+    "Show",
     "Tend",
     "background_due",
     "background_move",
@@ -75,6 +79,12 @@ class Retime(NamedTuple):
     interval: Callback
 
 
+class Show(NamedTuple):
+    """Show an impure daemon its object as it is now: it can look at it meanwhile."""
+
+    invocation: Invocation
+
+
 class Dismiss(NamedTuple):
     """It is not for this object any more: it begins anew when it is again."""
 
@@ -83,12 +93,14 @@ class Dismiss(NamedTuple):
 
 def background_move(
     at: Moment, known: Known, work: Work
-) -> Engage | Tend | Halt | Retime | Dismiss | None:
+) -> Engage | Tend | Show | Halt | Retime | Dismiss | None:
     """The next move about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
         reason = _stop_reason(at, known, handler)
         running = _running(work, handler)
         if running is not None:
+            if _is_outdated(running, known.body):
+                return Show(running)
             if reason is not None and _may_halt(running, at.now):
                 return Halt(running, reason)
             continue
@@ -116,6 +128,20 @@ def _untimed(known: Known, handler: Handler, standing: Standing) -> Callback | N
 
 def _running(work: Work, handler: Handler) -> Invocation | None:
     return next((e for e in work.tending if e.handler.id == handler.id), None)
+
+
+def _is_outdated(running: Invocation, body: Body) -> bool:
+    """Whether a call is under way that can look at its object, and it is newer now.
+
+    Those who converse get it with the answer to what they wait for.
+    """
+    handler, shown = running.handler, running.situation.body
+    if not handler.function or shown is None:
+        return False
+    errand = running.errand
+    if running.asked is None or errand is None or errand.id is None:
+        return False
+    return handler.signature.takes("stopped") and shown.version != body.version
 
 
 def _stop_reason(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fnop.core.objects import Body
 from fnop.core.pushdown import Selectors
 from fnop.core.resources import Resource
 from fnop.effects import Effect
@@ -23,6 +24,7 @@ __all__ = [
     "ListPage",
     "Perform",
     "Ready",
+    "Refresh",
     "Say",
     "Subject",
     "Watch",
@@ -79,6 +81,18 @@ class Interrupt:
     id: int
     reason: str
     cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Show an impure daemon, which runs as the call `id`, its object as it is now.
+
+    `wall` is when that was seen (Unix seconds).
+    """
+
+    id: int
+    body: Body
+    wall: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +177,7 @@ class Exit:
 Command = (
     Perform
     | Interrupt
+    | Refresh
     | Fetch
     | ListPage
     | Watch

@@ -8,25 +8,29 @@ handler has patched and returned, or how it has failed; `ended` takes that up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from fnop.core.arguments import PROVIDERS, Situation, Writers, arguments_for
 from fnop.core.diff import diff
 from fnop.core.errors import PermanentError, TemporaryError, text_of
 from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.objects import Body, View
+from fnop.core.plans import plan_of, refuse_lost
 from fnop.core.progress import Failure
 from fnop.core.registry import Handler
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.writers import LogWriter, PatchWriter
-from fnop.effects import Call, Effect, Log, Patch, Target
-from fnop.effects.values import freeze_json, read_only
+from fnop.effects import Call, Log, Patch, Return, Target, Witness
+from fnop.effects.values import canonical, freeze_json, read_only
 from fnop.effects.wire import from_wire, to_wire
 
-__all__ = ["Outside", "call_of", "ended"]
+__all__ = ["Outside", "answerable", "call_of", "ended"]
 
-_EFFECTS = get_args(Effect)
+# An answer is remembered as long as its attempt lasts.
+ANSWER_BYTES_MAX = 2 * 1024 * 1024
+# How deep an answer stands in what the core makes of it; serializers go 254 deep.
+_AROUND = 16
 # What is made where the handler runs, and what follows from the object or the time.
 _MADE = frozenset(("logger", "patch", "stopped"))
 _OF_BODY = frozenset(("body", "spec", "status", "meta", "labels", "annotations"))
@@ -79,6 +83,7 @@ class Outside:
     def __init__(
         self, arguments: Mapping[str, Any], say: Callable[[Log], None], stopped: Any
     ) -> None:
+        self._say = say
         facts = arguments["facts"]
         wall, started = facts["moments"]
         body = facts.get("body")
@@ -89,6 +94,7 @@ class Outside:
             body=None if body is None else Body(body),
             started=started,
         )
+        self._situation = situation
         self._patch = PatchWriter()
         made = {"patch": self._patch, "logger": LogWriter(say), "stopped": stopped}
         self.arguments = {
@@ -99,25 +105,40 @@ class Outside:
             pairs = facts[name]
             self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
 
-    def returned(self, value: Any) -> dict[str, Any]:
-        """What the handler returned, in JSON; raises `TypeError` if it cannot be."""
-        if "fns" in self._patch.__dict__:
-            raise TypeError(
-                "patch.fns are functions, which an impure handler cannot hand over; "
-                "let it write fields, or return what a pure handler then patches"
-            )
-        found: dict[str, Any] = {}
-        if isinstance(value, _EFFECTS):
-            value = [value]
-        if isinstance(value, (list, tuple)) and any(
-            isinstance(item, _EFFECTS) for item in value
-        ):
-            found["plan"] = [
-                to_wire(item) if isinstance(item, _EFFECTS) else None for item in value
-            ]
-        elif value is not None:
-            found["value"] = freeze_json(value, "the result")
-        return {**found, **self._patched()}
+    def shows(self, data: dict[str, Any], wall: float) -> None:
+        """Bring the views of the object up to date, in place.
+
+        Nobody may be iterating over them: it is for the handler's own thread or task.
+        """
+        situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
+        for name in _OF_BODY & self.arguments.keys():
+            view, fresh = self.arguments[name], PROVIDERS[name](situation, Writers())
+            dict.update(view, fresh)
+            for key in view.keys() - fresh.keys():
+                dict.__delitem__(view, key)
+            if isinstance(view, View):
+                view.now = wall
+
+    def returned(self, value: Any, witness: Witness) -> dict[str, Any]:
+        """What the handler returned, in JSON.
+
+        `witness` has seen which effects it has built.  Raises `TypeError` or
+        `ValueError` for what the core would refuse, or lose.
+        """
+        try:
+            plan = plan_of(value)
+        except (TypeError, ValueError) as problem:
+            found = f"it returned {type(value).__name__}, which is refused"
+            raise type(problem)(f"{found}: {problem}") from None
+        refuse_lost(witness, plan, "return it, in a list where there are several")
+        answer = self._patched()
+        match plan:
+            case ():
+                return answer
+            case (Return(value=result) as only,) if only is not value:
+                return {**answer, "value": result}
+            case _:
+                return {**answer, "plan": [to_wire(effect) for effect in plan]}
 
     def failed(self, problem: BaseException) -> dict[str, Any]:
         """How the handler failed, in JSON."""
@@ -126,11 +147,42 @@ class Outside:
         if isinstance(problem, TemporaryError):
             failure["temporary"] = problem.delay
         failure["permanent"] = isinstance(problem, PermanentError)
-        return {"failure": failure, **self._patched()}
+        try:
+            return {"failure": failure, **self._patched()}
+        except (TypeError, ValueError) as refusal:
+            self._say(Log("warning", f"what it has patched is lost: {refusal}"))
+            return {"failure": failure}
 
     def _patched(self) -> dict[str, Any]:
+        if self._patch.__dict__.get("fns"):
+            raise TypeError(
+                "patch.fns are functions, which an impure handler cannot hand over; "
+                "let it write fields, or return what a pure handler then patches"
+            )
         patch = self._patch.effect()
         return {} if patch is None else {"patch": to_wire(patch)}
+
+
+def answerable(value: Any, where: str) -> Any:
+    """A value as the core can take it in, read-only; `where` names it for the error.
+
+    Raises `TypeError` for what is not JSON, `ValueError` for numbers that JSON does not
+    have and for what is too large or too deep.
+    """
+    found = freeze_json(value, where)
+    deep: Any = found
+    for _ in range(_AROUND):
+        deep = [deep]
+    try:
+        size = len(canonical(deep))
+    except TypeError as problem:
+        raise ValueError(f"{where}: it is too deep ({problem})") from None
+    if size > ANSWER_BYTES_MAX:
+        raise ValueError(
+            f"{where}: it has {size:,} bytes, and at most {ANSWER_BYTES_MAX:,} can be "
+            "remembered; keep it elsewhere, and answer where it is"
+        )
+    return found
 
 
 def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
@@ -163,6 +215,5 @@ def ended(value: Mapping[str, Any]) -> tuple[Any, Patch | None, Failure | None]:
             permanent=found["permanent"],
         )
     if "plan" in value:
-        plan = [None if item is None else from_wire(item) for item in value["plan"]]
-        return plan, patch, failure
+        return [from_wire(item) for item in value["plan"]], patch, failure
     return value.get("value"), patch, failure

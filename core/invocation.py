@@ -16,7 +16,7 @@ import operator
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.errors import (
@@ -31,6 +31,7 @@ from fnop.core.errors import (
 )
 from fnop.core.impure import call_of, ended
 from fnop.core.objects import View
+from fnop.core.plans import EFFECTS, identity, plan_of, refuse_lost
 from fnop.core.progress import Failure
 from fnop.core.registry import Declaring, Form, Handler, Role
 from fnop.core.settings import Settings
@@ -60,10 +61,6 @@ from fnop.effects.values import read_only
 from fnop.effects.wire import digest_of, encode
 
 __all__ = ["Advance", "Ending", "Entry", "Journal", "LiveCache", "advance", "cancel"]
-
-_EFFECTS = get_args(Effect)
-# Which object it is.  Not `id`: Python tells audit hooks of each call of that.
-_identity = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +157,9 @@ class _Drive:
             asked = self.guarded(move)
         except StopIteration as stop:
             return _Returned(stop.value)
-        if not isinstance(asked, _EFFECTS) or isinstance(asked, (Again, Return)):
+        if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
             raise TypeError(_not_awaitable(asked))
-        self.taken.add(_identity(asked))
+        self.taken.add(identity(asked))
         return _Asked(asked)
 
     def answer(self, effect: Effect, entry: Entry) -> Any:
@@ -295,7 +292,7 @@ def _outside(situation: Situation, journal: Journal) -> Advance:
         value, patch, failure = ended(found)
         if failure is not None and isinstance(journal[-1].outcome, Answer):
             failure = replace(failure, exception=journal[-1].outcome.exception)
-        plan = () if failure is not None else _plan_of(value)
+        plan = () if failure is not None else plan_of(value)
     except Exception as problem:
         plan, failure = (), failure_of(problem)
     return Advance((), end=Ending(plan, () if patch is None else (patch,), failure))
@@ -363,8 +360,8 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     try:
         if isinstance(value, Settings):
             settings, value = _settings_for(drive, value), None
-        plan = _plan_of(value)
-        _refuse_lost(drive, plan)
+        plan = plan_of(value)
+        refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
         patches = drive.writers.patch.changes()
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
@@ -381,38 +378,6 @@ def _settings_for(drive: _Drive, settings: Settings) -> Settings:
             "return settings.replace(...) without it"
         )
     return settings
-
-
-def _plan_of(value: Any) -> tuple[Effect, ...]:
-    """A handler's plan from what it returned (R2)."""
-    if value is None:
-        return ()
-    if isinstance(value, _EFFECTS):
-        return (value,)
-    if isinstance(value, (list, tuple)):
-        effects = [isinstance(item, _EFFECTS) for item in value]
-        if all(effects):
-            return tuple(value)
-        if any(effects):
-            raise TypeError(
-                "a plan mixes effects with other values; return either a list of "
-                "effects, or a result"
-            )
-        raise TypeError(
-            "a list as a result needs fnop.result([...]), to tell it from a plan"
-        )
-    return (Return(value),)
-
-
-def _refuse_lost(drive: _Drive, plan: tuple[Effect, ...]) -> None:
-    """No effect is silently lost (R3)."""
-    kept = drive.taken.union(map(_identity, plan))
-    for effect, where in drive.witness.built:
-        if _identity(effect) not in kept:
-            raise TypeError(
-                f"the {effect.kind} built at {where} has no effect: return it, yield "
-                "it or await it"
-            )
 
 
 def cancel(

@@ -25,10 +25,12 @@ from fnop.core.background import (
     Engage,
     Halt,
     Retime,
+    Show,
     Tend,
     retimed,
     with_standing,
 )
+from fnop.core.commands import Refresh
 from fnop.core.errors import described
 from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
@@ -168,7 +170,7 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
     if key == ACTIVITY:
         turn.end(1, "a startup or cleanup handler could not be run")
     elif known is not None:
-        let_go(turn, key, known)
+        let_go(turn, key, known, DaemonStoppingReason.OPERATOR_PAUSING)
         turn.put(key, known._replace(work=None))
         turn.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
 
@@ -248,7 +250,7 @@ def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
             _spy(turn, key, known, sighting)
         case Begin():
             _begin(turn, key, known, move)
-        case Engage() | Tend() | Halt() | Retime() | Dismiss():
+        case Engage() | Tend() | Show() | Halt() | Retime() | Dismiss():
             _make_background(turn, key, known, move)
         case Cancel() | Conclude() | Expire():
             _end(turn, key, known, move)
@@ -387,13 +389,18 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
 
 
 def _make_background(
-    turn: Turn, key: Key, known: Known, move: Engage | Tend | Halt | Retime | Dismiss
+    turn: Turn,
+    key: Key,
+    known: Known,
+    move: Engage | Tend | Show | Halt | Retime | Dismiss,
 ) -> None:
     match move:
         case Engage(handler):
             _engage(turn, key, known, handler)
         case Tend(handler, standing):
             _tend(turn, key, known, handler, standing)
+        case Show(invocation):
+            _show(turn, key, known, invocation)
         case Halt(invocation, reason):
             _halt(turn, key, known, invocation, reason)
         case Retime():
@@ -464,6 +471,16 @@ def _tend(
     go_on(turn, key, with_standing(known, handler, begun), invocation)
 
 
+def _show(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+    """Let an impure daemon, which is under way, look at its object as it is now."""
+    errand = invocation.errand
+    assert errand is not None
+    assert errand.id is not None
+    turn.emit(Refresh(errand.id, known.body, turn.now.wall))
+    situation = invocation.situation._replace(body=known.body)
+    store(turn, key, known, invocation._replace(situation=situation))
+
+
 def _halt(
     turn: Turn,
     key: Key,
@@ -498,7 +515,7 @@ def _sleeps(invocation: Invocation) -> bool:
 
 def _listens(invocation: Invocation) -> bool:
     """Whether a run can find out that it is to stop."""
-    handler, signature = invocation.handler, invocation.handler.signature
-    names_it = "stopped" in signature.wants or signature.rest
+    handler = invocation.handler
+    names_it = handler.signature.takes("stopped")
     wants = names_it or handler.cancellation_backoff is not None
     return wants and invocation.plan is None and invocation.asked is not None

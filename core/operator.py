@@ -11,6 +11,8 @@ makes the moves that `reconcile` (fnop.core.reconcile) decides on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fnop.core.attempts import answer_errand
 from fnop.core.background import runs_due
 from fnop.core.cause import Reason
@@ -106,16 +108,19 @@ def is_settled(state: State) -> bool:
     )
 
 
-def background_horizon(state: State, now: Now) -> float | None:
+def background_horizon(
+    state: State, now: Now, outside: Iterable[float] = ()
+) -> float | None:
     """When all daemons and timers have had a turn, where nothing else is under way.
 
-    The latest of their next moments (R36).  Those later than an hour from `now` are not
+    The latest of their next moments (R36), of which those of impure daemons that wait
+    are known `outside` alone.  Those later than an hour from `now` are not
     waited for, such as the new year.  None where a change is being handled, a request
     is pending, or nothing at all is to come.
     """
     if state.pending or state.phase is not Phase.SERVING:
         return None
-    moments: list[float] = []
+    moments: list[float] = list(outside)
     for key, (due, _) in state.queue.due.items():
         known = state.objects.get(key)
         if known is None or not known.background or not _only_tends(known.work):

@@ -20,6 +20,7 @@ from fnop.core.background import (
     Engage,
     Halt,
     Retime,
+    Show,
     Tend,
     background_due,
     background_move,
@@ -150,6 +151,7 @@ Move = (
     | Spy
     | Engage
     | Tend
+    | Show
     | Halt
     | Retime
     | Dismiss

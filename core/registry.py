@@ -161,6 +161,10 @@ class Signature:
     wants: tuple[str, ...]
     rest: bool
 
+    def takes(self, name: str) -> bool:
+        """Whether it looks at this argument, where its role has it."""
+        return self.rest or name in self.wants
+
     @classmethod
     def of(
         cls,

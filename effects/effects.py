@@ -65,7 +65,8 @@ class Witness:
 
     A handler that builds an effect and drops it has forgotten a `return`, a
     `yield` or an `await`; nothing else can tell.  Threads beside the drive have
-    witnesses of their own.
+    witnesses of their own.  `most` bounds how many it remembers, for what may run
+    for ever.
 
     `refused` is what the handler was forbidden to do in the world, if anything: that
     fails it, even if it catches the error.
@@ -73,9 +74,19 @@ class Witness:
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = sys.maxsize) -> None:
         self.built: list[tuple[Any, str]] = []
         self.refused: BaseException | None = None
+        self._most = most
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """See what is built in this context."""
+        outer = self.current.set(self)
+        try:
+            yield
+        finally:
+            self.current.reset(outer)
 
     @classmethod
     @contextmanager
@@ -88,6 +99,8 @@ class Witness:
             cls.current.reset(outer)
 
     def saw(self, effect: Any) -> None:
+        if len(self.built) >= self._most:
+            return
         frame = sys._getframe(2)
         # Leave the builders, and the __init__ that dataclasses generate.  By the names
         # of modules: Python tells audit hooks of each look at a frame's code.

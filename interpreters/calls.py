@@ -11,14 +11,23 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from fnop.core.errors import PermanentError, TemporaryError, text_of
-from fnop.core.impure import Outside
-from fnop.effects import Answer, Call, Log, Outcome, Raised
+from fnop.core.impure import Outside, answerable
+from fnop.core.plans import refuse_lost
+from fnop.effects import Answer, Call, Log, Outcome, Raised, Witness
 from fnop.effects.values import freeze_json
 
-__all__ = ["CallThreads", "LiveStopped", "called", "called_on_loop", "raised"]
+__all__ = [
+    "CallThreads",
+    "LiveStopped",
+    "StopFlag",
+    "called",
+    "called_on_loop",
+    "raised",
+]
 
 
 class CallThreads:
@@ -49,63 +58,138 @@ class CallThreads:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class LiveStopped:
-    """Whether an impure daemon is to stop: false until it is told so.
+class StopFlag:
+    """What an impure daemon gets as `stopped`: false until it is to stop.
+
+    Whenever it looks at it, the views that it was given show its object as it is now.
+    They are changed in its own thread or task, where it is at this, and nowhere else.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._fresh: tuple[dict[str, Any], float] | None = None
+        self._show: Callable[[dict[str, Any], float], None] = lambda data, wall: None
+        self._remind: Callable[[], None] = lambda: None
+        self._looking = threading.Lock()
+
+    def set(self, reason: str) -> None:
+        """Tell it to stop."""
+        self.reason = reason
+
+    def refresh(self, data: dict[str, Any], wall: float) -> None:
+        """Let it know its object as it was seen at this wall time."""
+        self._fresh = data, wall
+
+    def serves(
+        self, show: Callable[[dict[str, Any], float], None], remind: Callable[[], None]
+    ) -> None:
+        """Have these called when it is looked at: the first where there is news."""
+        self._show, self._remind = show, remind
+
+    def is_set(self) -> bool:
+        self._look()
+        return bool(self.reason)
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def _look(self) -> None:
+        self._remind()
+        if self._fresh is None:
+            return
+        with self._looking:
+            fresh, self._fresh = self._fresh, None
+            if fresh is not None:
+                self._show(*fresh)
+
+
+class LiveStopped(StopFlag):
+    """Whether an impure daemon is to stop, in real time.
 
     `wait(seconds)` answers it at the latest then; in a coroutine it is awaited.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self.reason = ""
+    def __init__(self) -> None:
+        super().__init__()
         self._flag = threading.Event()
-        self._loop = loop
-        self._event = asyncio.Event() if loop is not None else None
+        self._event: asyncio.Event | None = None
+
+    def on_loop(self) -> None:
+        """Let it be awaited: it is for a coroutine."""
+        self._event = asyncio.Event()
+        if self.reason:
+            self._event.set()
 
     def set(self, reason: str) -> None:
-        """Tell it, from the loop's thread."""
-        self.reason = reason
+        """Tell it to stop, from the loop's thread."""
+        super().set(reason)
         self._flag.set()
         if self._event is not None:
             self._event.set()
 
-    def is_set(self) -> bool:
-        return self._flag.is_set()
-
-    def __bool__(self) -> bool:
-        return self._flag.is_set()
-
     def wait(self, timeout: float | None = None) -> Any:
-        if self._event is None:
-            return self._flag.wait(timeout)
-        return self._wait(self._event, timeout)
+        if self._event is not None:
+            return self._awaited(self._event, timeout)
+        self._flag.wait(timeout)
+        return self.is_set()
 
-    async def _wait(self, event: asyncio.Event, timeout: float | None) -> bool:
-        try:
+    async def _awaited(self, event: asyncio.Event, timeout: float | None) -> bool:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await event.wait()
-        except TimeoutError:
-            return False
-        return True
+        return self.is_set()
+
+
+# So many effects that a call builds are remembered: a daemon may go on for ever.
+_BUILT_MAX = 1_000
 
 
 class _Run:
     """One call: the arguments to give, and what to make of its end."""
 
     def __init__(
-        self, call: Call, say: Callable[[Log], None], stopped: LiveStopped | None
+        self, call: Call, say: Callable[[Log], None], stopped: StopFlag | None
     ) -> None:
         self.call = call
         self.outside = None
         self.arguments: dict[str, Any] = call.arguments
+        # What it builds, in its own thread or task: others have others.
+        self.witness = Witness(_BUILT_MAX)
         if call.as_handler:
             flag = LiveStopped() if stopped is None else stopped  # it may be false
             self.outside = Outside(call.arguments, say, flag)
             self.arguments = self.outside.arguments
+            flag.serves(self.outside.shows, self._remind)
+        self._say, self._has_reminded = say, False
+
+    def _remind(self) -> None:
+        """Say of the first effect that it waits for the end: who goes on may forget."""
+        if self.witness.built and not self._has_reminded:
+            self._has_reminded = True
+            effect, where = self.witness.built[0]
+            text = (
+                f"the {effect.kind} built at {where} is not performed before the "
+                "handler ends and returns it; who goes on for ever awaits its effects, "
+                "in a handler that is not impure"
+            )
+            with Witness.looking_away():
+                self._say(Log("warning", text))
 
     def returned(self, value: Any) -> Outcome:
+        """What came of it; what is refused, is so for good: its effects are done."""
+        try:
+            return Answer(self._answer(value))
+        except Exception as problem:
+            text = f"{self.call.function} has run, and is not tried again"
+            return self.failed(PermanentError(f"{text}: {text_of(problem)}"))
+
+    def _answer(self, value: Any) -> Any:
         if self.outside is not None:
-            value = self.outside.returned(value)
-        return Answer(freeze_json(value, f"the answer of {self.call.function}"))
+            return answerable(self.outside.returned(value, self.witness), "its answer")
+        found = answerable(value, "its answer")
+        remedy = "a called function performs none, so let the handler build it"
+        refuse_lost(self.witness, (), remedy)
+        return found
 
     def failed(self, problem: BaseException) -> Outcome:
         _kept_for_the_log(problem)
@@ -126,7 +210,7 @@ def called(
     function: Callable[..., Any],
     call: Call,
     say: Callable[[Log], None] = _nobody,
-    stopped: LiveStopped | None = None,
+    stopped: StopFlag | None = None,
 ) -> Outcome:
     """Run a called function in its thread; what it raises is an outcome.
 
@@ -138,9 +222,10 @@ def called(
     except Exception as problem:
         return raised(problem)
     try:
-        value = function(**run.arguments)
-        if inspect.iscoroutine(value):
-            value = asyncio.run(value)
+        with run.witness.looking():
+            value = function(**run.arguments)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
         return run.returned(value)
     except BaseException as problem:
         return run.failed(problem)
@@ -150,7 +235,7 @@ async def called_on_loop(
     function: Callable[..., Any],
     call: Call,
     say: Callable[[Log], None] = _nobody,
-    stopped: LiveStopped | None = None,
+    stopped: StopFlag | None = None,
 ) -> Outcome:
     """Run a called coroutine function on the loop; what it raises is an outcome.
 
@@ -161,7 +246,9 @@ async def called_on_loop(
     except Exception as problem:
         return raised(problem)
     try:
-        return run.returned(await function(**run.arguments))
+        with run.witness.looking():
+            value = await function(**run.arguments)
+        return run.returned(value)
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -28,6 +28,7 @@ from fnop.core.commands import (
     ListPage,
     Perform,
     Ready,
+    Refresh,
     Say,
     Watch,
 )
@@ -89,6 +90,15 @@ _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 SLOW_STEP_SECONDS = 0.5
 
 
+class _Outside:
+    """A call: what tells it to stop, and its end, once it has begun."""
+
+    def __init__(self) -> None:
+        self.stopped = LiveStopped()
+        self.running: asyncio.Future[Outcome] | None = None
+        self.cancelled = False
+
+
 class Runner:
     """One operator on one API, until it exits."""
 
@@ -117,8 +127,8 @@ class Runner:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
-        # Calls that are under way: what tells them to stop, and their end.
-        self._outside: dict[int, tuple[LiveStopped, asyncio.Future[Outcome]]] = {}
+        # Calls that are asked for and have not ended.
+        self._outside: dict[int, _Outside] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
         self._threads = CallThreads(executor)
         self._exit: Exit | None = None
@@ -183,24 +193,20 @@ class Runner:
 
     def _perform(self, command: Command) -> None:
         match command:
-            case Perform():
+            case Perform(id, effect):
+                if isinstance(effect, Call):
+                    self._outside[id] = _Outside()
                 self._spawn(self._effect(command))
-            case Interrupt():
-                self._interrupt(command)
+            case Interrupt() | Refresh():
+                self._tell(command)
             case Say():
                 self._on_say(command)
             case Alarm(at):
                 self._set_alarm(at)
             case Fetch():
                 self._spawn(self._fetch(command))
-            case ListPage():
-                self._stream(command.stream, self._list(command))
-            case Watch():
-                self._stream(command.stream, self._watch(command))
-            case CloseStream(stream):
-                task = self._streams.pop(stream, None)
-                if task is not None:
-                    task.cancel()
+            case ListPage() | Watch() | CloseStream():
+                self._follow(command)
             case Ready():
                 self.ready.set()
             case Exit():
@@ -223,6 +229,17 @@ class Runner:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _follow(self, command: ListPage | Watch | CloseStream) -> None:
+        match command:
+            case ListPage():
+                self._stream(command.stream, self._list(command))
+            case Watch():
+                self._stream(command.stream, self._watch(command))
+            case CloseStream(stream):
+                task = self._streams.pop(stream, None)
+                if task is not None:
+                    task.cancel()
+
     def _stream(self, stream: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._streams[stream] = self._spawn(work)
         task.add_done_callback(lambda _: self._streams.pop(stream, None))
@@ -230,7 +247,11 @@ class Runner:
     # --------------------------------------------------------------- effects
 
     async def _effect(self, command: Perform) -> None:
-        self._put(Answered(command.id, await self._answer(command)))
+        try:
+            outcome = await self._answer(command)
+        finally:
+            self._outside.pop(command.id, None)
+        self._put(Answered(command.id, outcome))
 
     async def _answer(self, command: Perform) -> Outcome:
         """Exactly one outcome for each effect, whatever happens on the way."""
@@ -271,44 +292,56 @@ class Runner:
         self._put(Answered(command.id, outcome))
 
     async def _call(self, command: Perform, call: Call) -> Outcome:
+        outside = self._outside[command.id]
         try:
             function = self._resolve(call.function)
         except Exception as problem:
             return raised(problem)
-        loop = asyncio.get_running_loop()
         say = partial(self._said, command)
-        running: asyncio.Future[Outcome]
-        if inspect.iscoroutinefunction(function):
-            stopped = LiveStopped(loop)
-            running = loop.create_task(called_on_loop(function, call, say, stopped))
-        else:
-            stopped = LiveStopped()
-            work = partial(called, function, call, say, stopped)
-            threads = self._threads.of(self._machine.settings.call_threads)
-            running = loop.run_in_executor(threads, work)
-        self._outside[command.id] = stopped, running
+        running = outside.running = self._begun(function, call, say, outside.stopped)
+        if outside.cancelled:
+            running.cancel()
         try:
             return await running
         except asyncio.CancelledError:
-            if running.cancelled() and not _is_being_cancelled():
+            if not _is_being_cancelled():
                 return outcomes.Raised("Cancelled", "it was told to stop, and did not")
             running.cancel()
             raise  # the operator ends
-        finally:
-            del self._outside[command.id]
+
+    def _begun(
+        self,
+        function: Callable[..., Any],
+        call: Call,
+        say: Callable[[Log], None],
+        stopped: LiveStopped,
+    ) -> asyncio.Future[Outcome]:
+        loop = asyncio.get_running_loop()
+        if inspect.iscoroutinefunction(function):
+            stopped.on_loop()
+            return loop.create_task(called_on_loop(function, call, say, stopped))
+        work = partial(called, function, call, say, stopped)
+        threads = self._threads.of(self._machine.settings.call_threads)
+        return loop.run_in_executor(threads, work)
 
     def _said(self, command: Perform, line: Log) -> None:
         """A log line of an impure handler, as it is said."""
         say = Say(line.level, line.message, command.subject, command.handler)
         self._on_say(replace(say, exception=line.exception))
 
-    def _interrupt(self, command: Interrupt) -> None:
-        found = self._outside.get(command.id)
-        if found is not None:
-            stopped, running = found
-            stopped.set(command.reason)
-            if command.cancel:
-                running.cancel()
+    def _tell(self, command: Interrupt | Refresh) -> None:
+        """Let a call know something while it is under way, or about to begin."""
+        outside = self._outside.get(command.id)
+        if outside is None:
+            return
+        match command:
+            case Refresh():
+                outside.stopped.refresh(command.body.data, command.wall)
+            case Interrupt():
+                outside.stopped.set(command.reason)
+                outside.cancelled = command.cancel
+                if outside.running is not None and command.cancel:
+                    outside.running.cancel()
 
     # --------------------------------------------------------------- streams
 
@@ -367,8 +400,8 @@ class Runner:
     async def _close(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        for stopped, _ in self._outside.values():
-            stopped.set(DaemonStoppingReason.OPERATOR_EXITING.value)
+        for outside in self._outside.values():
+            outside.stopped.set(DaemonStoppingReason.OPERATOR_EXITING.value)
         for task in tuple(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):

@@ -70,7 +70,7 @@ class Calm:
             return False
         if self.until is not None and run.clock.elapsed < self.until:
             return False
-        horizon = background_horizon(run.machine.state, run.clock.now())
+        horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
         if horizon is None:
             return False
         calm = self.until is not None and self.version == run.cluster.version

@@ -8,6 +8,7 @@ jumps.  Equal beginnings lead to equal ends, to the byte.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from fnop.core.commands import (
     ListPage,
     Perform,
     Ready,
+    Refresh,
     Say,
     Watch,
 )
@@ -39,8 +41,9 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.objects import Body
-from fnop.core.operator import background_horizon, is_settled
+from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
+from fnop.core.registry import BACKGROUND, Role
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -58,6 +61,7 @@ from fnop.interpreters.requests import (
     watch_request,
 )
 from fnop.interpreters.settling import Calm, Despair, Restlessness, left_of
+from fnop.interpreters.strands import Strands
 
 __all__ = ["HORIZON_SECONDS", "SimulatedRun"]
 
@@ -110,8 +114,24 @@ class SimulatedRun:
         self._restless = Restlessness(self, bounded=False)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
+        # Impure daemons, which are under way for as long as their objects live.
+        self.strands = Strands(self.clock)
+        weakref.finalize(self, self.strands.close)
 
     # ------------------------------------------------------------- the world
+
+    @property
+    def state(self) -> State:
+        """What the operator knows, but for the calls of impure daemons that wait.
+
+        To wait, as they do for ever, is nothing that is left to do.
+        """
+        state = self.machine.state
+        pending = state.pending
+        for number in self.strands.calls:
+            if number in pending:
+                pending = pending.delete(number)
+        return state if pending is state.pending else state._replace(pending=pending)
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -134,6 +154,7 @@ class SimulatedRun:
         What it has sent stays sent; what it knew is gone.
         """
         program = program or self.machine.program
+        self.strands.close()
         self.machine.close()
         self.machine = Machine(program, self.machine._observers)
         self._watches.clear()
@@ -174,17 +195,17 @@ class SimulatedRun:
         """Why it is of no use to wait any longer; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
-        return self._despair.reason(self.machine.state)
+        return self._despair.reason(self.state)
 
     def _is_done(self, bounded: bool) -> bool:
         """Whether nothing but the turns of timers and daemons is left to do."""
-        state = self.machine.state
+        state, wakes = self.state, self.strands.wakes
         if self.looks_again:
             self.unsettled = "kinds are looked for that are not there"
             return False
-        if is_settled(state):
+        if is_settled(state) and not wakes:
             return True
-        if bounded and background_horizon(state, self.clock.now()) is not None:
+        if bounded and background_horizon(state, self.clock.now(), wakes) is not None:
             self.unsettled = self._despair.present(state, tending=True)
             return not self.unsettled
         self.unsettled = (
@@ -226,6 +247,8 @@ class SimulatedRun:
             if at == self._alarm:
                 self._alarm = None
                 self._inbox.append(AlarmRang())
+            for number, outcome in self.strands.wake():
+                self._inbox.append(Answered(number, outcome))
         if self._inbox:
             self.take()
         return True
@@ -243,17 +266,20 @@ class SimulatedRun:
         Whoever has settled waits for nothing but what the cluster has yet to do, and
         not for what it does again and again, nor for kinds that are not there.
         """
-        settled = is_settled(self.machine.state) and not self.looks_again
+        settled = is_settled(self.state) and not self.looks_again
+        settled = settled and not self.strands.wakes
         alarm = self._alarm
         planned = simulated.due(self.cluster, recurring=recurring or not settled)
         if alarm is not None and settled and not recurring:
             alarm = alarm if alarm <= self.clock.elapsed else None
-        if planned is None:
-            return alarm
-        # The clock of the cluster is the wall's, which is not as exact: a bit later.
-        now = self.clock.now()
-        planned = now.mono + max(0.0, planned - now.wall) + 1e-6
-        return planned if alarm is None else min(alarm, planned)
+        moments = self.strands.wakes
+        if alarm is not None:
+            moments.append(alarm)
+        if planned is not None:
+            # The clock of the cluster is the wall's, which is not as exact: later.
+            now = self.clock.now()
+            moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
+        return min(moments, default=None)
 
     def take(self) -> tuple[Command, ...]:
         """Feed the oldest input and perform what comes of it."""
@@ -288,16 +314,15 @@ class SimulatedRun:
         """Execute one command; its answer is the next in the line."""
         match command:
             case Perform():
-                outcome = self._outcome(command)
-                self._inbox.append(Answered(command.id, outcome))
+                self._answered(command.id, self._performed(command))
             case Fetch():
                 self._fetch(command)
             case ListPage():
                 self._list(command)
             case Watch():
                 self._watch(command)
-            case Interrupt():
-                pass  # calls take no time here: none is under way
+            case Interrupt() | Refresh():
+                self._answered(command.id, self.strands.tell(command))
             case CloseStream(stream):
                 self._watches.pop(stream, None)
             case Alarm(at):
@@ -312,6 +337,10 @@ class SimulatedRun:
             case Exit():
                 self._end(command)
 
+    def _answered(self, number: int, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            self._inbox.append(Answered(number, outcome))
+
     def _fetch(self, command: Fetch) -> None:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
@@ -321,9 +350,19 @@ class SimulatedRun:
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""
         self.exit = exit
+        self.strands.close()
         self._alarm = None
         self._inbox.clear()
         self._watches.clear()
+
+    def _performed(self, command: Perform) -> Outcome | None:
+        """What comes of an effect; None for a daemon that has begun, and waits."""
+        call = command.effect
+        if isinstance(call, Call) and self._may_wait(command, call):
+            model, say = self.calls.get(call.function), self._saying(command)
+            if model is not None:
+                return self.strands.begin(command.id, model, call, say)
+        return self._outcome(command)
 
     def _outcome(self, command: Perform) -> Outcome:
         self._restless.asks(command)
@@ -359,12 +398,33 @@ class SimulatedRun:
             # No attempt will find one: it fails for good.
             sentence = self.unmodelled[call.function] = _unmodelled(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
-        return called(model, call, lambda line: self._said(command, line))
+        return called(model, call, self._saying(command))
 
-    def _said(self, command: Perform, line: Log) -> None:
-        """A log line of an impure handler."""
-        say = Say(line.level, line.message, command.subject, command.handler)
-        self.perform(replace(say, exception=line.exception))
+    def _may_wait(self, command: Perform, call: Call) -> bool:
+        """Whether it lasts as long as its object, or can wait until it is to stop."""
+        roles = {
+            each.role
+            for each in self.machine.program.handlers
+            if each.function and each.id == command.handler
+        }
+        if not call.as_handler or roles.isdisjoint(BACKGROUND):
+            return False
+        return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
+
+    def _saying(self, command: Perform) -> Callable[[Log], None]:
+        """What takes the log lines of an impure handler, as they are said.
+
+        It holds no run in memory: the threads of daemons have it.
+        """
+        found = weakref.ref(self)
+
+        def say(line: Log) -> None:
+            run = found()
+            if run is not None:
+                said = Say(line.level, line.message, command.subject, command.handler)
+                run.perform(replace(said, exception=line.exception))
+
+        return say
 
     def _list(self, command: ListPage) -> None:
         response = self.request(list_request(command))

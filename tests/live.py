@@ -15,7 +15,12 @@ from fnop.core.registry import Registry
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.protocol import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    WatchLine,
+)
 from fnop.interpreters.run import Runner
 from tests.simulations import DEFINITION, example
 
@@ -100,6 +105,12 @@ class LiveRun:
     def status(self) -> dict[str, Any]:
         found = self.get()
         return {} if found is None else found.get("status") or {}
+
+    def edit(self, **change: Any) -> None:
+        """A user's merge patch."""
+        path = f"{COLLECTION}/example-1"
+        found = self.api.request(ApiRequest("PATCH", path, (), change, MERGE_PATCH))
+        assert found.status == 200, found
 
     def delete(self) -> None:
         response = self.api.request(ApiRequest("DELETE", f"{COLLECTION}/example-1"))

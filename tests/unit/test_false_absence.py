@@ -83,10 +83,11 @@ class Restarting(Story):
     down = False
 
     def perform(self, command: Command) -> None:
-        if self.down and isinstance(command, Fetch) and "fnop.dev" in command.path:
-            self._inbox.append(Answered(command.id, NOT_SERVED))
-        else:
-            super().perform(command)
+        match command:
+            case Fetch(id, path) if self.down and "fnop.dev" in path:
+                self._inbox.append(Answered(id, NOT_SERVED))
+            case _:
+                super().perform(command)
 
     def _outcome(self, command: Perform) -> Outcome:
         return NOT_SERVED if self.down else super()._outcome(command)

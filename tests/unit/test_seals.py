@@ -15,6 +15,7 @@ from fnop.core.program import Program
 from fnop.core.registry import Registry
 from fnop.core.seals import seal_of
 from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
 from tests.simulations import DEFINITION, Scenario, example
 from tests.stories import Story
@@ -228,7 +229,7 @@ def test_no_handler_changes_the_keys(registry: Registry) -> None:
 
 def test_a_recording_needs_no_key(registry: Registry) -> None:
     file, program = io.BytesIO(), Program(registry.handlers, annotated(KEY))
-    recorder = Recorder(file, header_of(program, "1"), b"x" * 16)
+    recorder = Recorder(file, header_of(program, "1"), Redaction(b"x" * 16, program))
     story = Scenario(
         registry, [example(size=1)], settings=annotated(KEY), observers=[recorder]
     )

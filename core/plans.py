@@ -1,0 +1,61 @@
+"""What a handler returned, as its plan (R2); and that no effect is lost (R3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from fnop.effects import Effect, Return, Witness
+
+__all__ = ["EFFECTS", "identity", "plan_of", "refuse_lost"]
+
+EFFECTS = get_args(Effect)
+# Which object it is.  Not `id`: Python tells audit hooks of each call of that.
+identity = object.__hash__
+
+
+def plan_of(value: Any) -> tuple[Effect, ...]:
+    """A handler's plan from what it returned (R2); raises `TypeError` for what is none.
+
+    >>> plan_of({"size": 1})
+    (Return(value={'size': 1}),)
+    >>> plan_of([1])
+    Traceback (most recent call last):
+        ...
+    TypeError: a list as a result needs fnop.result([...]), to tell it from a plan
+    """
+    if value is None:
+        return ()
+    if isinstance(value, EFFECTS):
+        return (value,)
+    if isinstance(value, (list, tuple)):
+        effects = [isinstance(item, EFFECTS) for item in value]
+        if all(effects):
+            return tuple(value)
+        if any(effects):
+            raise TypeError(
+                "a plan mixes effects with other values; return either a list of "
+                "effects, or a result"
+            )
+        raise TypeError(
+            "a list as a result needs fnop.result([...]), to tell it from a plan"
+        )
+    return (Return(value),)
+
+
+def refuse_lost(
+    witness: Witness,
+    plan: Iterable[Effect],
+    remedy: str,
+    taken: frozenset[int] | set[int] = frozenset(),
+) -> None:
+    """Raise `TypeError` for an effect that was built, and is lost (R3).
+
+    It is not if it is in the plan; or was `taken`, by its identity, while it was built.
+    """
+    kept = taken.union(map(identity, plan))
+    for effect, where in witness.built:
+        if identity(effect) not in kept:
+            raise TypeError(
+                f"the {effect.kind} built at {where} has no effect: {remedy}"
+            )
