@@ -295,6 +295,7 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     CRDS: crd_defaults,
 }
 
+# The fields that a status always has: Go writes them even when they are empty.
 STATUS: dict[Resource, dict[str, Any]] = {
     ("", "namespaces"): {"phase": "Active"},
     ("", "nodes"): {
@@ -315,6 +316,7 @@ STATUS: dict[Resource, dict[str, Any]] = {
             "",
         ),
     },
+    ("", "replicationcontrollers"): {"replicas": 0},
     ("apps", "replicasets"): {"replicas": 0},
     ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
     ("apps", "daemonsets"): dict.fromkeys(
@@ -326,6 +328,13 @@ STATUS: dict[Resource, dict[str, Any]] = {
         ),
         0,
     ),
+    ("policy", "poddisruptionbudgets"): dict.fromkeys(
+        ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): {
+        "desiredReplicas": 0,
+        "currentMetrics": None,
+    },
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
     ("", "services"): {"loadBalancer": {}},
