@@ -272,6 +272,15 @@ def _node(obj: Object) -> Object:
     return {**obj, "spec": spec}
 
 
+def _storage_node(obj: Object) -> Object:
+    drivers = _at(obj, "spec").get("drivers")
+    if not drivers:
+        return obj
+    # Go writes this field even where it is empty.
+    filled = [{"topologyKeys": None, **each} for each in drivers]
+    return _with(obj, filled, "spec", "drivers")
+
+
 TEMPLATED = ("spec", "template", "spec")
 DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "namespaces"): _namespace,
@@ -279,8 +288,10 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
     ("", "replicationcontrollers"): _pods(*TEMPLATED),
+    ("", "podtemplates"): _pods("template", "spec"),
     ("", "events"): _event,
     ("", "nodes"): _node,
+    ("storage.k8s.io", "csinodes"): _storage_node,
     ("apps", "deployments"): _deployment,
     ("apps", "replicasets"): _pods(*TEMPLATED),
     ("apps", "statefulsets"): _pods(*TEMPLATED),
@@ -335,6 +346,7 @@ STATUS: dict[Resource, dict[str, Any]] = {
         "desiredReplicas": 0,
         "currentMetrics": None,
     },
+    ("storage.k8s.io", "volumeattachments"): {"attached": False},
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
     ("", "services"): {"loadBalancer": {}},

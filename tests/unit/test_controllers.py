@@ -12,6 +12,7 @@ from fnop.interpreters.cluster import (
     On,
     Pace,
     Slow,
+    StoredEvent,
     Stuck,
     answer,
     due,
