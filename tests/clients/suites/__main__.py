@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = parser.parse_args(arguments).words
     chosen = [s for s in SUITES if not words or any(word in s.name for word in words)]
     if not chosen:
-        parser.error(f"no suite is called so; there are {', '.join(map(str, SUITES))}")
+        parser.error(f"no suite is called so: {'; '.join(s.name for s in SUITES)}")
     if envtest.missing():
         print(f"without comparison: {envtest.missing()}")
     verdicts: list[Verdict] = []
