@@ -49,6 +49,7 @@ class Suite:
 
 CONTAINERS = "executes in a container or forwards a port of it"
 KUBELET = "waits for pods that run, or for the node of a kubelet"
+GENERATED = "1.20 says 500, and not 409, where a generated name is taken"
 SINGULAR = "names kinds in the singular, which discovery tells since 1.27"
 STORAGE = "storage.k8s.io/v1 has this kind since 1.24"
 WHO = "asks who it is; SelfSubjectReview is there since 1.28"
@@ -122,10 +123,14 @@ SUITES = (
             "*::test_get_raw_false_default": SINGULAR,
             "*::test_get_raw_with_field_selector": SINGULAR,
             "*::test_service_proxy": SINGULAR,
+            "*::test_pod_list": SINGULAR,
+            "*::test_pod_list_sync": SINGULAR,
+            "*::test_create_existing_pod_fails": GENERATED,
             "*::test_kubeconfig": WHO,
             "*::test_kubeconfig_multi_paths_*": WHO,
             "*::test_kubeconfig_dict*": WHO,
             "*::test_two_pods": KUBELET,
+            "*::test_watch_pods": KUBELET,
             "*::test_trio_pod_wait_ready": KUBELET,
             "*::test_pod_create_and_delete*": KUBELET,
             "*::test_pod_wait_*": KUBELET,
