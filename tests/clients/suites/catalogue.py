@@ -189,7 +189,7 @@ SUITES = (
         # Kopf ends its loop before TLS has ended its connections; whether the
         # collector of garbage tells so within a test is luck, on any server.
         (
-            *("-W", "ignore:unclosed transport:ResourceWarning"),
+            *("-W", "ignore:unclosed:ResourceWarning"),
             *("--only-e2e", "tests/e2e", "examples"),
         ),
         seconds=900,
