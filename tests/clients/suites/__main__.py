@@ -52,7 +52,8 @@ def shown(found: Verdict) -> str:
     """What is to be mended, or that nothing is."""
     if not found.simulated:
         return f"{found.suite}: no test has run"
-    lines = [f"{found.suite}: {'as on the real server' if found.ok else 'differs'}"]
+    good = "passes" if found.real is None else "as on the real server"
+    lines = [f"{found.suite}: {good if found.ok else 'differs'}"]
     lines += [f"  fails here: {node}" for node in found.differing]
     lines += [f"  fails on the real server: {node}" for node in found.unexplained]
     return "\n".join(lines)
