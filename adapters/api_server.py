@@ -98,10 +98,13 @@ def _head(status: int, content_type: str) -> bytes:
 def encoded(
     response: ApiResponse, content_type: str = JSON, *, closing: bool = False
 ) -> tuple[bytes, bytes]:
-    """An answer as the bytes of its head and of its body.
+    r"""An answer as the bytes of its head and of its body.
+
+    JSON ends with a newline, as Go's encoder writes it: clients put such bodies
+    one after the other.
 
     >>> encoded(ApiResponse(200, {}))[1]
-    b'{}'
+    b'{}\n'
     """
     body = response.body
     if isinstance(body, bytes):
@@ -111,7 +114,7 @@ def encoded(
     elif content_type.startswith("application/yaml"):
         content = _yaml(body)
     else:
-        content = orjson.dumps(body)
+        content = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
     head = b"%s%d\r\n" % (_head(response.status, content_type), len(content))
     if response.warnings:
         for text in response.warnings:

@@ -31,6 +31,19 @@ __all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
 
 EXIT_ERROR = 1
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
+# How pods find the API server: a real one makes this service for itself.
+OWN_SERVICE = {
+    "metadata": {
+        "name": "kubernetes",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "clusterIP": "10.96.0.1",
+        "ports": [
+            {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
+        ],
+    },
+}
 # The first line of what we wrote, and may write over.
 MARK = "# A simulated cluster's; written by fnop cluster."
 
@@ -242,8 +255,6 @@ def _beginning(
         state = paced(state, dict(map(_pace, options["controllers"])))
     except ValueError as problem:
         raise ServingProblem(f"--controllers {problem}") from problem
-    if not manifests:
-        return state
     from fnop.adapters.cluster_client import ObjectProblem, create_all
     from fnop.adapters.manifests import ManifestProblem, read_manifests
     from fnop.interpreters.protocol import ApiRequest, ApiResponse
@@ -257,6 +268,8 @@ def _beginning(
         create_all(lambda: state.registry, send, read_manifests(manifests))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
+    # Refused where the manifests have one of their own.
+    send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=OWN_SERVICE))
     return state
 
 

@@ -272,6 +272,15 @@ def _node(obj: Object) -> Object:
     return {**obj, "spec": spec}
 
 
+def _storage_node(obj: Object) -> Object:
+    drivers = _at(obj, "spec").get("drivers")
+    if not drivers:
+        return obj
+    # Go writes this field even where it is empty.
+    filled = [{"topologyKeys": None, **each} for each in drivers]
+    return _with(obj, filled, "spec", "drivers")
+
+
 TEMPLATED = ("spec", "template", "spec")
 DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "namespaces"): _namespace,
@@ -279,8 +288,10 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
     ("", "replicationcontrollers"): _pods(*TEMPLATED),
+    ("", "podtemplates"): _pods("template", "spec"),
     ("", "events"): _event,
     ("", "nodes"): _node,
+    ("storage.k8s.io", "csinodes"): _storage_node,
     ("apps", "deployments"): _deployment,
     ("apps", "replicasets"): _pods(*TEMPLATED),
     ("apps", "statefulsets"): _pods(*TEMPLATED),
@@ -295,6 +306,7 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     CRDS: crd_defaults,
 }
 
+# The fields that a status always has: Go writes them even when they are empty.
 STATUS: dict[Resource, dict[str, Any]] = {
     ("", "namespaces"): {"phase": "Active"},
     ("", "nodes"): {
@@ -315,6 +327,7 @@ STATUS: dict[Resource, dict[str, Any]] = {
             "",
         ),
     },
+    ("", "replicationcontrollers"): {"replicas": 0},
     ("apps", "replicasets"): {"replicas": 0},
     ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
     ("apps", "daemonsets"): dict.fromkeys(
@@ -326,6 +339,14 @@ STATUS: dict[Resource, dict[str, Any]] = {
         ),
         0,
     ),
+    ("policy", "poddisruptionbudgets"): dict.fromkeys(
+        ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): {
+        "desiredReplicas": 0,
+        "currentMetrics": None,
+    },
+    ("storage.k8s.io", "volumeattachments"): {"attached": False},
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
     ("", "services"): {"loadBalancer": {}},

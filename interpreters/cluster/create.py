@@ -24,6 +24,7 @@ from fnop.interpreters.cluster.metadata import (
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.schema import object_faults as schema_faults
+from fnop.interpreters.cluster.signing import SIGNING, asked_by
 from fnop.interpreters.cluster.status import (
     Fault,
     already_exists,
@@ -172,6 +173,8 @@ def _born(
     if kind.schema is not None:
         obj = kind.schema.filled(obj)
     sent = obj
+    if kind.resource == SIGNING:
+        obj = asked_by(call.request.user, obj)
     if not kind.custom:
         obj = defaulted(kind, to_storage(kind, obj))
     seen = served(kind.api_version, _unadmitted(kind, obj, sent))
@@ -197,6 +200,7 @@ ADMITTED: dict[Resource, frozenset[str]] = {
         ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     ),
     ("batch", "jobs"): frozenset(("selector",)),
+    SIGNING: frozenset(("username", "uid", "groups", "extra")),
 }
 
 

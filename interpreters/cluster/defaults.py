@@ -181,6 +181,21 @@ WHOLES: dict[tuple[str, str], Source] = {
     ("storage.k8s.io", "storageclasses"): _open(
         reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),
+    ("", "podtemplates"): _open(template=TEMPLATE),
+    ("storage.k8s.io", "csidrivers"): _open(
+        spec=_open(
+            attachRequired=True,
+            podInfoOnMount=False,
+            storageCapacity=False,
+            fsGroupPolicy="ReadWriteOnceWithFSType",
+            volumeLifecycleModes=["Persistent"],
+            requiresRepublish=False,
+            seLinuxMount=False,
+        )
+    ),
+    ("apiregistration.k8s.io", "apiservices"): _open(
+        spec=_open(service=_open(port=443))
+    ),
     ("scheduling.k8s.io", "priorityclasses"): _open(
         preemptionPolicy="PreemptLowerPriority"
     ),

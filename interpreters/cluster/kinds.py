@@ -154,6 +154,7 @@ BUILTINS: dict[tuple[str, str], str] = {
         PersistentVolumeClaim persistentvolumeclaims pvc - s
         PersistentVolume persistentvolumes pv - cs
         Pod pods po all s
+        PodTemplate podtemplates - - g
         ReplicationController replicationcontrollers rc all sxg
         ResourceQuota resourcequotas quota - s
         Secret secrets - - -
@@ -192,7 +193,11 @@ BUILTINS: dict[tuple[str, str], str] = {
         PodDisruptionBudget poddisruptionbudgets pdb - sg
     """,
     ("storage.k8s.io", "v1"): """
+        CSIDriver csidrivers - - cg
+        CSINode csinodes - - c
+        CSIStorageCapacity csistoragecapacities - - -
         StorageClass storageclasses sc - c
+        VolumeAttachment volumeattachments - - cs
     """,
     ("admissionregistration.k8s.io", "v1"): """
         MutatingWebhookConfiguration mutatingwebhookconfigurations - - cg
@@ -200,6 +205,15 @@ BUILTINS: dict[tuple[str, str], str] = {
     """,
     ("apiextensions.k8s.io", "v1"): """
         CustomResourceDefinition customresourcedefinitions crd,crds api-extensions csgu
+    """,
+    ("apiregistration.k8s.io", "v1"): """
+        APIService apiservices - api-extensions cs
+    """,
+    ("certificates.k8s.io", "v1"): """
+        CertificateSigningRequest certificatesigningrequests csr - cs
+    """,
+    ("node.k8s.io", "v1"): """
+        RuntimeClass runtimeclasses - - c
     """,
     ("discovery.k8s.io", "v1"): """
         EndpointSlice endpointslices - - g

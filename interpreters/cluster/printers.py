@@ -62,6 +62,15 @@ COLUMNS: dict[tuple[str, str], str] = {
     ("batch", "jobs"): f"Name|Status|Completions|Duration|Age|{WORKLOAD}",
     ("certificates.k8s.io", "certificatesigningrequests"): "Name|Age|SignerName|"
     "Requestor|RequestedDuration|Condition",
+    ("apiregistration.k8s.io", "apiservices"): "Name|Service|Available|Age",
+    ("node.k8s.io", "runtimeclasses"): "Name|Handler|Age",
+    ("storage.k8s.io", "csidrivers"): "Name|AttachRequired:boolean|"
+    "PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|"
+    "RequiresRepublish:boolean|Modes|Age",
+    ("storage.k8s.io", "csinodes"): "Name|Drivers:integer|Age",
+    ("storage.k8s.io", "csistoragecapacities"): "Name|StorageClassName|Capacity",
+    ("storage.k8s.io", "volumeattachments"): "Name|Attacher|PV|Node|"
+    "Attached:boolean|Age",
     ("networking.k8s.io", "ingressclasses"): "Name|Controller|Parameters|Age",
     ("networking.k8s.io", "ingresses"): "Name|Class|Hosts|Address|Ports|Age",
     ("networking.k8s.io", "networkpolicies"): "Name|Pod-Selector|Age",
@@ -831,6 +840,53 @@ def _signing_request(obj: Object, now: float) -> list[Any]:
     ]
 
 
+def _api_service(obj: Object, now: float) -> list[Any]:
+    service = _at(obj, "spec", "service")
+    where = "Local"
+    if service:
+        where = f"{_text(service, 'namespace')}/{_text(service, 'name')}"
+    state = "Unknown"
+    for each in _list(obj.get("status"), "conditions"):
+        if _text(each, "type") == "Available":
+            state = _text(each, "status")
+            if state != "True":
+                state += f" ({_text(each, 'reason')})"
+    return [_name(obj), where, state, created(obj, now)]
+
+
+def _driver(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec")
+    audiences = [_text(each, "audience") for each in _list(spec, "tokenRequests")]
+    modes = [str(each) for each in _at(spec, "volumeLifecycleModes") or ()]
+    return [
+        _name(obj),
+        _at(spec, "attachRequired") is not False,
+        _at(spec, "podInfoOnMount") is True,
+        _at(spec, "storageCapacity") is True,
+        ",".join(audiences) or UNSET,
+        _at(spec, "requiresRepublish") is True,
+        ",".join(modes) or NONE,
+        created(obj, now),
+    ]
+
+
+def _storage_capacity(obj: Object, now: float) -> list[Any]:
+    capacity = _text(obj, "capacity", default=UNSET)
+    return [_name(obj), _text(obj, "storageClassName"), capacity]
+
+
+def _attachment(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec")
+    return [
+        _name(obj),
+        _text(spec, "attacher"),
+        _text(_at(spec, "source"), "persistentVolumeName"),
+        _text(spec, "nodeName"),
+        _at(obj, "status", "attached") is True,
+        created(obj, now),
+    ]
+
+
 Cells = Callable[[Object, float], list[Any]]
 
 
@@ -902,6 +958,14 @@ CELLS: dict[tuple[str, str], Cells] = {
     ("batch", "cronjobs"): _cron_job,
     ("batch", "jobs"): _job,
     ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
+    ("apiregistration.k8s.io", "apiservices"): _api_service,
+    ("node.k8s.io", "runtimeclasses"): _simple(lambda obj: _text(obj, "handler")),
+    ("storage.k8s.io", "csidrivers"): _driver,
+    ("storage.k8s.io", "csinodes"): _simple(
+        lambda obj: len(_list(obj.get("spec"), "drivers"))
+    ),
+    ("storage.k8s.io", "csistoragecapacities"): _storage_capacity,
+    ("storage.k8s.io", "volumeattachments"): _attachment,
     ("networking.k8s.io", "ingressclasses"): _ingress_class,
     ("networking.k8s.io", "ingresses"): _ingress,
     ("networking.k8s.io", "networkpolicies"): _simple(

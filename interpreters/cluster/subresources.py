@@ -13,6 +13,7 @@ from fnop.interpreters.cluster.create import Answer
 from fnop.interpreters.cluster.eviction import answer_eviction
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.signing import SIGNING, condition_faults
 from fnop.interpreters.cluster.status import (
     Fault,
     bad_request,
@@ -265,6 +266,42 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
 
 
+# -------------------------------------------------------------------- approval
+
+
+def _approve(cluster: Cluster, call: Call) -> Answer:
+    """The conditions of a request for a certificate, which nothing else may say."""
+    _check_method(call, "GET", "PUT", "PATCH")
+    kind, old = call.kind, _present(cluster, call)
+    shown = served(kind.api_version, old)
+    if call.request.method == "GET":
+        return cluster, ApiResponse(200, shown), ()
+    body = call.request.body
+    if call.request.method == "PATCH":
+        body = patched(kind, call.request)(shown)
+    new = decoded(kind, body)
+    _check_version(call, new, old)
+    status = {**(old.get("status") or {})}
+    faults = [*condition_faults(new, old, deciding=True)]
+    if faults:
+        raise invalid(kind.group, kind.kind, call.route.name or "", faults)
+    conditions = (new.get("status") or {}).get("conditions")
+    if conditions:
+        now = timestamp(call.now)
+        filled = {"lastUpdateTime": now, "lastTransitionTime": now}
+        given = [{**filled, **_without_nulls(each)} for each in conditions]
+        status["conditions"] = given
+    result = {**old, "status": status}
+    if call.dry_run or same(result, old):
+        return cluster, ApiResponse(200, served(kind.api_version, result)), ()
+    cluster, events = stored(cluster, kind, call.key, result, old, call.now)
+    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+
+
+def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if item is not None}
+
+
 # ------------------------------------------------------ what containers would do
 
 
@@ -384,4 +421,7 @@ SUBRESOURCES: dict[tuple[Resource, str], Subresource] = {
         "TokenRequest", ("create",), _token, "authentication.k8s.io", "v1"
     ),
     (("", "services"), "proxy"): Subresource("ServiceProxyOptions", PROXY, _proxy),
+    (SIGNING, "approval"): Subresource(
+        "CertificateSigningRequest", ("get", "patch", "update"), _approve
+    ),
 }

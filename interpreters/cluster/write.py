@@ -44,6 +44,7 @@ from fnop.interpreters.cluster.options import (
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.schema import status_faults
+from fnop.interpreters.cluster.signing import SIGNING, condition_faults, unchanged
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -69,6 +70,8 @@ __all__ = ["Answer", "create", "patch", "replaced", "update"]
 
 def _status_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
     """Through `/status`, only status is checked; its messages begin there."""
+    if call.kind.resource == SIGNING:
+        yield from condition_faults(new, old, deciding=False)
     schema = call.kind.schema
     if schema is not None:
         yield from status_faults(schema, new, old, call.warnings)
@@ -274,6 +277,8 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
         new = _status_only(kind, new, old)
     elif kind.status:
         new = _status_kept(new, old)
+    if kind.resource == SIGNING:
+        new = unchanged(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
     new = to_storage(kind, {**new, "metadata": metadata})
     if kind.generation:

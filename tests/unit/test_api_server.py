@@ -134,6 +134,16 @@ def test_a_request_is_answered_and_the_connection_stays(client: Client) -> None:
     assert client.answer.headers["Content-Type"].startswith("text/plain")
 
 
+def test_json_ends_with_a_newline(client: Client) -> None:
+    """As Go's encoder writes it: clients print such bodies one after the other."""
+    for path in ("/api/v1/namespaces/default", f"{MAPS}/nothing", MAPS, "/apis"):
+        client.http.request("GET", path)
+        with client.http.getresponse() as answer:
+            body = answer.read()
+        assert body.endswith(b"}\n")
+        assert int(answer.headers["Content-Length"]) == len(body)
+
+
 def test_query_parameters_are_unquoted(client: Client) -> None:
     client.ask("POST", MAPS, config_map("one"))
     selector = "fieldSelector=metadata.name%3Done&labelSelector=a%20notin%20(b)"

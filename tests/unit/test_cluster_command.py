@@ -86,6 +86,18 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
         assert child.wait(20) == 0
 
 
+def test_the_api_server_has_a_service(tmp_path: Path) -> None:
+    """As on a real cluster, unless the manifests bring one of their own."""
+    path = "/api/v1/namespaces/default/services/kubernetes"
+    with serving() as (_, url, _):
+        assert fetch(f"{url}{path}")["metadata"]["labels"]["provider"] == "kubernetes"
+    manifest = tmp_path / "own.yaml"
+    own = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kubernetes"}}
+    manifest.write_text(json.dumps({**own, "spec": {"ports": [{"port": 6443}]}}))
+    with serving("-f", str(manifest)) as (_, url, _):
+        assert fetch(f"{url}{path}")["spec"]["ports"][0]["port"] == 6443
+
+
 def test_a_port_that_is_taken() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -12,6 +12,7 @@ from fnop.interpreters.cluster import (
     On,
     Pace,
     Slow,
+    StoredEvent,
     Stuck,
     answer,
     due,
@@ -182,6 +183,31 @@ def test_a_deleted_pod_takes_its_time() -> None:
     world.settle()
     assert world.phases() == []
     assert world.now == START + 8
+
+
+def test_a_pod_is_seen_to_stop_before_it_is_gone() -> None:
+    """Clients wait for `Ready=False` of what they have deleted, then for its end."""
+    world = World()
+    world.send("POST", PODS, pod("a"))
+    world.settle()
+    world.send("DELETE", f"{PODS}/a")
+    seen = []
+    while events := step(world):
+        seen += [(event.type, ready(event.object)) for event in events]
+    assert seen == [("MODIFIED", "False"), ("DELETED", "False")]
+
+
+def step(world: World) -> tuple[StoredEvent, ...]:
+    """One round of the controllers: what watches of everything see of it."""
+    world.cluster, events = tick(world.cluster, world.now)
+    return events
+
+
+def ready(pod: dict[str, Any]) -> str:
+    """The status of a pod's condition Ready."""
+    conditions = {each["type"]: each for each in pod["status"]["conditions"]}
+    status: str = conditions["Ready"]["status"]
+    return status
 
 
 def test_jobs_end_and_go_after_their_time() -> None:

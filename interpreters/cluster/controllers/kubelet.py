@@ -112,6 +112,9 @@ def _stop(desk: Desk, pod: Object, task: Task) -> None:
     end = asked + min(grace, _wish(pod, "stop-after", 0.0))
     if end > desk.now:
         desk.remind(end)
+    elif _is_serving(pod):
+        # Whoever watches the pod sees it stop before it is gone.
+        _unready(desk, pod)
     elif not metadata.get("finalizers"):
         kind = desk.kind(pod)
         desk.cluster, events = removed(desk.cluster, kind, task.key)
@@ -120,6 +123,22 @@ def _stop(desk: Desk, pod: Object, task: Task) -> None:
         # The last request of a kubelet is a deletion without grace.
         free = {**metadata, "deletionGracePeriodSeconds": 0}
         desk.store({**pod, "metadata": free}, pod)
+
+
+def _is_serving(pod: Object) -> bool:
+    """Are its containers running, for all that the status says?"""
+    return any(
+        "running" in (each.get("state") or {})
+        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+    )
+
+
+def _unready(desk: Desk, pod: Object) -> None:
+    """The containers of a pod that goes have ended; its phase stays."""
+    first = pod["status"]["containerStatuses"][0].get("state") or {}
+    since = (first.get("running") or {}).get("startedAt") or timestamp(desk.now)
+    code = int(_wish(pod, "exit-code", 0.0))
+    desk.status(pod, _ended(pod, code, since, desk.now))
 
 
 def _condition(type: str, good: bool, now: float, reason: str = "") -> dict[str, Any]:
@@ -249,27 +268,31 @@ def _run(desk: Desk, pod: Object) -> None:
 
 def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
     code = int(_wish(pod, "exit-code", 0.0))
+    final = policy == "Never" or (policy == "OnFailure" and not code)
+    status = _ended(pod, code, since, desk.now)
+    if final:
+        status["phase"] = "Failed" if code else "Succeeded"
+    desk.status(pod, status)
+
+
+def _ended(pod: Object, code: int, since: str, now: float) -> dict[str, Any]:
+    """The pod's status when its containers have ended with this code."""
     ended = {
         "exitCode": code,
         "reason": "Error" if code else "Completed",
         "startedAt": since,
-        "finishedAt": timestamp(desk.now),
+        "finishedAt": timestamp(now),
     }
     status = dict(pod.get("status") or {})
-    final = policy == "Never" or (policy == "OnFailure" and not code)
-    if final:
-        status["phase"] = "Failed" if code else "Succeeded"
     conditions = status.get("conditions") or []
     reason = "PodFailed" if code else "PodCompleted"
     for type in ("Ready", "ContainersReady"):
-        conditions = with_condition(
-            conditions, _condition(type, False, desk.now, reason)
-        )
+        conditions = with_condition(conditions, _condition(type, False, now, reason))
     status["conditions"] = conditions
     status["containerStatuses"] = _statuses(
         pod, {"terminated": ended}, ready=False, restarts=_restarts(pod)
     )
-    desk.status(pod, status)
+    return status
 
 
 def _restart(desk: Desk, pod: Object, state: dict[str, Any]) -> None:
