@@ -117,7 +117,7 @@ class Outside:
             for key in view.keys() - fresh.keys():
                 dict.__delitem__(view, key)
             if isinstance(view, View):
-                view.now = wall
+                object.__setattr__(view, "now", wall)  # only here, and by its reader
 
     def returned(self, value: Any, witness: Witness) -> dict[str, Any]:
         """What the handler returned, in JSON.
