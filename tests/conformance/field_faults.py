@@ -1,0 +1,606 @@
+"""One fault in one field of a built-in object, on the simulated and the real server.
+
+A trial takes a valid object (`field_faults.yaml`), spoils one field of it as a person
+might, and sends it as a creation, an update, a merge patch or an apply.  Which fields
+there are and of what types is read in the OpenAPI of the real server; fields that a
+current server has no longer, or that the old one has not, are left out.
+
+Compared are the code and reason of the answer, the fields and reasons of its causes,
+and what is stored: of that, what the old server knows.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fnop.interpreters.cluster import types
+from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
+from tests.cluster.envtest import ApiServer
+from tests.conformance.renaming import Renaming, differences
+from tests.conformance.servers import fork
+from tests.conformance.suite import Simulated
+
+__all__ = ["Difference", "Duel", "Sample", "Trial", "clusters", "samples", "trials"]
+
+Json = dict[str, Any]
+Path_ = tuple[str | int, ...]
+Answer = tuple[int, Any]
+ABSENT: Any = object()
+
+VERBS = ("create", "update", "merge", "apply")
+
+
+# --------------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A valid object, and where both servers serve its kind."""
+
+    number: int
+    at: str
+    now: str
+    object: Json
+
+    @property
+    def api_version(self) -> str:
+        """The version in which a current server has the kind."""
+        root, *parts = self.now.removeprefix("/").split("/")
+        return parts[0] if root == "api" else "/".join(parts[:2])
+
+    @property
+    def old_type(self) -> tuple[str, str, str]:
+        """Group, version and kind."""
+        group, _, version = self.object["apiVersion"].rpartition("/")
+        return group, version, self.object["kind"]
+
+    @property
+    def type(self) -> tuple[str, str, str]:
+        group, _, version = self.api_version.rpartition("/")
+        return group, version, self.object["kind"]
+
+
+@cache
+def samples() -> tuple[Sample, ...]:
+    """The valid objects."""
+    text = Path(__file__).with_suffix(".yaml").read_text()
+    return tuple(
+        Sample(number, one["at"], one.get("now", one["at"]), one["object"])
+        for number, one in enumerate(yaml.safe_load(text))
+    )
+
+
+# ---------------------------------------------------------------------- fields
+
+
+class Schemas:
+    """The types of both servers."""
+
+    def __init__(self, old: Mapping[str, Json]) -> None:
+        self.old = old
+        self.names = {
+            (one["group"], one["version"], one["kind"]): name
+            for name, schema in old.items()
+            for one in schema.get("x-kubernetes-group-version-kind", ())
+        }
+
+    def old_of(self, sample: Sample) -> Json:
+        return self.resolved({"$ref": self.names[sample.old_type]}, old=True)
+
+    def new_of(self, sample: Sample) -> Json:
+        source = types.source_of(*sample.type)
+        assert source is not None, sample.type
+        return source
+
+    def resolved(self, schema: Json, *, old: bool) -> Json:
+        name = schema.get("$ref")
+        if name is None:
+            return schema
+        if old:
+            return self.old[name.removeprefix(types.PREFIX)]
+        if "ObjectMeta" in name:  # of which the types know nothing
+            return self.old["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
+        return types.definition(name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A field of an object, or an item of a list."""
+
+    path: Path_
+    schema: Json
+    value: Any = ABSENT
+
+
+# What the server says, or what makes the object another one.
+GIVEN = frozenset(
+    (
+        *("clusterName", "creationTimestamp", "deletionGracePeriodSeconds"),
+        *("deletionTimestamp", "generateName", "generation", "managedFields"),
+        *("namespace", "resourceVersion", "selfLink", "uid"),
+    )
+)
+
+
+class Fields:
+    """The fields of a sample that both servers know."""
+
+    def __init__(self, schemas: Schemas, sample: Sample) -> None:
+        self.schemas = schemas
+        self.present: list[Place] = []
+        self.absent: list[Place] = []
+        old, new = schemas.old_of(sample), schemas.new_of(sample)
+        for name in old["properties"]:
+            if name not in ("apiVersion", "kind", "status"):
+                self._struct_field((), name, sample.object, old, new)
+
+    def _walk(self, path: Path_, value: Any, old: Json, new: Json) -> None:
+        old = self.schemas.resolved(old, old=True)
+        new = self.schemas.resolved(new, old=False)
+        self.present.append(Place(path, old, value))
+        if isinstance(value, list) and "items" in old and "items" in new:
+            for index, item in enumerate(value):
+                self._walk((*path, index), item, old["items"], new["items"])
+        elif isinstance(value, dict) and "properties" in old:
+            for name in old["properties"]:
+                self._struct_field(path, name, value, old, new)
+        elif isinstance(value, dict) and "additionalProperties" in old:
+            inner = old["additionalProperties"]
+            for name, item in value.items():
+                self._walk((*path, name), item, inner, new["additionalProperties"])
+
+    def _struct_field(
+        self, path: Path_, name: str, owner: Json, old: Json, new: Json
+    ) -> None:
+        if path == ("metadata",) and name in GIVEN:
+            return
+        known = new.get("properties", {})
+        if path and path[-1] == "metadata":
+            known = old["properties"]
+        if name not in known:
+            return
+        if name in owner:
+            self._walk(
+                (*path, name), owner[name], old["properties"][name], known[name]
+            )
+        else:
+            schema = self.schemas.resolved(old["properties"][name], old=True)
+            self.absent.append(Place((*path, name), schema))
+
+
+# ---------------------------------------------------------------------- faults
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done to one field: `value` takes its place, or nothing does."""
+
+    name: str
+    path: Path_
+    value: Any = ABSENT
+
+    def applied(self, obj: Json) -> Json | None:
+        """The object with the fault; None if it has no such place."""
+        result = deepcopy(obj)
+        owner: Any = result
+        for name in self.path[:-1]:
+            try:
+                owner = owner[name]
+            except (KeyError, IndexError, TypeError):
+                return None
+        last = self.path[-1]
+        if isinstance(owner, dict):
+            if self.value is ABSENT:
+                owner.pop(last, None)
+            else:
+                owner[last] = deepcopy(self.value)
+        elif isinstance(owner, list) and isinstance(last, int) and last < len(owner):
+            if self.value is ABSENT:
+                del owner[last]
+            else:
+                owner[last] = deepcopy(self.value)
+        else:
+            return None
+        return result
+
+    def patch(self, spoiled: Json) -> Json:
+        """The merge patch that says as much: a list is always sent whole."""
+        keys = list(self.path)
+        for index, key in enumerate(keys):
+            if isinstance(key, int):
+                keys = keys[:index]
+                break
+        value: Any = spoiled
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        for key in reversed(keys):
+            value = {key: value}
+        return value  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        shown = "-" if self.value is ABSENT else json.dumps(self.value)
+        return f"{self.name} {'.'.join(map(str, self.path))} = {shown[:100]}"
+
+
+TEXTS = (
+    *("Nonsense", "Bad_Name", "a b", "-x", "a/b", "a/b/c", "x" * 64, "x" * 254, "é"),
+    *("UPPER", "a.", "..", "1", "0", "*", "10.0.0.256", "a--b"),
+)
+NUMBERS = (-1, 0, 1, 101, 65536, 2**31 - 1, 2**31, 2**63)
+QUANTITIES = ("-1", "0", "1.5", "abc", "1Ki", "")
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "string": (1, True, [], {"a": "b"}),
+    "integer": ("1", True, 1.5, [], {}),
+    "number": ("1", True, []),
+    "boolean": ("true", 1, []),
+    "array": ("x", 1, {"a": "b"}, True),
+    "object": ("x", 1, ["a"], True),
+}
+EMPTY: dict[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
+Maker = Callable[[random.Random, Place], "Any"]
+
+
+def type_of(schema: Json) -> str:
+    if "properties" in schema or "type" not in schema:
+        return "object"
+    return str(schema["type"])
+
+
+def is_quantity(schema: Json) -> bool:
+    return type_of(schema) == "string" and "fixed-point" in schema.get(
+        "description", ""
+    )
+
+
+def faults_of(dice: random.Random, fields: Fields) -> Fault:
+    """One fault in one of the fields."""
+    if fields.absent and dice.random() < 0.2:
+        return added(dice, dice.choice(fields.absent))
+    return spoiled(dice, dice.choice(fields.present))
+
+
+def added(dice: random.Random, place: Place) -> Fault:
+    """A field that was not there, with something more or less likely in it."""
+    kind = type_of(place.schema)
+    likely = {
+        "string": ("x", "", "Nonsense"),
+        "integer": (1, 0, -1),
+        "number": (1,),
+        "boolean": (True, False),
+        "array": ([], ["x"], [{}]),
+        "object": ({}, {"a": "b"}),
+    }[kind]
+    if place.schema.get("format") == "int-or-string":
+        likely = (1, "x")
+    choices = (("plausible", likely), ("wrong type", OTHERS[kind]), ("null", (None,)))
+    name, values = dice.choice((*choices, choices[0]))
+    return Fault(name, place.path, dice.choice(values))
+
+
+def spoiled(dice: random.Random, place: Place) -> Fault:
+    kind, path = type_of(place.schema), place.path
+    names = ["wrong type", "null", "dropped", "empty"]
+    if kind == "string":
+        names += ["bad text", "bad text", "bad text"]
+    elif kind == "integer":
+        names += ["out of range", "out of range"]
+    elif kind == "array" and place.value:
+        names += ["twice", "null item", "strange item"]
+    elif kind == "object":
+        names += ["unknown field", "unknown field"]
+    name = dice.choice(names)
+    match name:
+        case "wrong type":
+            return Fault(name, path, dice.choice(OTHERS[kind]))
+        case "null":
+            return Fault(name, path, None)
+        case "dropped":
+            return Fault(name, path)
+        case "empty":
+            return Fault(name, path, EMPTY[kind])
+        case "bad text":
+            texts = QUANTITIES if is_quantity(place.schema) else TEXTS
+            return Fault(name, path, dice.choice(texts))
+        case "out of range":
+            return Fault(name, path, dice.choice(NUMBERS))
+        case "twice":
+            return Fault(name, path, [*place.value, place.value[0]])
+        case "null item":
+            return Fault(name, path, [*place.value, None])
+        case "strange item":
+            return Fault(name, path, [*place.value, dice.choice((1, "x", {}, []))])
+        case _:
+            key = dice.choice(("zzUnknown", "bad key!"))
+            return Fault(name, (*path, key), dice.choice(("x", 1, {"a": 1}, "")))
+
+
+# ---------------------------------------------------------------------- trials
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One request with one fault."""
+
+    number: int
+    sample: Sample
+    verb: str
+    fault: Fault
+    # An apply to what is there already.
+    is_present: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.verb} {self.sample.object['kind']}: {self.fault}"
+
+
+def trials(schemas: Schemas, count: int, seed: int) -> Iterator[Trial]:
+    """So many random trials."""
+    dice = random.Random(seed)
+    fields = {sample: Fields(schemas, sample) for sample in samples()}
+    for number in range(count):
+        sample = dice.choice(samples())
+        verb = dice.choice(VERBS)
+        fault = faults_of(dice, fields[sample])
+        yield Trial(number, sample, verb, fault, dice.random() < 0.5)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two servers made of one trial."""
+
+    trial: Trial
+    what: str
+    text: str
+    ours: Answer
+    theirs: Answer
+
+    @property
+    def family(self) -> str:
+        """The same for differences that are likely to have one cause."""
+        path = ".".join("*" if type(p) is int else str(p) for p in self.trial.fault.path)
+        kind = self.trial.sample.object["kind"]
+        return f"{kind} {path} ({self.trial.fault.name}): {self.what}"
+
+
+@dataclass
+class Side:
+    """One of the two servers."""
+
+    server: Any
+    is_old: bool
+    # The names of the objects that are there to be changed, and how they are stored.
+    present: dict[Sample, tuple[str, Json]] = field(default_factory=dict)
+
+
+class Duel:
+    """Both servers, and the trials that they have been put to."""
+
+    def __init__(self, real: ApiServer, simulated: Simulated) -> None:
+        self.real, self.simulated = real, simulated
+        status, found = real.raw("GET", "/openapi/v2")
+        assert status == 200
+        self.schemas = Schemas(found["definitions"])
+        self.present: dict[Sample, tuple[str, Json, Json, Simulated]] = {}
+        self.count = 0
+        self.counts: Counter[str] = Counter()
+        for sample in samples():
+            body = {"metadata": {"name": self.space(sample)}}
+            for server in (real, simulated):
+                status, found = server.raw("POST", "/api/v1/namespaces", body)
+                assert status in (201, 409), found
+
+    def space(self, sample: Sample) -> str:
+        """Every kind has its own: quotas and limits are for their namespace."""
+        return f"fault-{sample.number}"
+
+    def run(self, trial: Trial) -> Difference | None:
+        """Send a trial to both; how they differ."""
+        match trial.verb:
+            case "create":
+                return self._created(trial)
+            case "apply" if not trial.is_present:
+                return self._created(trial)
+            case _:
+                return self._changed(trial)
+
+    # ------------------------------------------------------------- requests
+
+    def _path(self, sample: Sample, *, old: bool) -> str:
+        path = sample.at if old else sample.now
+        return path.replace("{ns}", self.space(sample))
+
+    def _body(self, sample: Sample, name: str) -> Json:
+        text = json.dumps(sample.object).replace("{ns}", self.space(sample))
+        body: Json = json.loads(text)
+        body["metadata"]["name"] = name
+        return body
+
+    def _typed(self, sample: Sample, body: Json, *, old: bool) -> Json:
+        if old or "apiVersion" not in body:
+            return body
+        return {**body, "apiVersion": sample.api_version}
+
+    def _fresh(self) -> str:
+        self.count += 1
+        return f"n{self.count}"
+
+    def _created(self, trial: Trial) -> Difference | None:
+        sample, name = trial.sample, self._fresh()
+        spoiled = trial.fault.applied(self._body(sample, name))
+        if spoiled is None:
+            return None
+        name = str(spoiled["metadata"].get("name", name)) if (
+            trial.verb == "create" and isinstance(spoiled.get("metadata"), dict)
+        ) else name
+        theirs = self._send(self.real, trial, name, spoiled, old=True)
+        ours = self._send(fork(self.simulated.cluster), trial, name, spoiled, old=False)
+        if theirs[0] in (200, 201):
+            self._removed(sample, theirs[1])
+        return self._compared(trial, ours, theirs)
+
+    def _send(
+        self, server: Any, trial: Trial, name: str, body: Any, *, old: bool
+    ) -> Answer:
+        path = self._path(trial.sample, old=old)
+        body = self._typed(trial.sample, body, old=old)
+        answer: Answer
+        match trial.verb:
+            case "create":
+                answer = server.raw("POST", path, body, JSON)
+            case "update":
+                answer = server.raw("PUT", f"{path}/{name}", body, JSON)
+            case "merge":
+                answer = server.raw("PATCH", f"{path}/{name}", body, MERGE_PATCH)
+            case _:
+                query = {"fieldManager": "me", "force": "true"}
+                answer = server.raw("PATCH", f"{path}/{name}", body, APPLY_PATCH, query)
+        return answer
+
+    def _changed(self, trial: Trial) -> Difference | None:
+        sample, verb = trial.sample, trial.verb
+        name, ours_live, theirs_live, simulated = self._live(sample)
+        bodies: list[Json] = []
+        for live, old in ((theirs_live, True), (ours_live, False)):
+            base = self._body(sample, name) if verb == "apply" else live
+            spoiled = trial.fault.applied(base)
+            if spoiled is None:
+                return None
+            body = trial.fault.patch(spoiled) if verb == "merge" else spoiled
+            if verb == "merge" and trial.fault.value is ABSENT:
+                body = trial.fault.patch(spoiled)
+            bodies.append(body)
+        theirs = self._send(self.real, trial, name, bodies[0], old=True)
+        ours = self._send(
+            fork(simulated.cluster), trial, name, bodies[1], old=False
+        )
+        if theirs[0] in (200, 201):
+            self._removed(sample, theirs[1])
+            del self.present[sample]
+        return self._compared(trial, ours, theirs)
+
+    def _live(self, sample: Sample) -> tuple[str, Json, Json, Simulated]:
+        """An untouched object on both servers."""
+        found = self.present.get(sample)
+        if found is None:
+            name = self._fresh()
+            body = self._body(sample, name)
+            status, theirs = self.real.raw("POST", self._path(sample, old=True), body)
+            assert status == 201, (sample.at, theirs)
+            simulated = fork(self.simulated.cluster)
+            path = self._path(sample, old=False)
+            mine = self._typed(sample, body, old=False)
+            status, ours = simulated.raw("POST", path, mine)
+            assert status == 201, (sample.now, ours)
+            found = self.present[sample] = (name, ours, theirs, simulated)
+        return found
+
+    def _removed(self, sample: Sample, found: Any) -> None:
+        """What is for the whole cluster must not act on other trials."""
+        if "{ns}" in sample.at:
+            return
+        path = f"{sample.at}/{found['metadata']['name']}"
+        if found["metadata"].get("finalizers"):
+            self.real.raw(
+                "PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH
+            )
+        self.real.raw("DELETE", path)
+
+    # ------------------------------------------------------------ comparison
+
+    def _compared(
+        self, trial: Trial, ours: Answer, theirs: Answer
+    ) -> Difference | None:
+        self.counts[trial.verb] += 1
+        if ours[0] != theirs[0]:
+            what = f"code {ours[0]}, not {theirs[0]}"
+            return Difference(trial, what, "", ours, theirs)
+        if ours[0] >= 400:
+            mine, other = refusal_of(ours[1]), refusal_of(theirs[1])
+            if mine == other:
+                return None
+            what = f"{mine}, not {other}"
+            return Difference(trial, f"causes {what}", what, ours, theirs)
+        old = self.schemas.old_of(trial.sample)
+        mine = self._stored(trial.sample, ours[1], old)
+        other = self._stored(trial.sample, theirs[1], old)
+        if found := differences(mine, other):
+            return Difference(trial, f"stored {found}", found, ours, theirs)
+        return None
+
+    def _stored(self, sample: Sample, obj: Json, schema: Json) -> Any:
+        known = self._known(obj, schema)
+        if isinstance(known, dict):
+            known.pop("apiVersion", None)
+        return Renaming("", "1.20").of(without_admission(sample, known))
+
+    def _known(self, value: Any, schema: Json) -> Any:
+        """The value without what the old server's types do not have."""
+        schema = self.schemas.resolved(schema, old=True)
+        if isinstance(value, list) and "items" in schema:
+            return [self._known(item, schema["items"]) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "properties" in schema:
+            parts = schema["properties"]
+            return {k: self._known(v, parts[k]) for k, v in value.items() if k in parts}
+        if "additionalProperties" in schema:
+            inner = schema["additionalProperties"]
+            return {k: self._known(v, inner) for k, v in value.items()}
+        return value
+
+
+def refusal_of(body: Any) -> Any:
+    """What of a refusal is compared."""
+    if not isinstance(body, dict):
+        return body
+    causes = (body.get("details") or {}).get("causes") or ()
+    if body.get("code") == 500:
+        causes = ()  # words alone
+    return (
+        body.get("reason"),
+        sorted({(one.get("field", ""), one.get("reason", "")) for one in causes}),
+    )
+
+
+PROTECTION = frozenset(("kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"))
+
+
+def without_admission(sample: Sample, obj: Any) -> Any:
+    """Without what only admission of a whole cluster adds, and what is never equal."""
+    metadata = dict(obj["metadata"])
+    for name in ("managedFields", "selfLink", "resourceVersion", "uid"):
+        metadata.pop(name, None)
+    labels = {
+        key: value
+        for key, value in metadata.pop("labels", {}).items()
+        if key != "kubernetes.io/metadata.name"
+    }
+    finalizers = [
+        one for one in metadata.pop("finalizers", ()) if one not in PROTECTION
+    ]
+    if labels:
+        metadata["labels"] = labels
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    return {**obj, "metadata": metadata}
+
+
+def clusters(found: list[Difference]) -> list[tuple[str, int]]:
+    """The families of differences, the largest first."""
+    return Counter(one.family for one in found).most_common()
