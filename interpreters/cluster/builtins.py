@@ -9,6 +9,7 @@ from typing import Any
 
 from fnop.interpreters.cluster.crds import CRDS, crd_defaults
 from fnop.interpreters.cluster.defaults import SCHEMAS
+from fnop.interpreters.cluster.gotypes import zero_status
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.store import Object, Resource
@@ -315,17 +316,6 @@ STATUS: dict[Resource, dict[str, Any]] = {
             "",
         ),
     },
-    ("apps", "replicasets"): {"replicas": 0},
-    ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
-    ("apps", "daemonsets"): dict.fromkeys(
-        (
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-        ),
-        0,
-    ),
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
     ("", "services"): {"loadBalancer": {}},
@@ -346,7 +336,7 @@ def fresh_status(kind: Kind, obj: Object) -> dict[str, Any]:
     """The status of a built-in object that was just created."""
     if kind.resource == ("", "pods"):
         return {"phase": "Pending", "qosClass": _quality(obj.get("spec") or {})}
-    return STATUS.get(kind.resource, {})
+    return {**zero_status(kind), **STATUS.get(kind.resource, {})}
 
 
 def _quality(spec: Object) -> str:

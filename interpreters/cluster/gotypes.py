@@ -10,7 +10,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from fnop.interpreters.cluster import types
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.quantities import canonical
 
-__all__ = ["Misfit", "go_name", "read_as", "unknown_in"]
+__all__ = ["Misfit", "go_name", "read_as", "read_owners", "unknown_in", "zero_status"]
 
 Source = dict[str, Any]
 
@@ -144,56 +144,163 @@ def _anything(value: Any) -> Any:
     return value
 
 
-def _list_of(items: Read, name: str, zero: Any) -> Read:
+def _list_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not list:
             raise Misfit(go_name(value), f"[]{name}")
-        return [zero if item is None else items(item) for item in value]
+        return [zero() if item is None else items(item) for item in value]
 
     return read
 
 
-def _map_of(items: Read, name: str, zero: Any) -> Read:
+def _map_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise Misfit(go_name(value), f"map[string]{name}")
-        return {k: zero if item is None else items(item) for k, item in value.items()}
+        return {
+            k: zero() if item is None else items(item) for k, item in value.items()
+        }
 
     return read
 
 
-# Fields that Go leaves out where they are empty (omitempty, and no pointer); of texts
-# all are but these, of lists and maps all that are not required.
-POINTERS = frozenset(
-    ("holderIdentity", "storageClassName", "volumeAttributesClassName")
-)
-# Texts that are written though they are empty, by their structs.
-TEXT_POINTERS = frozenset(
-    (
-        ("discovery.v1.EndpointPort", "name"),
-        ("discovery.v1.EndpointPort", "protocol"),
-        ("discovery.v1.EndpointPort", "appProtocol"),
-        (".StatefulSetSpec", "serviceName"),
-    )
-)
-PLAIN_NUMBERS = frozenset(("minReadySeconds", "hostPort", "nodePort"))
+# What OpenAPI does not tell of Go's structs.  Its tags leave out what is empty
+# (omitempty) unless it is a pointer; what is required is written in any case.  Structs
+# are named by group, version and name where the name alone is not enough.
+
+# Texts behind pointers: an empty one is a value.
+TEXT_POINTERS: dict[str, tuple[str, ...]] = {
+    "AzureDiskVolumeSource": ("cachingMode", "fsType", "kind"),
+    "AzureFilePersistentVolumeSource": ("secretNamespace",),
+    "CSIVolumeSource": ("fsType",),
+    "Endpoint": ("hostname", "nodeName", "zone"),
+    "EndpointAddress": ("nodeName",),
+    "core.v1.EndpointPort": ("appProtocol",),
+    "discovery.v1.EndpointPort": ("appProtocol", "name", "protocol"),
+    "GlusterfsPersistentVolumeSource": ("endpointsNamespace",),
+    "HPAScalingRules": ("selectPolicy",),
+    "HTTPIngressPath": ("pathType",),
+    "HostPathVolumeSource": ("type",),
+    "ISCSIPersistentVolumeSource": ("initiatorName",),
+    "ISCSIVolumeSource": ("initiatorName",),
+    "IngressClassParametersReference": ("apiGroup", "namespace", "scope"),
+    "IngressSpec": ("ingressClassName",),
+    "JobSpec": ("completionMode", "managedBy", "podReplacementPolicy"),
+    "LeaseSpec": ("holderIdentity", "preferredHolder", "strategy"),
+    "LocalVolumeSource": ("fsType",),
+    "MutatingWebhook": (
+        *("failurePolicy", "matchPolicy", "reinvocationPolicy", "sideEffects"),
+    ),
+    "NetworkPolicyPort": ("protocol",),
+    "PersistentVolumeClaimSpec": (
+        *("storageClassName", "volumeAttributesClassName", "volumeMode"),
+    ),
+    "PersistentVolumeSpec": ("volumeAttributesClassName", "volumeMode"),
+    "PodDNSConfigOption": ("value",),
+    "PodDisruptionBudgetSpec": ("unhealthyPodEvictionPolicy",),
+    "PodSecurityContext": ("fsGroupChangePolicy", "seLinuxChangePolicy"),
+    "PodSpec": ("hostnameOverride", "preemptionPolicy", "runtimeClassName"),
+    "PortStatus": ("error",),
+    "PriorityClass": ("preemptionPolicy",),
+    "RuleWithOperations": ("scope",),
+    "SeccompProfile": ("localhostProfile",),
+    "SecurityContext": ("procMount",),
+    "ServicePort": ("appProtocol",),
+    "ServiceReference": ("path",),
+    "ServiceSpec": (
+        *("internalTrafficPolicy", "ipFamilyPolicy", "loadBalancerClass"),
+        "trafficDistribution",
+    ),
+    "StorageClass": ("reclaimPolicy", "volumeBindingMode"),
+    "TopologySpreadConstraint": ("nodeAffinityPolicy", "nodeTaintsPolicy"),
+    "TypedLocalObjectReference": ("apiGroup",),
+    "TypedObjectReference": ("apiGroup", "namespace"),
+    "ValidatingWebhook": ("failurePolicy", "matchPolicy", "sideEffects"),
+    "VolumeMount": ("mountPropagation", "recursiveReadOnly"),
+    "WebhookClientConfig": ("url",),
+    "WindowsSecurityContextOptions": (
+        *("gmsaCredentialSpec", "gmsaCredentialSpecName", "runAsUserName"),
+    ),
+}
+# Numbers that are no pointers: 0 is as good as none.
+PLAIN_NUMBERS: dict[str, tuple[str, ...]] = {
+    "AWSElasticBlockStoreVolumeSource": ("partition",),
+    "ContainerPort": ("hostPort",),
+    "ContainerStateTerminated": ("signal",),
+    "DaemonSetSpec": ("minReadySeconds",),
+    "DeploymentSpec": ("minReadySeconds",),
+    "GCEPersistentDiskVolumeSource": ("partition",),
+    "Probe": (
+        *("failureThreshold", "initialDelaySeconds", "periodSeconds"),
+        *("successThreshold", "timeoutSeconds"),
+    ),
+    "ReplicaSetSpec": ("minReadySeconds",),
+    "ReplicationControllerSpec": ("minReadySeconds",),
+    "ServiceBackendPort": ("number",),
+    "ServicePort": ("nodePort",),
+    "ServiceSpec": ("healthCheckNodePort",),
+    "StatefulSetSpec": ("minReadySeconds",),
+    "core.v1.Event": ("count",),
+    "core.v1.EventSeries": ("count",),
+    "events.v1.Event": ("deprecatedCount",),
+}
 # Numbers in a status are left out where they are 0, but for these.
 STATUS_NUMBERS = frozenset(
-    ("availableReplicas", "collisionCount", "ready", "restartCount", "terminating")
-)
-PLAIN_FLAGS = frozenset(
     (
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "paused",
-        "publishNotReadyAddresses",
-        "readOnly",
-        "stdin",
-        "stdinOnce",
-        "tty",
+        *("availableReplicas", "collisionCount", "currentHealthy", "currentReplicas"),
+        *("desiredHealthy", "disruptionsAllowed", "expectedPods", "ready"),
+        *("restartCount", "terminating"),
     )
 )
+# The same for flags, and those of their names that are pointers after all.
+PLAIN_FLAGS = frozenset(
+    (
+        *("chapAuthDiscovery", "chapAuthSession", "globalDefault", "hostIPC"),
+        *("hostNetwork", "hostPID", "paused", "publishNotReadyAddresses", "readOnly"),
+        *("sslEnabled", "stdin", "stdinOnce", "tty", "unschedulable"),
+    )
+)
+FLAG_POINTERS = frozenset(("AzureDiskVolumeSource", "CSIVolumeSource"))
+# What is written even where nobody has said it, beside what is required.
+WRITTEN: dict[str, dict[str, Any]] = {
+    "Endpoint": {"conditions": {}},
+    "EndpointSlice": {"endpoints": None, "ports": None},
+    "EventSeries": {"lastObservedTime": None},
+    "HorizontalPodAutoscalerStatus": {"currentMetrics": None, "currentReplicas": 0},
+    "IngressClass": {"spec": {}},
+    "Lease": {"spec": {}},
+    "LimitRange": {"spec": {"limits": None}},
+    "LimitRangeSpec": {"limits": None},
+    "NetworkPolicy": {"spec": {"podSelector": {}}},
+    "NetworkPolicySpec": {"podSelector": {}},
+    "PodDisruptionBudget": {"spec": {}},
+    "PodDisruptionBudgetStatus": {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    },
+    "ProjectedVolumeSource": {"sources": None},
+    "ResourceQuota": {"spec": {}},
+    "StatefulSetSpec": {"serviceName": ""},
+    "StatefulSetStatus": {"availableReplicas": 0},
+    "core.v1.Event": {
+        "eventTime": None,
+        "firstTimestamp": None,
+        "involvedObject": {},
+        "lastTimestamp": None,
+        "reportingComponent": "",
+        "reportingInstance": "",
+        "source": {},
+    },
+    "events.v1.EventSeries": {"count": 0},
+}
+
+
+def _told(table: Mapping[str, Any], struct: str) -> Any:
+    """What a table says of a struct, by its full or its short name."""
+    parts = struct.split(".")
+    return table.get(".".join(parts[-3:])) or table.get(parts[-1]) or ()
 
 
 class Struct:
@@ -241,76 +348,104 @@ def _definition(name: str) -> Read:
     if "properties" not in source:
         return _reader(source)[0]
     struct = STRUCTS[name] = Struct(name)
-    required = source.get("required", ())
+    required = frozenset(source.get("required", ()))
     omitted = set()
     for field, part in source["properties"].items():
         struct.fields[field] = _reader(part)[0]
         if field not in required and _is_omitted(name, field, part):
             omitted.add(field)
-        is_number = field in required and part.get("type") == "integer"
-        if is_number and name.endswith("Status"):
-            struct.zeros[field] = 0
-    struct.omitted = frozenset(omitted)
+        if field in required and part.get("type") in ZEROS:
+            if field not in _told(TEXT_POINTERS, name):
+                struct.zeros[field] = ZEROS[part["type"]]
+    struct.zeros.update(_told(WRITTEN, name))
+    struct.omitted = frozenset(omitted - struct.zeros.keys())
     return struct
+
+
+# Required lists and structs that are missing are refused where they matter.
+ZEROS: dict[str, Any] = {"integer": 0, "string": "", "boolean": False}
 
 
 def _is_omitted(struct: str, field: str, part: Source) -> bool:
     match part.get("type"):
         case "string":
-            return field not in POINTERS and not any(
-                struct.endswith(end) and field == name for end, name in TEXT_POINTERS
-            )
+            return field not in _told(TEXT_POINTERS, struct)
         case "array":
             return True
         case "object":
             return "additionalProperties" in part
+        case "integer" if struct.endswith("Status"):
+            return field not in STATUS_NUMBERS or field == "availableReplicas"
         case "integer":
-            if not struct.endswith("Status"):
-                return field in PLAIN_NUMBERS
-            # availableReplicas is always written of stateful sets only.
-            of_set = struct.endswith("StatefulSetStatus")
-            return field not in STATUS_NUMBERS or (
-                field == "availableReplicas" and not of_set
-            )
+            return field in _told(PLAIN_NUMBERS, struct)
         case "boolean":
-            return field in PLAIN_FLAGS
+            is_pointer = struct.rpartition(".")[2] in FLAG_POINTERS
+            return field in PLAIN_FLAGS and not is_pointer
         case _:
             return False
 
 
-def _reader(source: Source) -> tuple[Read, str, Any]:
-    """How a value is read, the name of its Go type, and its zero value."""
+Zero = Callable[[], Any]
+Reading = tuple[Read, str, Zero]
+
+
+def _reader(source: Source) -> Reading:
+    """How a value is read, the name of its Go type, and how its zero value is made."""
     reference = source.get("$ref")
     if reference is not None:
-        name = reference.removeprefix(types.PREFIX)
-        read = STRUCTS.get(name) or _definition(name)
-        go = ".".join(name.split(".")[-2:])
-        return read, go, {} if isinstance(read, Struct) else ""
+        return _referred(reference.removeprefix(types.PREFIX))
     form = source.get("format")
     match source.get("type"):
         case "string":
-            return TEXTS.get(form or "", (_text, "string", ""))
+            return TEXTS.get(form or "", (_text, "string", str))
         case "integer":
-            return _integer(form or "int64"), form or "int64", 0
+            return _integer(form or "int64"), form or "int64", int
         case "number":
-            return _number, "float64", 0
+            return _number, "float64", int
         case "boolean":
-            return _flag, "bool", False
+            return _flag, "bool", bool
         case "array":
             items, go, zero = _reader(source["items"])
-            return _list_of(items, go, zero), f"[]{go}", []
+            return _list_of(items, go, zero), f"[]{go}", list
         case "object" if "additionalProperties" in source:
             items, go, zero = _reader(source["additionalProperties"])
-            return _map_of(items, go, zero), f"map[string]{go}", {}
+            return _map_of(items, go, zero), f"map[string]{go}", dict
         case _:
-            return _anything, "", None
+            return _anything, "", _nothing
 
 
-TEXTS: dict[str, tuple[Read, str, Any]] = {
-    "byte": (_base64, "[]uint8", ""),
-    "date-time": (_time, "v1.Time", ""),
-    "int-or-string": (_int_or_string, "intstr.IntOrString", 0),
+def _nothing() -> None:
+    """The zero value of what may be anything."""
+
+
+def _referred(name: str) -> Reading:
+    read = STRUCTS.get(name) or _definition(name)
+    go = ".".join(name.split(".")[-2:])
+    if isinstance(read, Struct):
+        return read, go, lambda: read({})
+    return read, go, (lambda: "0") if read is _quantity else str
+
+
+TEXTS: dict[str, Reading] = {
+    "byte": (_base64, "[]uint8", str),
+    "date-time": (_time, "v1.Time", str),
+    "int-or-string": (_int_or_string, "intstr.IntOrString", int),
 }
+OWNER = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"
+
+
+def read_owners(references: Any) -> Any:
+    """Owner references as their type holds them.
+
+    Raises `Misfit`.
+
+    >>> read_owners([{"name": "a", "of": "b", "controller": None}])[0]["name"]
+    'a'
+    """
+    read, go, zero = _referred(OWNER)
+    return _list_of(read, go, zero)(references)
+
+
 SKIPPED = ("apiVersion", "kind", "metadata")
 
 
@@ -332,6 +467,13 @@ def read_as(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
     if struct is None:
         return body
     return struct({k: v for k, v in body.items() if k not in SKIPPED})
+
+
+def zero_status(kind: Kind) -> dict[str, Any]:
+    """What Go writes of a status in which nothing is said."""
+    struct = _struct_of(kind)
+    read = None if struct is None else struct.fields.get("status")
+    return read({}) if isinstance(read, Struct) else {}
 
 
 def unknown_in(kind: Kind, body: dict[str, Any]) -> list[str]:

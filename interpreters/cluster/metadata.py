@@ -39,15 +39,8 @@ def is_text_map(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
-def _is_references(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(ref, dict)
-        and all(
-            isinstance(ref.get(name, ""), str)
-            for name in ("apiVersion", "kind", "name", "uid")
-        )
-        for ref in value
-    )
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
 
 
 def _is_objects(value: Any) -> bool:
@@ -68,7 +61,7 @@ METADATA: dict[str, Callable[[Any], bool]] = {
     "deletionGracePeriodSeconds": _is_number,
     "labels": is_text_map,
     "annotations": is_text_map,
-    "ownerReferences": _is_references,
+    "ownerReferences": _is_list,
     "finalizers": _is_texts,
     "managedFields": _is_objects,
 }

@@ -12,7 +12,6 @@ from fnop.interpreters.cluster.apply import (
     applied,
     configuration,
     null_faults,
-    without_nulls,
 )
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted
@@ -170,8 +169,8 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     live = None if old is None else served(kind.api_version, old)
     result = applied(applying, live, config)
     faults = [*null_faults(kind.schema, result)] if kind.schema else []
-    new = decoded(kind, result if kind.custom else without_nulls(result))
-    entries = result.get("metadata", {}).get("managedFields", ())
+    new = _converted(kind, result)
+    entries = (result.get("metadata") or {}).get("managedFields", ())
     _check_identity(call, new)
     if faults:
         raise invalid(kind.group, kind.kind, call.route.name or "", faults)
@@ -186,6 +185,22 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
     new["metadata"].pop("resourceVersion", None)
     return created(cluster, call, new, _keeping(entries))
+
+
+def _converted(kind: Kind, result: Object) -> Object:
+    """The outcome of an apply as an object; what does not fit its type is 500."""
+    try:
+        return decoded(kind, result)
+    except Refusal as refusal:
+        if kind.custom:
+            raise
+        why = refusal.response.body["message"].partition(": ")[2]
+        raise internal(
+            "failed to convert new object to proper version: unable to convert "
+            f"unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}: "
+            f"{why}",
+            bare=True,
+        ) from None
 
 
 def _keeping(entries: list[Entry]) -> Track:

@@ -140,9 +140,11 @@ class Fields:
         self.present: list[Place] = []
         self.absent: list[Place] = []
         old, new = schemas.old_of(sample), schemas.new_of(sample)
+        metadata = {**sample.object["metadata"], "name": "name"}
+        obj = {**sample.object, "metadata": metadata}
         for name in old["properties"]:
             if name not in ("apiVersion", "kind", "status"):
-                self._struct_field((), name, sample.object, old, new)
+                self._struct_field((), name, obj, old, new)
 
     def _walk(self, path: Path_, value: Any, old: Json, new: Json) -> None:
         old = self.schemas.resolved(old, old=True)
@@ -357,7 +359,25 @@ def trials(schemas: Schemas, count: int, seed: int) -> Iterator[Trial]:
         sample = dice.choice(samples())
         verb = dice.choice(VERBS)
         fault = faults_of(dice, fields[sample])
+        if not is_comparable(verb, fault):
+            verb = "create"
         yield Trial(number, sample, verb, fault, dice.random() < 0.5)
+
+
+def is_comparable(verb: str, fault: Fault) -> bool:
+    """Whether the old server takes such a request as a current one does.
+
+    The name is in the path of all but a creation.  Its server-side apply, a beta, merged
+    owners and finalizers otherwise, and read numbers of 64 bits as fractions.
+    """
+    if verb == "apply" and fault.path[:2] in OTHERWISE_APPLIED:
+        return False
+    if verb == "apply" and fault.value == 2**63:
+        return False
+    return verb == "create" or fault.path != ("metadata", "name")
+
+
+OTHERWISE_APPLIED = (("metadata", "ownerReferences"), ("metadata", "finalizers"))
 
 
 @dataclass(frozen=True)
@@ -428,7 +448,7 @@ class Duel:
     def _body(self, sample: Sample, name: str) -> Json:
         text = json.dumps(sample.object).replace("{ns}", self.space(sample))
         body: Json = json.loads(text)
-        body["metadata"]["name"] = name
+        body["metadata"] = {**body["metadata"], "name": name}
         return body
 
     def _typed(self, sample: Sample, body: Json, *, old: bool) -> Json:
@@ -451,7 +471,7 @@ class Duel:
         theirs = self._send(self.real, trial, name, spoiled, old=True)
         ours = self._send(fork(self.simulated.cluster), trial, name, spoiled, old=False)
         if theirs[0] in (200, 201):
-            self._removed(sample, theirs[1])
+            self._removed(sample, theirs[1], always="name" in trial.fault.path)
         return self._compared(trial, ours, theirs)
 
     def _send(
@@ -510,11 +530,11 @@ class Duel:
             found = self.present[sample] = (name, ours, theirs, simulated)
         return found
 
-    def _removed(self, sample: Sample, found: Any) -> None:
+    def _removed(self, sample: Sample, found: Any, *, always: bool = False) -> None:
         """What is for the whole cluster must not act on other trials."""
-        if "{ns}" in sample.at:
+        if "{ns}" in sample.at and not always:
             return
-        path = f"{sample.at}/{found['metadata']['name']}"
+        path = f"{self._path(sample, old=True)}/{found['metadata']['name']}"
         if found["metadata"].get("finalizers"):
             self.real.raw(
                 "PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH
@@ -579,26 +599,49 @@ def refusal_of(body: Any) -> Any:
 
 
 PROTECTION = frozenset(("kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"))
+# What every object has, what managed fields tell, and what came after 1.20: jobs count
+# their generations, and have labels and a selector of another name.
+NEVER = ("managedFields", "resourceVersion", "selfLink", "uid")
+UNCOUNTED = frozenset(("CronJob", "HorizontalPodAutoscaler", "Job"))
+JOB_LABELS = frozenset(
+    (
+        *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
+        *("controller-uid", "job-name"),
+    )
+)
 
 
 def without_admission(sample: Sample, obj: Any) -> Any:
     """Without what only admission of a whole cluster adds, and what is never equal."""
-    metadata = dict(obj["metadata"])
-    for name in ("managedFields", "selfLink", "resourceVersion", "uid"):
-        metadata.pop(name, None)
-    labels = {
-        key: value
-        for key, value in metadata.pop("labels", {}).items()
-        if key != "kubernetes.io/metadata.name"
+    kind = sample.object["kind"]
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in NEVER}
+    if kind in UNCOUNTED:
+        metadata.pop("generation", None)
+    if "finalizers" in metadata:
+        rest = [one for one in metadata["finalizers"] if one not in PROTECTION]
+        metadata["finalizers"] = rest
+    if not metadata.get("finalizers"):
+        metadata.pop("finalizers", None)
+    if kind == "Namespace":
+        rest = {**metadata.get("labels", {})}
+        rest.pop("kubernetes.io/metadata.name", None)
+        metadata["labels"] = rest
+    result = {**obj, "metadata": metadata}
+    if kind == "Pod" and obj["spec"].get("serviceAccountName") == "default":
+        accounts = ("serviceAccount", "serviceAccountName")
+        spec = {k: v for k, v in obj["spec"].items() if k not in accounts}
+        result["spec"] = spec
+    return without_job_labels(result) if kind == "Job" else result
+
+
+def without_job_labels(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: without_job_labels(part)
+        for name, part in value.items()
+        if name not in JOB_LABELS
     }
-    finalizers = [
-        one for one in metadata.pop("finalizers", ()) if one not in PROTECTION
-    ]
-    if labels:
-        metadata["labels"] = labels
-    if finalizers:
-        metadata["finalizers"] = finalizers
-    return {**obj, "metadata": metadata}
 
 
 def clusters(found: list[Difference]) -> list[tuple[str, int]]:
