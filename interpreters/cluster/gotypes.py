@@ -132,7 +132,7 @@ def _time(value: Any) -> Any:
         raise Misfit(
             f"json: cannot unmarshal {go_name(value)} into Go value of type string"
         )
-    if value and not TIME.fullmatch(value):
+    if not TIME.fullmatch(value):
         layout = "2006-01-02T15:04:05Z07:00"
         raise Misfit(
             f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
@@ -157,9 +157,7 @@ def _map_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise Misfit(go_name(value), f"map[string]{name}")
-        return {
-            k: zero() if item is None else items(item) for k, item in value.items()
-        }
+        return {k: zero() if item is None else items(item) for k, item in value.items()}
 
     return read
 
@@ -280,7 +278,11 @@ WRITTEN: dict[str, dict[str, Any]] = {
         "disruptionsAllowed": 0,
         "expectedPods": 0,
     },
+    "CephFSPersistentVolumeSource": {"monitors": None},
+    "CephFSVolumeSource": {"monitors": None},
     "ProjectedVolumeSource": {"sources": None},
+    "RBDPersistentVolumeSource": {"monitors": None},
+    "RBDVolumeSource": {"monitors": None},
     "ResourceQuota": {"spec": {}},
     "StatefulSetSpec": {"serviceName": ""},
     "StatefulSetStatus": {"availableReplicas": 0},
@@ -293,6 +295,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
         "reportingInstance": "",
         "source": {},
     },
+    "TypedLocalObjectReference": {"apiGroup": None},
     "events.v1.EventSeries": {"count": 0},
 }
 

@@ -14,6 +14,7 @@ from fnop.interpreters.cluster.status import Fault, quoted
 __all__ = [
     "METADATA",
     "NEVER_STORED",
+    "STANDARD_FINALIZERS",
     "clean_metadata",
     "finalizer_faults",
     "is_text_map",
@@ -218,11 +219,25 @@ def _bytes_of(texts: dict[str, str]) -> int:
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
 
 
+# Kinds whose validators take the general rules for enough.
+ANY_FINALIZERS = frozenset(
+    (
+        ("", "events"),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ("coordination.k8s.io", "leases"),
+        ("policy", "poddisruptionbudgets"),
+    )
+)
 STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def finalizer_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
-    """Finalizers of built-in kinds are standard ones, or have a prefix."""
+def finalizer_faults(
+    group: str, plural: str, metadata: dict[str, Any]
+) -> Iterator[Fault]:
+    """Finalizers of most built-in kinds are standard ones, or have a prefix."""
+    if (group, plural) in ANY_FINALIZERS:
+        return
     for index, name in enumerate(metadata.get("finalizers", ())):
         if "/" not in name and name not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"

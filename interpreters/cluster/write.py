@@ -14,7 +14,7 @@ from fnop.interpreters.cluster.apply import (
     null_faults,
 )
 from fnop.interpreters.cluster.body import decoded
-from fnop.interpreters.cluster.builtins import defaulted
+from fnop.interpreters.cluster.builtins import defaulted, kept
 from fnop.interpreters.cluster.commit import is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_update_faults
@@ -291,6 +291,8 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
         new = _status_kept(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
     new = to_storage(kind, {**new, "metadata": metadata})
+    if not kind.custom and not call.route.subresource:
+        new = kept(kind, new, old)
     if kind.generation:
         counted = {**new["metadata"], "generation": _generation(kind, new, old)}
         new = {**new, "metadata": counted}
@@ -381,11 +383,17 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
+# They are of generation 1, for ever.
+UNCOUNTED = frozenset((("scheduling.k8s.io", "priorityclasses"),))
+
+
 def _generation(kind: Kind, new: Object, old: Object) -> int:
     """Counts changes of anything but metadata and, where it has its own endpoint,
     status."""
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
+    if kind.resource in UNCOUNTED:
+        return current
     for name in old.keys() | new.keys():
         if name in outside:
             continue

@@ -132,6 +132,16 @@ GIVEN = frozenset(
 )
 
 
+# What 1.20 took only where features were switched on, or dropped since.
+GATED = frozenset(
+    (
+        *("allocateLoadBalancerNodePorts", "clusterName", "dataSource", "ephemeral"),
+        *("ipFamilies", "ipFamilyPolicy", "serving", "setHostnameAsFQDN"),
+        *("terminating", "topologyKeys", "containerResource"),
+    )
+)
+
+
 class Fields:
     """The fields of a sample that both servers know."""
 
@@ -164,17 +174,17 @@ class Fields:
     def _struct_field(
         self, path: Path_, name: str, owner: Json, old: Json, new: Json
     ) -> None:
-        if path == ("metadata",) and name in GIVEN:
+        if name in GATED or (path == ("metadata",) and name in GIVEN):
             return
+        if path[:1] == ("endpoints",) and name == "nodeName":
+            return  # a feature of slices
         known = new.get("properties", {})
         if path and path[-1] == "metadata":
             known = old["properties"]
         if name not in known:
             return
         if name in owner:
-            self._walk(
-                (*path, name), owner[name], old["properties"][name], known[name]
-            )
+            self._walk((*path, name), owner[name], old["properties"][name], known[name])
         else:
             schema = self.schemas.resolved(old["properties"][name], old=True)
             self.absent.append(Place((*path, name), schema))
@@ -368,16 +378,23 @@ def is_comparable(verb: str, fault: Fault) -> bool:
     """Whether the old server takes such a request as a current one does.
 
     The name is in the path of all but a creation.  Its server-side apply, a beta, merged
-    owners and finalizers otherwise, and read numbers of 64 bits as fractions.
+    owners and finalizers otherwise, and cut numbers off; its merge patches took nulls
+    out of lists.
     """
-    if verb == "apply" and fault.path[:2] in OTHERWISE_APPLIED:
-        return False
-    if verb == "apply" and fault.value == 2**63:
-        return False
-    return verb == "create" or fault.path != ("metadata", "name")
+    value, path = fault.value, fault.path
+    if verb == "apply":
+        is_large = type(value) is int and value >= 2**31
+        return not is_large and path[:2] not in OTHERWISE_APPLIED
+    if verb == "merge":
+        in_list = any(isinstance(name, int) for name in path)
+        return not (fault.name == "null item" or (value is None and in_list))
+    return verb == "create" or path != ("metadata", "name")
 
 
-OTHERWISE_APPLIED = (("metadata", "ownerReferences"), ("metadata", "finalizers"))
+OTHERWISE_APPLIED = (
+    *(("metadata", "ownerReferences"), ("metadata", "finalizers")),
+    ("metadata", "name"),
+)
 
 
 @dataclass(frozen=True)
@@ -393,7 +410,9 @@ class Difference:
     @property
     def family(self) -> str:
         """The same for differences that are likely to have one cause."""
-        path = ".".join("*" if type(p) is int else str(p) for p in self.trial.fault.path)
+        path = ".".join(
+            "*" if type(p) is int else str(p) for p in self.trial.fault.path
+        )
         kind = self.trial.sample.object["kind"]
         return f"{kind} {path} ({self.trial.fault.name}): {self.what}"
 
@@ -465,9 +484,11 @@ class Duel:
         spoiled = trial.fault.applied(self._body(sample, name))
         if spoiled is None:
             return None
-        name = str(spoiled["metadata"].get("name", name)) if (
-            trial.verb == "create" and isinstance(spoiled.get("metadata"), dict)
-        ) else name
+        name = (
+            str(spoiled["metadata"].get("name", name))
+            if (trial.verb == "create" and isinstance(spoiled.get("metadata"), dict))
+            else name
+        )
         theirs = self._send(self.real, trial, name, spoiled, old=True)
         ours = self._send(fork(self.simulated.cluster), trial, name, spoiled, old=False)
         if theirs[0] in (200, 201):
@@ -496,7 +517,7 @@ class Duel:
         sample, verb = trial.sample, trial.verb
         name, ours_live, theirs_live, simulated = self._live(sample)
         bodies: list[Json] = []
-        for live, old in ((theirs_live, True), (ours_live, False)):
+        for live in (theirs_live, ours_live):
             base = self._body(sample, name) if verb == "apply" else live
             spoiled = trial.fault.applied(base)
             if spoiled is None:
@@ -506,9 +527,7 @@ class Duel:
                 body = trial.fault.patch(spoiled)
             bodies.append(body)
         theirs = self._send(self.real, trial, name, bodies[0], old=True)
-        ours = self._send(
-            fork(simulated.cluster), trial, name, bodies[1], old=False
-        )
+        ours = self._send(fork(simulated.cluster), trial, name, bodies[1], old=False)
         if theirs[0] in (200, 201):
             self._removed(sample, theirs[1])
             del self.present[sample]
@@ -586,16 +605,22 @@ class Duel:
 
 
 def refusal_of(body: Any) -> Any:
-    """What of a refusal is compared."""
+    """What of a refusal is compared: its reason, the fields and reasons of causes."""
     if not isinstance(body, dict):
         return body
     causes = (body.get("details") or {}).get("causes") or ()
     if body.get("code") == 500:
         causes = ()  # words alone
-    return (
-        body.get("reason"),
-        sorted({(one.get("field", ""), one.get("reason", "")) for one in causes}),
+    found = {(one.get("field", ""), one.get("reason", "")) for one in causes}
+    return body.get("reason"), sorted(
+        (RENAMED.get(name, name.replace("downwarAPI", "downwardAPI")), reason)
+        for name, reason in found
+        if "[batch.kubernetes.io/" not in name
     )
+
+
+# What 1.20 called otherwise.
+RENAMED = {"Value": "value"}
 
 
 PROTECTION = frozenset(("kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"))
@@ -627,6 +652,14 @@ def without_admission(sample: Sample, obj: Any) -> Any:
         rest.pop("kubernetes.io/metadata.name", None)
         metadata["labels"] = rest
     result = {**obj, "metadata": metadata}
+    if kind == "HorizontalPodAutoscaler":
+        # 1.20 wrote the null.
+        status = {**obj.get("status", {})}
+        result["status"] = {k: v for k, v in status.items() if v is not None}
+    if kind == "CronJob":
+        template = result.get("spec", {}).get("jobTemplate", {})
+        if template.get("metadata") == {}:
+            del template["metadata"]
     if kind == "Pod" and obj["spec"].get("serviceAccountName") == "default":
         accounts = ("serviceAccount", "serviceAccountName")
         spec = {k: v for k, v in obj["spec"].items() if k not in accounts}
