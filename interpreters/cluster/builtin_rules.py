@@ -118,6 +118,7 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
             if fault.field != f"{path}.restartPolicy"
         )
     yield from one_of(f"{path}.restartPolicy", policy, ("Always",))
+    yield from _endless(spec)
 
 
 def _marks(template: Spec, path: str) -> Iterator[Fault]:
@@ -199,6 +200,14 @@ def _rolling(rolling: Spec, path: str) -> Iterator[Fault]:
 def _at_most_all(field: str, value: Any) -> Iterator[Fault]:
     if isinstance(value, str) and PERCENT.fullmatch(value) and int(value[:-1]) > 100:
         yield bad(field, value, "must not be greater than 100%")
+
+
+def _endless(spec: Spec) -> Iterator[Fault]:
+    """Pods that are always started again have no deadline."""
+    pod = (spec.get("template") or {}).get("spec") or {}
+    if "activeDeadlineSeconds" in pod:
+        why = "activeDeadlineSeconds in a set of pods is not Supported"
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", why)
 
 
 def _replica_set(obj: Object) -> Iterator[Fault]:
@@ -607,7 +616,6 @@ CHECKS: dict[Resource, Check] = {
     ("networking.k8s.io", "ingresses"): ingress_faults,
     ("networking.k8s.io", "networkpolicies"): policy_faults,
     ("policy", "poddisruptionbudgets"): _budget,
-    ("scheduling.k8s.io", "priorityclasses"): priority_faults,
     ("storage.k8s.io", "storageclasses"): class_faults,
     (GROUP, "clusterrolebindings"): _cluster_binding,
     (GROUP, "clusterroles"): _cluster_role,
@@ -618,6 +626,7 @@ CHECKS: dict[Resource, Check] = {
 CREATIONS: dict[Resource, Check] = {
     ("events.k8s.io", "events"): strict_event_faults,
     ("networking.k8s.io", "ingresses"): new_ingress_faults,
+    ("scheduling.k8s.io", "priorityclasses"): priority_faults,
 }
 CHANGES: dict[Resource, Change] = {
     ("", "persistentvolumeclaims"): claim_changes,
@@ -649,9 +658,10 @@ def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Faul
     if old is None:
         check = CREATIONS.get(asked, check)
     # What of a stored object has not changed has been looked at before.
-    if check is None or (old is not None and _same_content(obj, old)):
+    if old is not None and _same_content(obj, old):
         return
-    yield from check(obj)
+    if check is not None:
+        yield from check(obj)
     change = CHANGES.get(asked)
     if old is not None and change is not None:
         yield from change(obj, old)

@@ -181,7 +181,7 @@ def _port(port: dict[str, Any], kind: Any, text: str) -> dict[str, Any]:
 
 
 def _job(obj: Object) -> Object:
-    obj = _pods("spec", "template", "spec")(obj)
+    obj = _labelled(_pods(*TEMPLATED)(obj))
     if not obj.get("spec"):
         return obj
     spec = dict(obj["spec"])
@@ -360,15 +360,20 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if value}
 
 
+def _labelled(obj: Object) -> Object:
+    """What has no labels takes those of its template."""
+    labels = _at(obj, "spec", "template", "metadata", "labels")
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return _with(obj, labels, "metadata", "labels")
+
+
 def _controller(obj: Object) -> Object:
     """A replication controller takes what it does not say from its template."""
-    obj = _pods(*TEMPLATED)(obj)
+    obj = _labelled(_pods(*TEMPLATED)(obj))
     labels = _at(obj, "spec", "template", "metadata", "labels")
-    if labels:
-        if not _at(obj, "spec", "selector"):
-            obj = _with(obj, labels, "spec", "selector")
-        if not obj["metadata"].get("labels"):
-            obj = _with(obj, labels, "metadata", "labels")
+    if labels and not _at(obj, "spec", "selector"):
+        obj = _with(obj, labels, "spec", "selector")
     return obj
 
 

@@ -278,7 +278,7 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
     if prefix:
         # Behind a dash comes a letter or digit (maskTrailingDash).
         masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
-        for why in name_faults(kind.resource, masked):
+        for why in name_faults((kind.group, kind.plural), masked):
             message = f"Invalid value: {quoted(prefix)}: {why}"
             yield Fault("metadata.generateName", "FieldValueInvalid", message)
     name = metadata.get("name")
@@ -286,7 +286,7 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
         message = "Required value: name or generateName is required"
         yield Fault("metadata.name", "FieldValueRequired", message)
         return
-    for why in name_faults(kind.resource, name):
+    for why in name_faults((kind.group, kind.plural), name):
         message = f"Invalid value: {quoted(name)}: {why}"
         yield Fault("metadata.name", "FieldValueInvalid", message)
 

@@ -33,7 +33,7 @@ def _open(**properties: Any) -> Source:
 
 
 def _each(items: Source) -> Source:
-    return {"type": "array", "items": items}
+    return {"type": "array", "items": items, "nullable": True}
 
 
 PROBE = _open(

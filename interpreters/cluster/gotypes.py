@@ -232,6 +232,7 @@ PLAIN_NUMBERS: dict[str, tuple[str, ...]] = {
         *("failureThreshold", "initialDelaySeconds", "periodSeconds"),
         *("successThreshold", "timeoutSeconds"),
     ),
+    "ObjectMeta": ("generation",),
     "ReplicaSetSpec": ("minReadySeconds",),
     "ReplicationControllerSpec": ("minReadySeconds",),
     "ServiceBackendPort": ("number",),
@@ -259,19 +260,26 @@ PLAIN_FLAGS = frozenset(
     )
 )
 FLAG_POINTERS = frozenset(("AzureDiskVolumeSource", "CSIVolumeSource"))
+# Kinds whose specification is a part of them, not a pointer.
+SPECIFIED = (
+    *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Ingress"),
+    *("IngressClass", "Job", "Lease", "PersistentVolume", "Pod"),
+    *("PodDisruptionBudget", "ReplicaSet", "ReplicationController", "ResourceQuota"),
+    *("Service", "StatefulSet"),
+)
 # What is written even where nobody has said it, beside what is required.
 WRITTEN: dict[str, dict[str, Any]] = {
     "Endpoint": {"conditions": {}},
     "EndpointSlice": {"endpoints": None, "ports": None},
     "EventSeries": {"lastObservedTime": None},
+    **{kind: {"spec": {}} for kind in SPECIFIED},
     "HorizontalPodAutoscalerStatus": {"currentMetrics": None, "currentReplicas": 0},
-    "IngressClass": {"spec": {}},
-    "Lease": {"spec": {}},
+    "JobTemplateSpec": {"metadata": {}},
     "LimitRange": {"spec": {"limits": None}},
     "LimitRangeSpec": {"limits": None},
     "NetworkPolicy": {"spec": {"podSelector": {}}},
     "NetworkPolicySpec": {"podSelector": {}},
-    "PodDisruptionBudget": {"spec": {}},
+    "PersistentVolumeClaim": {"metadata": {}, "spec": {}},
     "PodDisruptionBudgetStatus": {
         "currentHealthy": 0,
         "desiredHealthy": 0,
@@ -283,7 +291,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "ProjectedVolumeSource": {"sources": None},
     "RBDPersistentVolumeSource": {"monitors": None},
     "RBDVolumeSource": {"monitors": None},
-    "ResourceQuota": {"spec": {}},
+    "PodTemplateSpec": {"metadata": {}},
     "StatefulSetSpec": {"serviceName": ""},
     "StatefulSetStatus": {"availableReplicas": 0},
     "core.v1.Event": {
@@ -333,7 +341,7 @@ class Struct:
                 item = read(item)
             except Misfit as misfit:
                 raise misfit.inside(self.name, name) from None
-            if item or name not in omitted:
+            if item or not (name in omitted or self.zeros.get(name, item) is None):
                 result[name] = item
         return result
 
@@ -357,9 +365,9 @@ def _definition(name: str) -> Read:
         struct.fields[field] = _reader(part)[0]
         if field not in required and _is_omitted(name, field, part):
             omitted.add(field)
-        if field in required and part.get("type") in ZEROS:
-            if field not in _told(TEXT_POINTERS, name):
-                struct.zeros[field] = ZEROS[part["type"]]
+        is_pointer = field in _told(TEXT_POINTERS, name)
+        if field in required and part.get("type") in ZEROS and not is_pointer:
+            struct.zeros[field] = ZEROS[part["type"]]
     struct.zeros.update(_told(WRITTEN, name))
     struct.omitted = frozenset(omitted - struct.zeros.keys())
     return struct

@@ -123,14 +123,23 @@ NAME_RULES: dict[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
     ("", "services"): (SERVICE, 63, NOT_SERVICE),
 }
 PATH_SEGMENT_NAMES = frozenset(
-    ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+    (
+        ("", "events"),
+        ("policy", "poddisruptionbudgets"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("rbac.authorization.k8s.io", "roles"),
+    )
 )
 
 
 @lru_cache(maxsize=4096)
 def name_faults(resource: tuple[str, str], name: str) -> tuple[str, ...]:
-    """What is wrong with an object's name: nothing, mostly."""
-    if resource[1] in PATH_SEGMENT_NAMES:
+    """What is wrong with the name of an object of a group and plural."""
+    if resource in PATH_SEGMENT_NAMES:
+        if name in (".", ".."):
+            return (f"may not be '{name}'",)
         return tuple(f"may not contain '{c}'" for c in "/%" if c in name)
     pattern, limit, text = NAME_RULES.get(resource, (SUBDOMAIN, 253, NOT_SUBDOMAIN))
     faults = []

@@ -63,7 +63,12 @@ LONGEST_AFFINITY = 86400
 
 
 def service_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a service."""
+    """What is wrong with a service; a valid one asks for ports of nodes."""
+    found = [*_service_faults(obj)]
+    yield from found or _node_ports(_spec(obj).get("ports") or ())
+
+
+def _service_faults(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
     kind, location = spec.get("type", ""), spec.get("clusterIP", "")
     ports = spec.get("ports") or ()
@@ -74,8 +79,8 @@ def service_faults(obj: Object) -> Iterator[Fault]:
     elif location == "None" and kind in OUTSIDE:
         why = f"may not be set to 'None' for {kind} services"
         yield bad("spec.clusterIPs[0]", location, why)
-    elif location and location != "None":
-        yield from address("spec.clusterIPs[0]", location)
+    else:
+        yield from _locations(spec, location)
     names: set[str] = set()
     for index, port in enumerate(ports):
         field = f"spec.ports[{index}]"
@@ -84,7 +89,6 @@ def service_faults(obj: Object) -> Iterator[Fault]:
             why = "may not be used when `type` is 'ClusterIP'"
             yield forbidden(f"{field}.nodePort", why)
     yield from _doubled(ports)
-    yield from _node_ports(ports)
     yield from label_faults("spec.selector", spec.get("selector"))
     yield from _affinity(spec)
     for index, each in enumerate(spec.get("externalIPs") or ()):
@@ -105,6 +109,16 @@ def _external(spec: Spec) -> Iterator[Fault]:
         yield required("spec.externalName")
     else:
         yield from subdomain("spec.externalName", name)
+
+
+def _locations(spec: Spec, location: str) -> Iterator[Fault]:
+    given = spec.get("clusterIPs") or [location]
+    if location and given[0] != location:
+        why = "first value must match `clusterIP`"
+        yield bad("spec.clusterIPs", given, why)
+    for index, each in enumerate(given):
+        if each and each != "None":
+            yield from address(f"spec.clusterIPs[{index}]", each)
 
 
 def _affinity(spec: Spec) -> Iterator[Fault]:
@@ -431,13 +445,8 @@ def ingress_faults(obj: Object) -> Iterator[Fault]:
             yield bad(f"{path}.host", host, why)
         if host:
             yield from _host(f"{path}.host", host)
-        if "http" not in rule:
-            continue
-        paths = rule["http"].get("paths") or ()
-        if not paths:
-            yield required(f"{path}.http.paths")
-        for place, one in enumerate(paths):
-            yield from _http_path(one, f"{path}.http.paths[{place}]")
+        if "http" in rule:
+            yield from _http(rule["http"], f"{path}.http")
     for index, one in enumerate(spec.get("tls") or ()):
         path = f"spec.tls[{index}]"
         for place, host in enumerate(one.get("hosts") or ()):
@@ -446,6 +455,14 @@ def ingress_faults(obj: Object) -> Iterator[Fault]:
             yield from subdomain(f"{path}.secretName", name)
     if "ingressClassName" in spec:
         yield from subdomain("spec.ingressClassName", spec["ingressClassName"])
+
+
+def _http(rule: Spec, path: str) -> Iterator[Fault]:
+    paths = rule.get("paths") or ()
+    if not paths:
+        yield required(f"{path}.paths")
+    for place, one in enumerate(paths):
+        yield from _http_path(one, f"{path}.paths[{place}]")
 
 
 CLASS = "kubernetes.io/ingress.class"

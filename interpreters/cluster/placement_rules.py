@@ -1,4 +1,4 @@
-"""Where pods may run: affinity, tolerations, spread, and the priority of claims to it."""
+"""Where pods may run: affinity, tolerations and spread."""
 
 from __future__ import annotations
 

@@ -502,6 +502,7 @@ def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
             why = "pod updates may not add or remove containers"
             yield forbidden(f"spec.{part}", why)
             return
+    yield from _deadline_changes(after, before)
     if _fixed(before) != _fixed(after):
         yield forbidden("spec", CHANGEABLE)
         return
@@ -509,6 +510,21 @@ def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
     if any(each not in kept for each in before.get("tolerations", ())):
         why = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", why)
+
+
+def _deadline_changes(after: Spec, before: Spec) -> Iterator[Fault]:
+    """The time that a pod has left may get less."""
+    field = "spec.activeDeadlineSeconds"
+    new, old = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if new is None:
+        if old is not None:
+            yield bad(
+                field, new, "must not update from a positive integer to nil value"
+            )
+    elif not 0 <= new <= 2**31 - 1:
+        yield bad(field, new, "must be between 0 and 2147483647, inclusive")
+    elif old is not None and new > old:
+        yield bad(field, new, "must be less than or equal to previous value")
 
 
 def _fixed(spec: Spec) -> Spec:

@@ -277,10 +277,7 @@ def priority_faults(obj: Object) -> Iterator[Fault]:
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith("system-"):
         if OF_THE_SYSTEM.get(name) != value:
-            why = (
-                "priority class names with 'system-' prefix are reserved for system use "
-                "only"
-            )
+            why = "names with the prefix 'system-' are reserved for system use only"
             yield forbidden("metadata.name", why)
     elif value > HIGHEST:
         why = f"maximum allowed value of a user defined priority is {HIGHEST}"

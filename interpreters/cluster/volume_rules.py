@@ -92,13 +92,20 @@ def source_faults(volume: Spec, known: Iterable[str], path: str) -> Iterator[Fau
         yield required(path, "must specify a volume type")
         return
     first, *others = given
+    field = f"{path}.{CHECKED_AS.get(first, first)}"
     for name in NEEDED.get(first, ()):
         if not volume[first].get(name):
-            yield required(f"{path}.{first}.{name}")
+            yield required(f"{field}.{name}")
     if first in FURTHER:
-        yield from FURTHER[first](volume[first], f"{path}.{first}")
+        yield from FURTHER[first](volume[first], field)
     for name in others:
-        yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+        why = "may not specify more than 1 volume type"
+        yield forbidden(f"{path}.{FORBIDDEN_AS.get(name, name)}", why)
+
+
+# What the real server calls otherwise than the API.
+CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
+FORBIDDEN_AS = {"cephfs": "cephFS"}
 
 
 # ----------------------------------------------------------------------- paths

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -266,7 +267,6 @@ EMPTY: dict[str, Any] = {
     "array": [],
     "object": {},
 }
-Maker = Callable[[random.Random, Place], "Any"]
 
 
 def type_of(schema: Json) -> str:
@@ -306,41 +306,48 @@ def added(dice: random.Random, place: Place) -> Fault:
     return Fault(name, place.path, dice.choice(values))
 
 
+EVERYWHERE = ("wrong type", "null", "dropped", "empty")
+OF_TYPES: dict[str, tuple[str, ...]] = {
+    "string": ("bad text",) * 3,
+    "integer": ("out of range",) * 2,
+    "array": ("twice", "null item", "strange item"),
+    "object": ("unknown field",) * 2,
+}
+
+
 def spoiled(dice: random.Random, place: Place) -> Fault:
-    kind, path = type_of(place.schema), place.path
-    names = ["wrong type", "null", "dropped", "empty"]
-    if kind == "string":
-        names += ["bad text", "bad text", "bad text"]
-    elif kind == "integer":
-        names += ["out of range", "out of range"]
-    elif kind == "array" and place.value:
-        names += ["twice", "null item", "strange item"]
-    elif kind == "object":
-        names += ["unknown field", "unknown field"]
-    name = dice.choice(names)
+    """A field that was there, with something else in it, or in its place."""
+    kind = type_of(place.schema)
+    further = OF_TYPES.get(kind, ())
+    if kind == "array" and not place.value:
+        further = ()
+    name = dice.choice((*EVERYWHERE, *further))
+    if name == "unknown field":
+        key = dice.choice(("zzUnknown", "bad key!"))
+        return Fault(name, (*place.path, key), dice.choice(("x", 1, {"a": 1}, "")))
+    return Fault(name, place.path, instead(dice, name, kind, place))
+
+
+def instead(dice: random.Random, name: str, kind: str, place: Place) -> Any:
     match name:
         case "wrong type":
-            return Fault(name, path, dice.choice(OTHERS[kind]))
-        case "null":
-            return Fault(name, path, None)
-        case "dropped":
-            return Fault(name, path)
+            return dice.choice(OTHERS[kind])
         case "empty":
-            return Fault(name, path, EMPTY[kind])
+            return EMPTY[kind]
         case "bad text":
-            texts = QUANTITIES if is_quantity(place.schema) else TEXTS
-            return Fault(name, path, dice.choice(texts))
+            return dice.choice(QUANTITIES if is_quantity(place.schema) else TEXTS)
         case "out of range":
-            return Fault(name, path, dice.choice(NUMBERS))
+            return dice.choice(NUMBERS)
         case "twice":
-            return Fault(name, path, [*place.value, place.value[0]])
+            return [*place.value, place.value[0]]
         case "null item":
-            return Fault(name, path, [*place.value, None])
+            return [*place.value, None]
         case "strange item":
-            return Fault(name, path, [*place.value, dice.choice((1, "x", {}, []))])
+            return [*place.value, dice.choice((1, "x", {}, []))]
+        case "dropped":
+            return ABSENT
         case _:
-            key = dice.choice(("zzUnknown", "bad key!"))
-            return Fault(name, (*path, key), dice.choice(("x", 1, {"a": 1}, "")))
+            return None
 
 
 # ---------------------------------------------------------------------- trials
@@ -377,9 +384,9 @@ def trials(schemas: Schemas, count: int, seed: int) -> Iterator[Trial]:
 def is_comparable(verb: str, fault: Fault) -> bool:
     """Whether the old server takes such a request as a current one does.
 
-    The name is in the path of all but a creation.  Its server-side apply, a beta, merged
-    owners and finalizers otherwise, and cut numbers off; its merge patches took nulls
-    out of lists.
+    The name is in the path of all but a creation.  Its server-side apply, a beta,
+    merged owners and finalizers otherwise, and cut numbers off; its merge patches took
+    nulls out of lists.
     """
     value, path = fault.value, fault.path
     if verb == "apply":
@@ -403,28 +410,66 @@ class Difference:
 
     trial: Trial
     what: str
-    text: str
     ours: Answer
     theirs: Answer
 
     @property
     def family(self) -> str:
         """The same for differences that are likely to have one cause."""
-        path = ".".join(
-            "*" if type(p) is int else str(p) for p in self.trial.fault.path
-        )
-        kind = self.trial.sample.object["kind"]
-        return f"{kind} {path} ({self.trial.fault.name}): {self.what}"
+        fault, sample = self.trial.fault, self.trial.sample
+        path = ".".join("*" if type(p) is int else str(p) for p in fault.path)
+        group, _, kind = sample.type
+        named = f"{kind}.{group}" if group else kind
+        return f"{self.trial.verb} {named} {path} ({fault.name}): {self.what}"
+
+    @property
+    def known(self) -> str:
+        """Why the old server answers otherwise than a current one; "" if nobody knows."""
+        words = str(self.ours[1].get("message")) + str(self.theirs[1].get("message"))
+        text = f"{self.family} {words}"
+        return next((why for why, form in OLD if form.search(text)), "")
 
 
-@dataclass
-class Side:
-    """One of the two servers."""
-
-    server: Any
-    is_old: bool
-    # The names of the objects that are there to be changed, and how they are stored.
-    present: dict[Sample, tuple[str, Json]] = field(default_factory=dict)
+# What 1.20 did otherwise than a current server, by the family of the difference.
+OLD = tuple(
+    (why, re.compile(form, re.DOTALL))
+    for why, form in (
+        (
+            "it compared events of events.k8s.io with themselves when they changed",
+            r"^(update|merge|apply) Event\.events",
+        ),
+        (
+            "it did not look at the values of selectors",
+            r"matchExpressions\S*\.values\S* .*(422, not 20.|FieldValueInvalid)",
+        ),
+        (
+            "in an apply it merged lists without keys, and had no default for protocols",
+            r"^apply .*(omits all key fields|omits key field .protocol)",
+        ),
+        (
+            "in an apply it took apart what is one thing today",
+            r"^apply (ResourceQuota spec.scopeSelector|ClusterRoleBinding\S* roleRef"
+            r"|RoleBinding\S* roleRef|ControllerRevision\S* data|Event \w+(\.| )"
+            r"|\S+ \S*(requests|limits|capacity|hard)\b)",
+        ),
+        (
+            "it stored autoscalers in version 1, which knows fewer metrics",
+            r"HorizontalPodAutoscaler.* spec.metrics.*: stored spec.metrics",
+        ),
+        (
+            "the history of a stateful set was not to be changed",
+            r"StatefulSet.* spec.revisionHistoryLimit .*200, not 422",
+        ),
+        (
+            "namespaces had no label with their name",
+            r"^create Namespace metadata.name .*metadata.labels",
+        ),
+        (
+            "the parameters of classes were another type",
+            r"IngressClass.* spec.parameters.apiGroup .*not null",
+        ),
+    )
+)
 
 
 class Duel:
@@ -568,18 +613,18 @@ class Duel:
         self.counts[trial.verb] += 1
         if ours[0] != theirs[0]:
             what = f"code {ours[0]}, not {theirs[0]}"
-            return Difference(trial, what, "", ours, theirs)
+            return Difference(trial, what, ours, theirs)
         if ours[0] >= 400:
             mine, other = refusal_of(ours[1]), refusal_of(theirs[1])
             if mine == other:
                 return None
             what = f"{mine}, not {other}"
-            return Difference(trial, f"causes {what}", what, ours, theirs)
+            return Difference(trial, f"causes {what}", ours, theirs)
         old = self.schemas.old_of(trial.sample)
         mine = self._stored(trial.sample, ours[1], old)
         other = self._stored(trial.sample, theirs[1], old)
         if found := differences(mine, other):
-            return Difference(trial, f"stored {found}", found, ours, theirs)
+            return Difference(trial, f"stored {found}", ours, theirs)
         return None
 
     def _stored(self, sample: Sample, obj: Json, schema: Json) -> Any:
@@ -613,14 +658,21 @@ def refusal_of(body: Any) -> Any:
         causes = ()  # words alone
     found = {(one.get("field", ""), one.get("reason", "")) for one in causes}
     return body.get("reason"), sorted(
-        (RENAMED.get(name, name.replace("downwarAPI", "downwardAPI")), reason)
-        for name, reason in found
-        if "[batch.kubernetes.io/" not in name
+        {
+            (RENAMED.sub(lambda word: NEW_NAMES[word[0]], name), reason)
+            for name, reason in found
+            if "[batch.kubernetes.io/" not in name
+        }
     )
 
 
 # What 1.20 called otherwise.
-RENAMED = {"Value": "value"}
+NEW_NAMES = {
+    "Value": "value",
+    "downwarAPI": "downwardAPI",
+    "matchExpressions.match": "labelSelector.match",
+}
+RENAMED = re.compile(r"^Value$|downwarAPI|matchExpressions\.match")
 
 
 PROTECTION = frozenset(("kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"))
@@ -656,10 +708,6 @@ def without_admission(sample: Sample, obj: Any) -> Any:
         # 1.20 wrote the null.
         status = {**obj.get("status", {})}
         result["status"] = {k: v for k, v in status.items() if v is not None}
-    if kind == "CronJob":
-        template = result.get("spec", {}).get("jobTemplate", {})
-        if template.get("metadata") == {}:
-            del template["metadata"]
     if kind == "Pod" and obj["spec"].get("serviceAccountName") == "default":
         accounts = ("serviceAccount", "serviceAccountName")
         spec = {k: v for k, v in obj["spec"].items() if k not in accounts}
