@@ -25,7 +25,11 @@ from fnop.interpreters.cluster.faults import (
     one_of,
     required,
 )
-from fnop.interpreters.cluster.field_rules import label_faults, path_segment
+from fnop.interpreters.cluster.field_rules import (
+    label_faults,
+    path_segment,
+    subdomain,
+)
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import STANDARD_FINALIZERS, key_faults
 from fnop.interpreters.cluster.network_rules import (
@@ -119,6 +123,8 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
         )
     yield from one_of(f"{path}.restartPolicy", policy, ("Always",))
     yield from _endless(spec)
+    if checked and spec.get("replicas", 1) > 1:
+        yield from _shared_disks(pod, path)
 
 
 def _marks(template: Spec, path: str) -> Iterator[Fault]:
@@ -200,6 +206,18 @@ def _rolling(rolling: Spec, path: str) -> Iterator[Fault]:
 def _at_most_all(field: str, value: Any) -> Iterator[Fault]:
     if isinstance(value, str) and PERCENT.fullmatch(value) and int(value[:-1]) > 100:
         yield bad(field, value, "must not be greater than 100%")
+
+
+def _shared_disks(pod: Spec, path: str) -> Iterator[Fault]:
+    for index, volume in enumerate(pod.get("volumes") or ()):
+        disk = volume.get("gcePersistentDisk")
+        if disk is not None and not disk.get("readOnly"):
+            field = f"{path}.volumes[{index}].gcePersistentDisk.readOnly"
+            why = (
+                "must be true for replicated pods > 1; GCE PD can only be mounted on "
+                "multiple machines if it is read-only"
+            )
+            yield bad(field, False, why)
 
 
 def _endless(spec: Spec) -> Iterator[Fault]:
@@ -450,6 +468,8 @@ def _subject(one: Spec, path: str, *, namespaced: bool) -> Iterator[Fault]:
         yield required(f"{path}.name")
     match one.get("kind", ""):
         case "ServiceAccount":
+            if name := one.get("name"):
+                yield from subdomain(f"{path}.name", name)
             yield from one_of(f"{path}.apiGroup", one.get("apiGroup", ""), ("",))
             if not namespaced and not one.get("namespace"):
                 yield required(f"{path}.namespace")

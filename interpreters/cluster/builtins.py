@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -60,8 +61,17 @@ def _with(obj: Object, value: Any, *path: str) -> Object:
     return {**obj, name: _with(obj.get(name) or {}, value, *rest)}
 
 
+IMAGE = re.compile(
+    r"([a-zA-Z0-9][-a-zA-Z0-9.]*(:\d+)?/)?"  # a registry
+    r"[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*"  # a path
+    r"(:\w[\w.-]{0,127})?(@[A-Za-z0-9_+.:-]+)?"  # a tag and a digest
+)
+
+
 def _pull_policy(image: str) -> str:
     """Images without a tag, or called latest, are always pulled."""
+    if not IMAGE.fullmatch(image):
+        return "IfNotPresent"
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "IfNotPresent" if digest or tag not in ("", "latest") else "Always"
@@ -494,6 +504,11 @@ def _kept_service(new: Object, old: Object) -> Object:
         for name in ("clusterIP", "clusterIPs"):
             if not after.get(name) and name in before:
                 after[name] = before[name]
+    location = after.get("clusterIP")
+    if location != before.get("clusterIP") and (
+        after.get("clusterIPs") == before.get("clusterIPs")
+    ):
+        after["clusterIPs"] = [location]  # the older field is what counts
     if after.get("type") == "ClusterIP" != before.get("type"):
         allocated = {one.get("nodePort") for one in before.get("ports") or ()}
         after["ports"] = [

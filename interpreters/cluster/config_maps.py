@@ -27,8 +27,12 @@ LOCKED = "Forbidden: field is immutable when `immutable` is set"
 REQUIRED: dict[str, tuple[str, ...]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+# What must be there in part at least; the strange path is the real server's.
+ONE_OF: dict[str, tuple[str, ...]] = {
+    "kubernetes.io/basic-auth": ("username", "password"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
 
 
@@ -46,12 +50,22 @@ def config_faults(
                 f"data[{key}]", key, "duplicate of key present in binaryData"
             )
     else:
-        for key in REQUIRED.get(obj.get("type", ""), ()):
-            if key not in obj.get("data", {}):
-                yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+        yield from _typed_faults(obj.get("type", ""), obj)
     yield from _size_faults(obj, "[]" if resource == CONFIG_MAPS else "data")
     if old is not None:
         yield from _change_faults(obj, old)
+
+
+def _typed_faults(kind: str, obj: Object) -> Iterator[Fault]:
+    data = obj.get("data", {})
+    for key in REQUIRED.get(kind, ()):
+        if key not in data:
+            yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+    keys = ONE_OF.get(kind, ())
+    if not any(key in data for key in keys):
+        for key in keys:
+            field = f"data[%s][{key}]"
+            yield Fault(field, "FieldValueRequired", "Required value")
 
 
 MOST = 1024 * 1024

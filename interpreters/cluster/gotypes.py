@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -65,7 +65,7 @@ BAD_QUANTITY = (
     "quantities must match the regular expression "
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-LIMITS = {"int32": 2**31, "int64": 2**63}
+LIMITS = {"uint8": 2**8, "int32": 2**31, "int64": 2**63}
 
 
 def _text(value: Any) -> Any:
@@ -82,9 +82,10 @@ def _flag(value: Any) -> Any:
 
 def _integer(name: str) -> Read:
     limit = LIMITS.get(name, 2**63)
+    least = 0 if name.startswith("u") else -limit
 
     def read(value: Any) -> Any:
-        if type(value) is int and -limit <= value < limit:
+        if type(value) is int and least <= value < limit:
             return value
         shown = f"number {value}" if go_name(value) == "number" else go_name(value)
         raise Misfit(shown, name)
@@ -99,6 +100,12 @@ def _number(value: Any) -> Any:
 
 
 def _base64(value: Any) -> Any:
+    """Bytes; Go also takes them as a list of numbers."""
+    if type(value) is list:
+        read = _integer("uint8")
+        return b64encode(
+            bytes(0 if one is None else read(one) for one in value)
+        ).decode()
     if type(value) is not str:
         raise Misfit(go_name(value), "[]uint8")
     try:
@@ -275,6 +282,8 @@ WRITTEN: dict[str, dict[str, Any]] = {
     **{kind: {"spec": {}} for kind in SPECIFIED},
     "HorizontalPodAutoscalerStatus": {"currentMetrics": None, "currentReplicas": 0},
     "JobTemplateSpec": {"metadata": {}},
+    "PersistentVolumeClaimSpec": {"resources": {}},
+    "PriorityClass": {"value": 0},
     "LimitRange": {"spec": {"limits": None}},
     "LimitRangeSpec": {"limits": None},
     "NetworkPolicy": {"spec": {"podSelector": {}}},

@@ -294,6 +294,7 @@ def _variable(variable: Spec, path: str) -> Iterator[Fault]:
 
 
 def _key_faults(reference: Spec, path: str) -> Iterator[Fault]:
+    yield from subdomain(f"{path}.name", reference.get("name", ""))
     key = reference.get("key", "")
     if not key:
         yield required(f"{path}.key")

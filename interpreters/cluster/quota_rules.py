@@ -178,6 +178,11 @@ EXISTING = frozenset(
 )
 
 
+def _is_counted(name: str) -> bool:
+    prefix, slash, _ = name.partition("/")
+    return name in COUNTED or (bool(slash) and not prefix.endswith("kubernetes.io"))
+
+
 def quota_faults(obj: Object) -> Iterator[Fault]:
     """What is wrong with a resource quota."""
     spec = obj.get("spec") or {}
@@ -188,7 +193,7 @@ def quota_faults(obj: Object) -> Iterator[Fault]:
         if "/" not in name and not (name in OF_QUOTAS or _is_huge(name)):
             yield bad(field, name, "must be a standard resource for quota")
         yield from quantity(field, value)
-        if name in COUNTED and (amount(value) or Decimal(0)) % 1:
+        if _is_counted(name) and (amount(value) or Decimal(0)) % 1:
             yield bad(field, value, "must be an integer")
     scopes = spec.get("scopes") or ()
     yield from _scopes_faults(scopes, [*hard], "spec.scopes", scopes)

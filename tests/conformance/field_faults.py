@@ -424,7 +424,7 @@ class Difference:
 
     @property
     def known(self) -> str:
-        """Why the old server answers otherwise than a current one; "" if nobody knows."""
+        """What the old server does otherwise than a current one; "" if it does not."""
         words = str(self.ours[1].get("message")) + str(self.theirs[1].get("message"))
         text = f"{self.family} {words}"
         return next((why for why, form in OLD if form.search(text)), "")
@@ -443,7 +443,7 @@ OLD = tuple(
             r"matchExpressions\S*\.values\S* .*(422, not 20.|FieldValueInvalid)",
         ),
         (
-            "in an apply it merged lists without keys, and had no default for protocols",
+            "in an apply it merged lists without keys, and protocols had no default",
             r"^apply .*(omits all key fields|omits key field .protocol)",
         ),
         (
@@ -595,8 +595,9 @@ class Duel:
         return found
 
     def _removed(self, sample: Sample, found: Any, *, always: bool = False) -> None:
-        """What is for the whole cluster must not act on other trials."""
-        if "{ns}" in sample.at and not always:
+        """What is for the whole cluster must not act on other trials, and addresses
+        are few."""
+        if "{ns}" in sample.at and sample.object["kind"] != "Service" and not always:
             return
         path = f"{self._path(sample, old=True)}/{found['metadata']['name']}"
         if found["metadata"].get("finalizers"):
