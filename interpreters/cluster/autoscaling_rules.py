@@ -30,6 +30,13 @@ def autoscaler_faults(obj: Object) -> Iterator[Fault]:
     yield from _target_faults(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
     for index, metric in enumerate(spec.get("metrics") or ()):
         yield from _metric_faults(metric, f"spec.metrics[{index}]")
+    kinds = {metric.get("type") for metric in spec.get("metrics") or ()}
+    if least == 0 and not kinds & {"Object", "External"}:
+        why = (
+            "must specify at least one Object or External metric to support scaling to "
+            "zero replicas"
+        )
+        yield forbidden("spec.metrics", why)
     behavior = spec.get("behavior") or {}
     for name in ("scaleUp", "scaleDown"):
         if name in behavior:

@@ -91,7 +91,11 @@ def _pods(*path: str) -> Callable[[Object], Object]:
             filled["serviceAccountName"] = filled["serviceAccount"] = account
         for name in ("containers", "initContainers"):
             if name in spec:
-                filled[name] = [_container(one) for one in spec[name]]
+                filled[name] = [_container(one) for one in spec[name] or ()]
+        if spec.get("hostNetwork"):
+            for name in ("containers", "initContainers"):
+                filled[name] = [*map(_on_host, filled.get(name) or ())]
+            filled = {k: v for k, v in filled.items() if v != [] or k in spec}
         if "volumes" in spec:
             filled["volumes"] = [
                 one if one.keys() - {"name"} else {**one, "emptyDir": {}}
@@ -107,6 +111,17 @@ def _container(container: dict[str, Any]) -> dict[str, Any]:
     if "imagePullPolicy" not in filled:
         filled["imagePullPolicy"] = _pull_policy(filled.get("image", ""))
     return filled
+
+
+def _on_host(container: dict[str, Any]) -> dict[str, Any]:
+    """In the network of its host, a container listens where it says."""
+    if not container.get("ports"):
+        return container
+    ports = [
+        {**port, "hostPort": port.get("hostPort") or port.get("containerPort", 0)}
+        for port in container["ports"]
+    ]
+    return {**container, "ports": ports}
 
 
 def _requesting(container: dict[str, Any]) -> dict[str, Any]:

@@ -288,7 +288,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "LimitRangeSpec": {"limits": None},
     "NetworkPolicy": {"spec": {"podSelector": {}}},
     "NetworkPolicySpec": {"podSelector": {}},
-    "PersistentVolumeClaim": {"metadata": {}, "spec": {}},
+    "PersistentVolumeClaim": {"metadata": {}, "spec": {"resources": {}}},
     "PodDisruptionBudgetStatus": {
         "currentHealthy": 0,
         "desiredHealthy": 0,
@@ -315,6 +315,10 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "TypedLocalObjectReference": {"apiGroup": None},
     "events.v1.EventSeries": {"count": 0},
 }
+
+
+# Lists that are not the same to the defaults when they are empty as when missing.
+EMPTY_LISTS = {"HPAScalingRules": ("policies",)}
 
 
 def _told(table: Mapping[str, Any], struct: str) -> Any:
@@ -378,7 +382,8 @@ def _definition(name: str) -> Read:
         if field in required and part.get("type") in ZEROS and not is_pointer:
             struct.zeros[field] = ZEROS[part["type"]]
     struct.zeros.update(_told(WRITTEN, name))
-    struct.omitted = frozenset(omitted - struct.zeros.keys())
+    told = {*struct.zeros, *_told(EMPTY_LISTS, name)}
+    struct.omitted = frozenset(omitted - told)
     return struct
 
 

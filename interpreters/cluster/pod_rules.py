@@ -37,6 +37,7 @@ from fnop.interpreters.cluster.status import Fault
 from fnop.interpreters.cluster.volume_rules import (
     field_faults,
     local_path,
+    resource_field,
     volume_faults,
 )
 
@@ -78,6 +79,8 @@ def pod_faults(spec: Spec, path: str) -> Iterator[Fault]:
     taken = [one.get("name") for one in containers]
     first = spec.get("initContainers") or ()
     yield from _containers(first, f"{path}.initContainers", spec, names, taken)
+    for index, one in enumerate(first):
+        yield from _unprobed(one, f"{path}.initContainers[{index}]")
     if spec.get("ephemeralContainers"):
         yield forbidden(f"{path}.ephemeralContainers", "cannot be set on create")
     yield from _choice(f"{path}.restartPolicy", spec.get("restartPolicy"), RESTARTS)
@@ -191,6 +194,16 @@ def _containers(
         yield from _container(one, field, spec, volumes)
 
 
+def _unprobed(one: Spec, path: str) -> Iterator[Fault]:
+    """What ends before the others begin is not looked after."""
+    if one.get("restartPolicy") == "Always":
+        return
+    for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+        if name in one:
+            why = "may not be set for init containers without restartPolicy=Always"
+            yield forbidden(f"{path}.{name}", why)
+
+
 def spaced_images(spec: Spec, path: str) -> Iterator[Fault]:
     """Of pods, not of templates: images have no spaces around them."""
     for part in ("containers", "initContainers"):
@@ -282,6 +295,10 @@ def _variable(variable: Spec, path: str) -> Iterator[Fault]:
     given = [each for each in SOURCES if each in source]
     if "fieldRef" in source:
         yield from field_faults(source["fieldRef"], IN_VARIABLES, f"{field}.fieldRef")
+    if "resourceFieldRef" in source:
+        yield from resource_field(
+            source["resourceFieldRef"], f"{field}.resourceFieldRef"
+        )
     for each in ("configMapKeyRef", "secretKeyRef"):
         if each in source:
             yield from _key_faults(source[each], f"{field}.{each}")
@@ -507,10 +524,14 @@ def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
     if _fixed(before) != _fixed(after):
         yield forbidden("spec", CHANGEABLE)
         return
-    kept = after.get("tolerations", [])
-    if any(each not in kept for each in before.get("tolerations", ())):
+    kept = [*map(_untimed, after.get("tolerations") or ())]
+    if any(_untimed(each) not in kept for each in before.get("tolerations") or ()):
         why = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", why)
+
+
+def _untimed(toleration: Spec) -> Spec:
+    return {k: v for k, v in toleration.items() if k != "tolerationSeconds"}
 
 
 def _deadline_changes(after: Spec, before: Spec) -> Iterator[Fault]:

@@ -26,6 +26,7 @@ __all__ = [
     "driver_faults",
     "field_faults",
     "local_path",
+    "resource_field",
     "source_faults",
     "volume_faults",
 ]
@@ -194,7 +195,9 @@ def _downward_file(item: Spec, path: str) -> Iterator[Fault]:
             why = "fieldRef and resourceFieldRef can not be specified simultaneously"
             yield bad(path, "resource", why)
     elif "resourceFieldRef" in item:
-        yield from _resource_field(item["resourceFieldRef"], f"{path}.resourceFieldRef")
+        yield from resource_field(
+            item["resourceFieldRef"], f"{path}.resourceFieldRef", named=True
+        )
     else:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
     yield from _mode(item, f"{path}.mode")
@@ -207,8 +210,9 @@ RESOURCES = tuple(
 )
 
 
-def _resource_field(source: Spec, path: str) -> Iterator[Fault]:
-    if not source.get("containerName"):
+def resource_field(source: Spec, path: str, *, named: bool = False) -> Iterator[Fault]:
+    """A reference to what a container may use; in files it is `named`."""
+    if named and not source.get("containerName"):
         yield required(f"{path}.containerName")
     elif not source.get("resource"):
         yield required(f"{path}.resource")

@@ -294,7 +294,8 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     if not kind.custom and not call.route.subresource:
         new = kept(kind, new, old)
     if kind.generation:
-        counted = {**new["metadata"], "generation": _generation(kind, new, old)}
+        count = _generation(kind, new, old, call.route.subresource)
+        counted = {**new["metadata"], "generation": count}
         new = {**new, "metadata": counted}
     return new
 
@@ -383,17 +384,23 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
+# The only ones whose annotations count, too.
+DEPLOYMENTS: Resource = ("apps", "deployments")
 # They are of generation 1, for ever.
 UNCOUNTED = frozenset((("scheduling.k8s.io", "priorityclasses"),))
 
 
-def _generation(kind: Kind, new: Object, old: Object) -> int:
+def _generation(kind: Kind, new: Object, old: Object, subresource: str | None) -> int:
     """Counts changes of anything but metadata and, where it has its own endpoint,
     status."""
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
     if kind.resource in UNCOUNTED:
         return current
+    if kind.resource == DEPLOYMENTS and not subresource:
+        after, before = new["metadata"], old["metadata"]
+        if after.get("annotations") != before.get("annotations"):
+            return current + 1
     for name in old.keys() | new.keys():
         if name in outside:
             continue

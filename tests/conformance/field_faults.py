@@ -1,6 +1,6 @@
 """One fault in one field of a built-in object, on the simulated and the real server.
 
-A trial takes a valid object (`field_faults.yaml`), spoils one field of it as a person
+A trial takes a valid object (`samples.yaml`), spoils one field of it as a person
 might, and sends it as a creation, an update, a merge patch or an apply.  Which fields
 there are and of what types is read in the OpenAPI of the real server; fields that a
 current server has no longer, or that the old one has not, are left out.
@@ -18,20 +18,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from fnop.interpreters.cluster import types
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences
+from tests.conformance.samples import Sample, samples
 from tests.conformance.servers import fork
 from tests.conformance.suite import Simulated
 
-__all__ = ["Difference", "Duel", "Sample", "Trial", "clusters", "samples", "trials"]
+__all__ = ["Difference", "Duel", "Fault", "Trial", "report", "trials"]
 
 Json = dict[str, Any]
 Path_ = tuple[str | int, ...]
@@ -39,46 +36,6 @@ Answer = tuple[int, Any]
 ABSENT: Any = object()
 
 VERBS = ("create", "update", "merge", "apply")
-
-
-# --------------------------------------------------------------------- samples
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A valid object, and where both servers serve its kind."""
-
-    number: int
-    at: str
-    now: str
-    object: Json
-
-    @property
-    def api_version(self) -> str:
-        """The version in which a current server has the kind."""
-        root, *parts = self.now.removeprefix("/").split("/")
-        return parts[0] if root == "api" else "/".join(parts[:2])
-
-    @property
-    def old_type(self) -> tuple[str, str, str]:
-        """Group, version and kind."""
-        group, _, version = self.object["apiVersion"].rpartition("/")
-        return group, version, self.object["kind"]
-
-    @property
-    def type(self) -> tuple[str, str, str]:
-        group, _, version = self.api_version.rpartition("/")
-        return group, version, self.object["kind"]
-
-
-@cache
-def samples() -> tuple[Sample, ...]:
-    """The valid objects."""
-    text = Path(__file__).with_suffix(".yaml").read_text()
-    return tuple(
-        Sample(number, one["at"], one.get("now", one["at"]), one["object"])
-        for number, one in enumerate(yaml.safe_load(text))
-    )
 
 
 # ---------------------------------------------------------------------- fields
@@ -457,6 +414,10 @@ OLD = tuple(
             r"HorizontalPodAutoscaler.* spec.metrics.*: stored spec.metrics",
         ),
         (
+            "what init containers may not have was invalid, not forbidden",
+            r"initContainers.*(Probe|lifecycle)",
+        ),
+        (
             "the history of a stateful set was not to be changed",
             r"StatefulSet.* spec.revisionHistoryLimit .*200, not 422",
         ),
@@ -493,6 +454,11 @@ class Duel:
         """Every kind has its own: quotas and limits are for their namespace."""
         return f"fault-{sample.number}"
 
+    def told(self) -> str:
+        """How much has been compared, in words."""
+        each = ", ".join(f"{count} {verb}" for verb, count in self.counts.items())
+        return f"{self.counts.total()} requests ({each})"
+
     def run(self, trial: Trial) -> Difference | None:
         """Send a trial to both; how they differ."""
         match trial.verb:
@@ -510,10 +476,7 @@ class Duel:
         return path.replace("{ns}", self.space(sample))
 
     def _body(self, sample: Sample, name: str) -> Json:
-        text = json.dumps(sample.object).replace("{ns}", self.space(sample))
-        body: Json = json.loads(text)
-        body["metadata"] = {**body["metadata"], "name": name}
-        return body
+        return sample.named(name, self.space(sample))
 
     def _typed(self, sample: Sample, body: Json, *, old: bool) -> Json:
         if old or "apiVersion" not in body:
@@ -726,6 +689,9 @@ def without_job_labels(value: Any) -> Any:
     }
 
 
-def clusters(found: list[Difference]) -> list[tuple[str, int]]:
-    """The families of differences, the largest first."""
-    return Counter(one.family for one in found).most_common()
+def report(found: list[Difference]) -> str:
+    """What differs and what is known to, in words."""
+    known = Counter(one.known for one in found if one.known)
+    lines = [f"{count} known: {why}" for why, count in known.most_common()]
+    lines += [f"{one.trial}: {one.what}" for one in found if not one.known]
+    return "\n".join(lines)
