@@ -371,6 +371,9 @@ def _cron_job(obj: Object) -> Iterator[Fault]:
     yield from at_least(spec, "spec", *numbers, "failedJobsHistoryLimit")
     inner = (spec.get("jobTemplate") or {}).get("spec") or {}
     yield from _job_spec(inner, "spec.jobTemplate.spec")
+    if "selector" in inner:
+        field = "spec.jobTemplate.spec.selector"
+        yield bad(field, inner["selector"], "`selector` will be auto-generated")
 
 
 def _cron_fault(schedule: str) -> str:

@@ -400,6 +400,10 @@ OLD = tuple(
             r"matchExpressions\S*\.values\S* .*(422, not 20.|FieldValueInvalid)",
         ),
         (
+            "it did not look at the selectors of spread constraints",
+            r"topologySpreadConstraints\S*\.labelSelector\S* .*422, not 20.",
+        ),
+        (
             "in an apply it merged lists without keys, and protocols had no default",
             r"^apply .*(omits all key fields|omits key field .protocol)",
         ),
