@@ -59,8 +59,8 @@ def _scaling_faults(rules: Spec, path: str) -> Iterator[Fault]:
     elif window > 3600:
         yield bad(field, window, "must be less than or equal to 3600")
     if "selectPolicy" in rules:
-        known = ("Disabled", "Max", "Min")
-        yield from one_of(f"{path}.selectPolicy", rules["selectPolicy"], known)
+        choice = rules["selectPolicy"]
+        yield from one_of(f"{path}.selectPolicy", choice, ("Disabled", "Max", "Min"))
     policies = rules.get("policies") or ()
     if not policies:
         yield required(f"{path}.policies", "must specify at least one Policy")

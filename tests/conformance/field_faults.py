@@ -668,9 +668,9 @@ def without_admission(sample: Sample, obj: Any) -> Any:
     if not metadata.get("finalizers"):
         metadata.pop("finalizers", None)
     if kind == "Namespace":
-        rest = {**metadata.get("labels", {})}
-        rest.pop("kubernetes.io/metadata.name", None)
-        metadata["labels"] = rest
+        labels = {**metadata.get("labels", {})}
+        labels.pop("kubernetes.io/metadata.name", None)
+        metadata["labels"] = labels
     result = {**obj, "metadata": metadata}
     if kind == "HorizontalPodAutoscaler":
         # 1.20 wrote the null.
