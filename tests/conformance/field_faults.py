@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from fnop.interpreters.cluster import types
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
@@ -566,7 +567,8 @@ class Duel:
         are few."""
         if "{ns}" in sample.at and sample.object["kind"] != "Service" and not always:
             return
-        path = f"{self._path(sample, old=True)}/{found['metadata']['name']}"
+        name = quote(found["metadata"]["name"])  # some kinds take any letters
+        path = f"{self._path(sample, old=True)}/{name}"
         if found["metadata"].get("finalizers"):
             self.real.raw(
                 "PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH
