@@ -300,7 +300,17 @@ def _rolling(*path: str, **defaults: Any) -> Callable[[Object], Object]:
 
 UPDATES = ("spec", "updateStrategy")
 _deployment = _rolling("spec", "strategy", **QUARTER)
-_stateful_set = _rolling(*UPDATES, partition=0)
+_rolled_set = _rolling(*UPDATES, partition=0)
+
+
+def _stateful_set(obj: Object) -> Object:
+    """Who names the type of its updates may leave them without bounds."""
+    given = _at(obj, *UPDATES)
+    if "type" in given and "rollingUpdate" not in given:
+        return _pods(*TEMPLATED)(obj)
+    return _rolled_set(obj)
+
+
 _daemon_updates = _rolling(*UPDATES, maxUnavailable=1, maxSurge=0)
 
 GENERATION = "deprecated.daemonset.template.generation"

@@ -186,10 +186,19 @@ def _csi(csi: Spec) -> Iterator[Fault]:
                 yield required(f"spec.csi.{name}{blank}.{part}")
 
 
+def _without_expansion(after: Spec, before: Spec) -> Spec:
+    """The secret to expand a volume with may be named later."""
+    name = "controllerExpandSecretRef"
+    if "csi" not in after or name in before.get("csi", {name: {}}):
+        return after
+    return {**after, "csi": {k: v for k, v in after["csi"].items() if k != name}}
+
+
 def volume_changes(new: Object, old: Object) -> Iterator[Fault]:
     """Where a volume has its data stays as it is."""
     after, before = _spec(new), _spec(old)
-    if any(after.get(name) != before.get(name) for name in SOURCES):
+    sources = _without_expansion(after, before)
+    if any(sources.get(name) != before.get(name) for name in SOURCES):
         why = "spec.persistentvolumesource is immutable after creation"
         yield forbidden("spec.persistentvolumesource", why)
     yield from immutable(after, before, "", "volumeMode")

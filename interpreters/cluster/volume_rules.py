@@ -380,7 +380,8 @@ def _azure_disk(source: Spec, path: str) -> Iterator[Fault]:
 def driver_faults(field: str, name: str) -> Iterator[Fault]:
     """The name of a CSI driver, if there is one."""
     if len(name) > 63:
-        yield bad(field, name, "must be no more than 63 bytes")
+        message = "Too long: may not be more than 63 bytes"
+        yield Fault(field, "FieldValueTooLong", message)
     if not SUBDOMAIN.fullmatch(name.lower()):
         yield bad(field, name, NOT_SUBDOMAIN)
 

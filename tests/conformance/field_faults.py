@@ -423,6 +423,10 @@ OLD = tuple(
             r"initContainers.*(Probe|lifecycle)",
         ),
         (
+            "services with addresses outside had no traffic policy",
+            r"Service spec.type .*20., not 422.*ExternalTrafficPolicy can only be set",
+        ),
+        (
             "the history of a stateful set was not to be changed",
             r"StatefulSet.* spec.revisionHistoryLimit .*200, not 422",
         ),
