@@ -73,7 +73,6 @@ __all__ = [
     "configuration",
     "conflicting",
     "null_faults",
-    "without_nulls",
 ]
 
 Conflicts = list[tuple[Identity, tuple[str, ...]]]
@@ -418,18 +417,3 @@ def null_faults(schema: Schema, value: Any, place: Place = None) -> Iterator[Fau
                 yield from null_faults(below, item, (place, name))
             elif not below.nullable and below.default is NOTHING:
                 yield from below.faults(None, (place, name))
-
-
-def without_nulls(value: Any) -> Any:
-    """A value as Go's structs hold it: without fields that are null.
-
-    >>> without_nulls({"a": None, "b": [{"c": None}]})
-    {'b': [{}]}
-    """
-    if isinstance(value, dict):
-        return {
-            name: without_nulls(item)
-            for name, item in value.items()
-            if item is not None
-        }
-    return list(map(without_nulls, value)) if isinstance(value, list) else value

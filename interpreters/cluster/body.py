@@ -6,10 +6,15 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.cluster.config_maps import Undecodable, config_parts
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
-from fnop.interpreters.cluster.gotypes import Misfit, go_name, read_as, unknown_in
+from fnop.interpreters.cluster.gotypes import (
+    Misfit,
+    go_name,
+    read_as,
+    read_owners,
+    unknown_in,
+)
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
 from fnop.interpreters.cluster.status import (
@@ -75,15 +80,7 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
 def _known_parts(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
     """The body without what the built-in type does not have, or its refusal."""
     try:
-        parts = config_parts(kind.resource, body)
-        if parts is body:
-            parts = read_as(kind, body)
-    except Undecodable as problem:
-        try:
-            read_as(kind, body)
-        except Misfit as misfit:
-            raise _undecodable(kind, misfit.text) from None
-        raise _undecodable(kind, str(problem)) from None
+        parts = read_as(kind, body)
     except Misfit as misfit:
         raise _undecodable(kind, misfit.text) from None
     return {**parts, "metadata": body.get("metadata")}
@@ -169,24 +166,24 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
             )
         if value or value == 0:
             metadata[name] = value
-    references = metadata.get("ownerReferences", ())
-    if len(references) > 1:
-        # DedupOwnerReferences: the same one twice is one.
-        metadata["ownerReferences"] = [
-            one for n, one in enumerate(references) if one not in references[:n]
-        ]
+    if "ownerReferences" in metadata:
+        metadata["ownerReferences"] = _owners(kind, metadata["ownerReferences"])
     return metadata
+
+
+def _owners(kind: Kind, given: list[Any]) -> list[dict[str, Any]]:
+    try:
+        references = read_owners(given)
+    except Misfit as misfit:
+        raise _undecodable(kind, misfit.text) from None
+    # DedupOwnerReferences: the same one twice is one.
+    return [one for n, one in enumerate(references) if one not in references[:n]]
 
 
 def _without_nulls(name: str, value: Any) -> Any:
     """Go's decoder takes null for the zero value: of texts "", of structs {}."""
-    if name == "ownerReferences" and isinstance(value, list):
-        return [
-            {k: v for k, v in (one or {}).items() if v is not None}
-            if one is None or isinstance(one, dict)
-            else one
-            for one in value
-        ]
+    if name == "ownerReferences":
+        return value
     if isinstance(value, dict) and None in value.values():
         return {k: "" if v is None else v for k, v in value.items()}
     if isinstance(value, list) and None in value:

@@ -9,32 +9,63 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fnop.interpreters.cluster.admission_rules import hook_faults
+from fnop.interpreters.cluster.autoscaling_rules import autoscaler_faults
 from fnop.interpreters.cluster.config_maps import config_faults
+from fnop.interpreters.cluster.event_rules import (
+    event_changes,
+    event_faults,
+    strict_event_faults,
+)
 from fnop.interpreters.cluster.faults import (
     at_least,
     bad,
-    duplicate,
     forbidden,
     immutable,
     one_of,
     required,
 )
-from fnop.interpreters.cluster.metadata import (
-    NOT_SUBDOMAIN,
-    SUBDOMAIN,
-    key_faults,
-    value_faults,
+from fnop.interpreters.cluster.field_rules import (
+    label_faults,
+    path_segment,
+    subdomain,
+)
+from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.metadata import STANDARD_FINALIZERS, key_faults
+from fnop.interpreters.cluster.network_rules import (
+    endpoints_faults,
+    ingress_class_changes,
+    ingress_class_faults,
+    ingress_faults,
+    new_ingress_faults,
+    policy_faults,
+    service_changes,
+    service_faults,
+    slice_changes,
+    slice_faults,
 )
 from fnop.interpreters.cluster.pod_rules import (
-    PROTOCOLS,
-    label_name,
     pod_faults,
     pod_update_faults,
-    port_name,
-    port_number,
+    spaced_images,
 )
-from fnop.interpreters.cluster.quantities import amount
+from fnop.interpreters.cluster.quota_rules import (
+    limit_range_faults,
+    priority_changes,
+    priority_faults,
+    quota_changes,
+    quota_faults,
+)
+from fnop.interpreters.cluster.selector_rules import matches, selector_faults
 from fnop.interpreters.cluster.status import Fault
+from fnop.interpreters.cluster.storage_rules import (
+    claim_changes,
+    claim_faults,
+    class_changes,
+    class_faults,
+    volume_changes,
+    volume_object_faults,
+)
 from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["builtin_faults"]
@@ -46,60 +77,6 @@ Change = Callable[[Object, Object], Iterator[Fault]]
 
 def _spec(obj: Object) -> Spec:
     return obj.get("spec") or {}
-
-
-# -------------------------------------------------------------- label selectors
-
-
-def selector_faults(selector: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with a LabelSelector (`metav1/validation`)."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        for why in key_faults(key):
-            yield bad(f"{path}.matchLabels", key, why)
-        for why in value_faults(value):
-            yield bad(f"{path}.matchLabels", value, why)
-    for index, one in enumerate(selector.get("matchExpressions") or ()):
-        yield from _expression_faults(one, f"{path}.matchExpressions[{index}]")
-
-
-def _expression_faults(one: Spec, path: str) -> Iterator[Fault]:
-    values = one.get("values")
-    match one.get("operator", ""):
-        case "In" | "NotIn":
-            if not values:
-                why = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield required(f"{path}.values", why)
-        case "Exists" | "DoesNotExist":
-            if values:
-                why = "may not be specified when `operator` is 'Exists' or "
-                yield forbidden(f"{path}.values", f"{why}'DoesNotExist'")
-        case operator:
-            yield bad(f"{path}.operator", operator, "not a valid selector operator")
-    for why in key_faults(one.get("key", "")):
-        yield bad(f"{path}.key", one.get("key", ""), why)
-
-
-def _matches(selector: Spec, labels: dict[str, str]) -> bool:
-    return all(
-        labels.get(key) == value
-        for key, value in (selector.get("matchLabels") or {}).items()
-    ) and all(
-        _fits(one, labels.get(one.get("key", "")))
-        for one in selector.get("matchExpressions") or ()
-    )
-
-
-def _fits(one: Spec, value: str | None) -> bool:
-    values = one.get("values") or ()
-    match one.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
 
 
 # -------------------------------------------------------------------- workloads
@@ -126,7 +103,7 @@ def _selecting(
     if wrong:
         if invalid is not None:
             yield bad("spec.selector", selector, invalid)
-    elif not _matches(selector, labels):
+    elif not matches(selector, labels):
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
 
 
@@ -136,10 +113,7 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
     pod = template.get("spec") or {}
     path = "spec.template.spec"
     policy = pod.get("restartPolicy", "Always")
-    for key, value in ((template.get("metadata") or {}).get("labels") or {}).items():
-        where = "spec.template.labels"
-        yield from (bad(where, key, why) for why in key_faults(key))
-        yield from (bad(where, value, why) for why in value_faults(value))
+    yield from _marks(template, "spec.template")
     if checked:
         # An unknown policy is told once, as not supported.
         yield from (
@@ -148,6 +122,19 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
             if fault.field != f"{path}.restartPolicy"
         )
     yield from one_of(f"{path}.restartPolicy", policy, ("Always",))
+    yield from _endless(spec)
+    if checked and spec.get("replicas", 1) > 1:
+        yield from _shared_disks(pod, path)
+
+
+def _marks(template: Spec, path: str) -> Iterator[Fault]:
+    """Labels and annotations of a template; their paths are the real server's."""
+    metadata = template.get("metadata") or {}
+    yield from label_faults(f"{path}.labels", metadata.get("labels"))
+    for key in metadata.get("annotations") or ():
+        yield from (
+            bad(f"{path}.annotations", key, why) for why in key_faults(key.lower())
+        )
 
 
 def _deployment(obj: Object) -> Iterator[Fault]:
@@ -219,6 +206,26 @@ def _rolling(rolling: Spec, path: str) -> Iterator[Fault]:
 def _at_most_all(field: str, value: Any) -> Iterator[Fault]:
     if isinstance(value, str) and PERCENT.fullmatch(value) and int(value[:-1]) > 100:
         yield bad(field, value, "must not be greater than 100%")
+
+
+def _shared_disks(pod: Spec, path: str) -> Iterator[Fault]:
+    for index, volume in enumerate(pod.get("volumes") or ()):
+        disk = volume.get("gcePersistentDisk")
+        if disk is not None and not disk.get("readOnly"):
+            field = f"{path}.volumes[{index}].gcePersistentDisk.readOnly"
+            why = (
+                "must be true for replicated pods > 1; GCE PD can only be mounted on "
+                "multiple machines if it is read-only"
+            )
+            yield bad(field, False, why)
+
+
+def _endless(spec: Spec) -> Iterator[Fault]:
+    """Pods that are always started again have no deadline."""
+    pod = (spec.get("template") or {}).get("spec") or {}
+    if "activeDeadlineSeconds" in pod:
+        why = "activeDeadlineSeconds in a set of pods is not Supported"
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", why)
 
 
 def _replica_set(obj: Object) -> Iterator[Fault]:
@@ -295,17 +302,40 @@ def _job(obj: Object) -> Iterator[Fault]:
     if selector is None:
         yield required("spec.selector")
     elif not spec.get("manualSelector"):
-        uid = {"batch.kubernetes.io/controller-uid": obj["metadata"].get("uid")}
-        old = {"controller-uid": obj["metadata"].get("uid")}
-        if selector not in ({"matchLabels": uid}, {"matchLabels": old}):
+        metadata = obj["metadata"]
+        names = metadata.get("uid", ""), metadata.get("name", "")
+        yield from _job_labels(template, *names)
+        if not matches(selector, _generated_labels(*names)):
             yield bad("spec.selector", selector, "`selector` not auto-generated")
-    if selector is None or not _matches(selector, labels or {}):
+    if selector is None or not matches(selector, labels or {}):
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
+
+
+def _job_labels(template: Spec, uid: str, name: str) -> Iterator[Fault]:
+    """A template whose selector is made up has the labels that it selects."""
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    for key, wanted in _generated_labels(uid, name).items():
+        field = "spec.template.metadata.labels"
+        if key not in labels:
+            yield required(f"{field}[{key}]", f"must be '{wanted}'")
+        elif labels[key] != wanted:
+            yield bad(field, labels, f"must be '{wanted}'")
+
+
+def _generated_labels(uid: str, name: str) -> dict[str, str]:
+    """Under their old names and their new ones."""
+    return {
+        f"{prefix}{key}": value
+        for prefix in ("", "batch.kubernetes.io/")
+        for key, value in (("controller-uid", uid), ("job-name", name))
+    }
 
 
 def _job_spec(spec: Spec, path: str) -> Iterator[Fault]:
     yield from at_least(spec, path, *JOB_NUMBERS)
-    pod = (spec.get("template") or {}).get("spec") or {}
+    template = spec.get("template") or {}
+    yield from _marks(template, f"{path}.template")
+    pod = template.get("spec") or {}
     where = f"{path}.template.spec"
     policy = pod.get("restartPolicy")
     yield from (
@@ -341,6 +371,9 @@ def _cron_job(obj: Object) -> Iterator[Fault]:
     yield from at_least(spec, "spec", *numbers, "failedJobsHistoryLimit")
     inner = (spec.get("jobTemplate") or {}).get("spec") or {}
     yield from _job_spec(inner, "spec.jobTemplate.spec")
+    if "selector" in inner:
+        field = "spec.jobTemplate.spec.selector"
+        yield bad(field, inner["selector"], "`selector` will be auto-generated")
 
 
 def _cron_fault(schedule: str) -> str:
@@ -367,146 +400,6 @@ def _cron_fault(schedule: str) -> str:
     return ""
 
 
-# --------------------------------------------------------------------- services
-
-
-def _service(obj: Object) -> Iterator[Fault]:
-    spec = _spec(obj)
-    kind, address = spec.get("type", ""), spec.get("clusterIP", "")
-    ports = spec.get("ports") or ()
-    if not ports and kind != "ExternalName" and address != "None":
-        yield required("spec.ports")
-    if kind == "ExternalName":
-        yield from _external(spec)
-    elif address == "None" and kind in ("NodePort", "LoadBalancer"):
-        why = f"may not be set to 'None' for {kind} services"
-        yield bad("spec.clusterIPs[0]", address, why)
-    elif address and address != "None" and not _is_address(address):
-        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        yield bad("spec.clusterIPs[0]", address, why)
-    names: set[str] = set()
-    for index, port in enumerate(ports):
-        field = f"spec.ports[{index}]"
-        yield from _service_port(port, field, names, alone=len(ports) == 1)
-        if kind == "ClusterIP" and port.get("nodePort"):
-            why = "may not be used when `type` is 'ClusterIP'"
-            yield forbidden(f"{field}.nodePort", why)
-    yield from _doubled(ports)
-    yield from _node_ports(ports)
-    for key, value in (spec.get("selector") or {}).items():
-        yield from (bad("spec.selector", key, why) for why in key_faults(key))
-        yield from (bad("spec.selector", value, why) for why in value_faults(value))
-    affinity = spec.get("sessionAffinity", "None")
-    yield from one_of("spec.sessionAffinity", affinity, ("ClientIP", "None"))
-    known = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-    yield from one_of("spec.type", kind, known)
-
-
-def _external(spec: Spec) -> Iterator[Fault]:
-    name = (spec.get("externalName") or "").removesuffix(".")
-    if not name:
-        yield required("spec.externalName")
-    elif not SUBDOMAIN.fullmatch(name):
-        yield bad("spec.externalName", name, NOT_SUBDOMAIN)
-
-
-def _is_address(text: str) -> bool:
-    parts = text.split(".")
-    if ":" in text:
-        return re.fullmatch(r"[0-9a-fA-F:.]+", text) is not None
-    return len(parts) == 4 and all(p.isdecimal() and int(p) < 256 for p in parts)
-
-
-def _service_port(
-    port: Spec, path: str, names: set[str], *, alone: bool
-) -> Iterator[Fault]:
-    name = port.get("name", "")
-    if not name and not alone:
-        yield required(f"{path}.name")
-    elif name:
-        yield from label_name(f"{path}.name", name)
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-    yield from port_number(f"{path}.port", port.get("port", 0))
-    yield from one_of(f"{path}.protocol", port.get("protocol"), PROTOCOLS)
-    target = port.get("targetPort", 0)
-    check = port_number if isinstance(target, int) else port_name
-    yield from check(f"{path}.targetPort", target)
-
-
-def _doubled(ports: Any) -> Iterator[Fault]:
-    seen: set[Any] = set()
-    for index, port in enumerate(ports):
-        key = (port.get("protocol"), port.get("port"))
-        if key in seen:
-            shown = {
-                "Name": "",
-                "Protocol": key[0],
-                "AppProtocol": None,
-                "Port": key[1],
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
-            yield duplicate(f"spec.ports[{index}]", shown)
-        seen.add(key)
-
-
-def _node_ports(ports: Any) -> Iterator[Fault]:
-    for index, port in enumerate(ports):
-        number = port.get("nodePort", 0)
-        if number and not 30000 <= number <= 32767:
-            why = (
-                "provided port is not in the valid range. The range of valid ports is "
-                "30000-32767"
-            )
-            yield bad(f"spec.ports[{index}].nodePort", number, why)
-
-
-# ----------------------------------------------------------------------- claims
-
-MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-
-
-def _claim(obj: Object) -> Iterator[Fault]:
-    spec = _spec(obj)
-    modes = spec.get("accessModes") or ()
-    if not modes:
-        why = "at least 1 access mode is required"
-        yield required("spec.accessModes", why)
-    for mode in modes:
-        yield from one_of("spec.accessModes", mode, MODES)
-    asked = (spec.get("resources") or {}).get("requests") or {}
-    if "storage" not in asked:
-        yield required("spec.resources[storage]")
-    elif (amount(asked["storage"]) or 0) <= 0:
-        why = "must be greater than zero"
-        yield bad("spec.resources[storage]", asked["storage"], why)
-    name = spec.get("storageClassName")
-    if name and not SUBDOMAIN.fullmatch(name):
-        yield bad("spec.storageClassName", name, NOT_SUBDOMAIN)
-    mode = spec.get("volumeMode", "Filesystem")
-    yield from one_of("spec.volumeMode", mode, ("Block", "Filesystem"))
-
-
-CLAIM_LOCKED = (
-    "spec is immutable after creation except resources.requests and "
-    "volumeAttributesClassName for bound claims"
-)
-
-
-def _claim_changes(new: Object, old: Object) -> Iterator[Fault]:
-    after, before = _spec(new), _spec(old)
-    is_bound = (old.get("status") or {}).get("phase") == "Bound"
-    # A volume may be found for a claim; afterwards it may grow.
-    free = {"volumeName"} if not before.get("volumeName") else set()
-    if is_bound:
-        free.add("resources")
-    names = (after.keys() | before.keys()) - free
-    if any(after.get(name) != before.get(name) for name in names):
-        yield forbidden("spec", CLAIM_LOCKED)
-
-
 # ------------------------------------------------------------------- permissions
 
 GROUP = "rbac.authorization.k8s.io"
@@ -521,7 +414,8 @@ def _role(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
             if namespaced:
                 why = "namespaced rules cannot apply to non-resource URLs"
                 yield bad(f"{path}.nonResourceURLs", rule["nonResourceURLs"], why)
-            if any(rule.get(name) for name in ("apiGroups", "resources")):
+            named = ("apiGroups", "resources", "resourceNames")
+            if any(rule.get(name) for name in named):
                 why = (
                     "rules cannot apply to both regular resources and non-resource URLs"
                 )
@@ -537,6 +431,22 @@ def _role(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
 
 def _cluster_role(obj: Object) -> Iterator[Fault]:
     yield from _role(obj, namespaced=False)
+    rule = obj.get("aggregationRule")
+    if rule is None:
+        return
+    path, selectors = (
+        "aggregationRule.clusterRoleSelectors",
+        rule.get("clusterRoleSelectors"),
+    )
+    if not selectors:
+        why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required(path, why)
+    for index, selector in enumerate(selectors or ()):
+        field = f"{path}[{index}]"
+        wrong = [*selector_faults(selector, field)]
+        yield from wrong
+        if wrong:
+            yield bad(field, selector, "invalid label selector.")
 
 
 def _binding(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
@@ -544,7 +454,9 @@ def _binding(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
     yield from one_of("roleRef.apiGroup", target.get("apiGroup"), (GROUP,))
     known = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     yield from one_of("roleRef.kind", target.get("kind", ""), known)
-    if not target.get("name"):
+    if name := target.get("name"):
+        yield from path_segment("roleRef.name", name)
+    else:
         yield required("roleRef.name")
     for index, one in enumerate(obj.get("subjects") or ()):
         yield from _subject(one, f"subjects[{index}]", namespaced=namespaced)
@@ -559,6 +471,8 @@ def _subject(one: Spec, path: str, *, namespaced: bool) -> Iterator[Fault]:
         yield required(f"{path}.name")
     match one.get("kind", ""):
         case "ServiceAccount":
+            if name := one.get("name"):
+                yield from subdomain(f"{path}.name", name)
             yield from one_of(f"{path}.apiGroup", one.get("apiGroup", ""), ("",))
             if not namespaced and not one.get("namespace"):
                 yield required(f"{path}.namespace")
@@ -592,113 +506,6 @@ def _lease(obj: Object) -> Iterator[Fault]:
         yield bad("spec.leaseTransitions", value, "must be greater than or equal to 0")
 
 
-def _network_policy(obj: Object) -> Iterator[Fault]:
-    spec = _spec(obj)
-    yield from selector_faults(spec.get("podSelector") or {}, "spec.podSelector")
-    for part, peers in (("ingress", "from"), ("egress", "to")):
-        for index, rule in enumerate(spec.get(part) or ()):
-            path = f"spec.{part}[{index}]"
-            for place, port in enumerate(rule.get("ports") or ()):
-                field = f"{path}.ports[{place}]"
-                yield from one_of(f"{field}.protocol", port.get("protocol"), PROTOCOLS)
-                if "port" in port:
-                    number = port["port"]
-                    check = port_number if isinstance(number, int) else port_name
-                    yield from check(f"{field}.port", number)
-            for place, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer(peer, f"{path}.{peers}[{place}]")
-    for index, kind in enumerate(spec.get("policyTypes") or ()):
-        yield from one_of(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
-
-
-def _peer(peer: Spec, path: str) -> Iterator[Fault]:
-    if not peer:
-        yield required(path, "must specify a peer")
-    for name in ("podSelector", "namespaceSelector"):
-        yield from selector_faults(peer.get(name) or {}, f"{path}.{name}")
-    if "ipBlock" in peer and not peer["ipBlock"].get("cidr"):
-        yield required(f"{path}.ipBlock.cidr")
-
-
-def _ingress(obj: Object) -> Iterator[Fault]:
-    spec = _spec(obj)
-    if not spec.get("rules") and "defaultBackend" not in spec:
-        why = "either `defaultBackend` or `rules` must be specified"
-        yield bad("spec", None, why)
-    if "defaultBackend" in spec:
-        yield from _backend(spec["defaultBackend"], "spec.defaultBackend")
-    for index, rule in enumerate(spec.get("rules") or ()):
-        path = f"spec.rules[{index}]"
-        host = rule.get("host", "").removeprefix("*.")
-        if host and not SUBDOMAIN.fullmatch(host):
-            yield bad(f"{path}.host", host, NOT_SUBDOMAIN)
-        for place, one in enumerate((rule.get("http") or {}).get("paths") or ()):
-            yield from _http_path(one, f"{path}.http.paths[{place}]")
-
-
-PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-
-
-def _http_path(one: Spec, path: str) -> Iterator[Fault]:
-    kind = one.get("pathType")
-    if not kind:
-        yield required(f"{path}.pathType", "pathType must be specified")
-    else:
-        yield from one_of(f"{path}.pathType", kind, PATH_TYPES)
-    if kind in ("Exact", "Prefix") and not one.get("path", "").startswith("/"):
-        why = "must be an absolute path"
-        yield bad(f"{path}.path", one.get("path", ""), why)
-    yield from _backend(one.get("backend") or {}, f"{path}.backend")
-
-
-def _backend(backend: Spec, path: str) -> Iterator[Fault]:
-    service = backend.get("service")
-    if service is None:
-        if "resource" not in backend:
-            yield bad(path, "", "resource or service backend is required")
-        return
-    if not service.get("name"):
-        yield required(f"{path}.service.name")
-    port = service.get("port") or {}
-    if not port.get("name") and not port.get("number"):
-        yield required(path, "port name or number is required")
-    elif port.get("number"):
-        yield from port_number(f"{path}.service.port.number", port["number"])
-
-
-HOOK_CHOICES = (
-    ("failurePolicy", ("Fail", "Ignore")),
-    ("matchPolicy", ("Equivalent", "Exact")),
-    ("sideEffects", ("None", "NoneOnDryRun")),
-)
-
-
-def _hooks(obj: Object) -> Iterator[Fault]:
-    for index, hook in enumerate(obj.get("webhooks") or ()):
-        path = f"webhooks[{index}]"
-        name = hook.get("name", "")
-        if name.count(".") < 2 or not SUBDOMAIN.fullmatch(name):
-            why = "should be a domain with at least three segments separated by dots"
-            yield bad(f"{path}.name", name, why)
-        if not hook.get("admissionReviewVersions"):
-            why = "must specify one of v1, v1beta1"
-            yield required(f"{path}.admissionReviewVersions", why)
-        for field, known in HOOK_CHOICES:
-            if field == "sideEffects" and field not in hook:
-                why = f"must specify one of {', '.join(known)}"
-                yield required(f"{path}.{field}", why)
-            else:
-                yield from one_of(f"{path}.{field}", hook.get(field), known)
-        seconds = hook.get("timeoutSeconds", 10)
-        if not 1 <= seconds <= 30:
-            why = "the timeout value must be between 1 and 30 seconds"
-            yield bad(f"{path}.timeoutSeconds", seconds, why)
-        client = hook.get("clientConfig") or {}
-        if ("url" in client) == ("service" in client):
-            why = "exactly one of url or service is required"
-            yield required(f"{path}.clientConfig", why)
-
-
 def _budget(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
     if "minAvailable" in spec and "maxUnavailable" in spec:
@@ -709,11 +516,48 @@ def _budget(obj: Object) -> Iterator[Fault]:
         if name in spec:
             yield from _share(f"spec.{name}", spec[name])
             yield from _at_most_all(f"spec.{name}", spec[name])
-    yield from selector_faults(spec.get("selector") or {}, "spec.selector")
+    yield from selector_faults(spec.get("selector"), "spec.selector")
 
 
 def _pod(obj: Object) -> Iterator[Fault]:
     yield from pod_faults(_spec(obj), "spec")
+    yield from spaced_images(_spec(obj), "spec")
+
+
+def _replication_controller(obj: Object) -> Iterator[Fault]:
+    spec = _spec(obj)
+    yield from at_least(spec, "spec", "replicas", "minReadySeconds")
+    selector = spec.get("selector") or {}
+    if not selector:
+        yield required("spec.selector")
+    if "template" not in spec:
+        yield required("spec.template")
+        return
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    if selector and not selector.items() <= labels.items():
+        yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
+    yield from _templated(spec)
+
+
+def _namespace(obj: Object) -> Iterator[Fault]:
+    for name in _spec(obj).get("finalizers") or ():
+        for why in key_faults(name):
+            yield bad("spec.finalizers", name, why)
+        if "/" not in name and name not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield bad("spec.finalizers", name, why)
+
+
+def _revision(obj: Object) -> Iterator[Fault]:
+    if obj.get("data") is None:
+        yield required("data", "data is mandatory")
+    if obj.get("revision", 0) < 0:
+        why = "must be greater than or equal to 0"
+        yield bad("revision", obj["revision"], why)
+
+
+def _revision_changes(new: Object, old: Object) -> Iterator[Fault]:
+    yield from immutable(new, old, "", "data")
 
 
 # ---------------------------------------------------------------------- changes
@@ -766,69 +610,90 @@ def _job_changes(new: Object, old: Object) -> Iterator[Fault]:
     yield from immutable(after, before, "spec", "template")
 
 
-def _service_changes(new: Object, old: Object) -> Iterator[Fault]:
-    after, before = _spec(new), _spec(old)
-    address = before.get("clusterIP")
-    is_external = "ExternalName" in (after.get("type"), before.get("type"))
-    if address and not is_external and after.get("clusterIP") != address:
-        why = "may not change once set"
-        shown = after.get("clusterIPs") or [after.get("clusterIP", "")]
-        yield bad("spec.clusterIPs[0]", shown, why)
-
-
+# By the group of the request, not that of the store: events have rules of two kinds.
 CHECKS: dict[Resource, Check] = {
+    ("", "endpoints"): endpoints_faults,
+    ("", "events"): event_faults,
+    ("", "limitranges"): limit_range_faults,
+    ("", "namespaces"): _namespace,
+    ("", "persistentvolumeclaims"): claim_faults,
+    ("", "persistentvolumes"): volume_object_faults,
     ("", "pods"): _pod,
-    ("", "services"): _service,
-    ("", "persistentvolumeclaims"): _claim,
+    ("", "replicationcontrollers"): _replication_controller,
+    ("", "resourcequotas"): quota_faults,
+    ("", "services"): service_faults,
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): hook_faults,
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): hook_faults,
+    ("apps", "controllerrevisions"): _revision,
+    ("apps", "daemonsets"): _daemon_set,
     ("apps", "deployments"): _deployment,
     ("apps", "replicasets"): _replica_set,
     ("apps", "statefulsets"): _stateful_set,
-    ("apps", "daemonsets"): _daemon_set,
-    ("batch", "jobs"): _job,
+    ("autoscaling", "horizontalpodautoscalers"): autoscaler_faults,
     ("batch", "cronjobs"): _cron_job,
+    ("batch", "jobs"): _job,
     ("coordination.k8s.io", "leases"): _lease,
-    ("networking.k8s.io", "networkpolicies"): _network_policy,
-    ("networking.k8s.io", "ingresses"): _ingress,
+    ("discovery.k8s.io", "endpointslices"): slice_faults,
+    ("events.k8s.io", "events"): event_faults,
+    ("networking.k8s.io", "ingressclasses"): ingress_class_faults,
+    ("networking.k8s.io", "ingresses"): ingress_faults,
+    ("networking.k8s.io", "networkpolicies"): policy_faults,
     ("policy", "poddisruptionbudgets"): _budget,
-    (GROUP, "roles"): _role,
+    ("storage.k8s.io", "storageclasses"): class_faults,
+    (GROUP, "clusterrolebindings"): _cluster_binding,
     (GROUP, "clusterroles"): _cluster_role,
     (GROUP, "rolebindings"): _binding,
-    (GROUP, "clusterrolebindings"): _cluster_binding,
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _hooks,
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _hooks,
+    (GROUP, "roles"): _role,
+}
+# What only new objects are asked.
+CREATIONS: dict[Resource, Check] = {
+    ("events.k8s.io", "events"): strict_event_faults,
+    ("networking.k8s.io", "ingresses"): new_ingress_faults,
+    ("scheduling.k8s.io", "priorityclasses"): priority_faults,
 }
 CHANGES: dict[Resource, Change] = {
+    ("", "persistentvolumeclaims"): claim_changes,
+    ("", "persistentvolumes"): volume_changes,
     ("", "pods"): pod_update_faults,
-    ("", "services"): _service_changes,
-    ("", "persistentvolumeclaims"): _claim_changes,
+    ("", "resourcequotas"): quota_changes,
+    ("", "services"): service_changes,
+    ("apps", "controllerrevisions"): _revision_changes,
+    ("apps", "daemonsets"): _locked("selector"),
     ("apps", "deployments"): _locked("selector"),
     ("apps", "replicasets"): _replica_set_changes,
-    ("apps", "daemonsets"): _locked("selector"),
     ("apps", "statefulsets"): _set_changes,
     ("batch", "jobs"): _job_changes,
-    (GROUP, "rolebindings"): _binding_changes,
+    ("discovery.k8s.io", "endpointslices"): slice_changes,
+    ("events.k8s.io", "events"): event_changes,
+    ("networking.k8s.io", "ingressclasses"): ingress_class_changes,
+    ("scheduling.k8s.io", "priorityclasses"): priority_changes,
+    ("storage.k8s.io", "storageclasses"): class_changes,
     (GROUP, "clusterrolebindings"): _binding_changes,
+    (GROUP, "rolebindings"): _binding_changes,
 }
 
 
-def builtin_faults(
-    resource: Resource, obj: Object, old: Object | None
-) -> Iterator[Fault]:
+def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Fault]:
     """What is wrong with an object of a built-in kind."""
-    yield from config_faults(resource, obj, old)
-    check = CHECKS.get(resource)
-    if check is None:
-        return
+    yield from config_faults(kind.resource, obj, old)
+    asked = (kind.group, kind.plural)
+    check = CHECKS.get(asked)
+    if old is None:
+        check = CREATIONS.get(asked, check)
     # What of a stored object has not changed has been looked at before.
-    if old is None or not _same_content(obj, old):
+    if old is not None and _same_content(obj, old):
+        return
+    if check is not None:
         yield from check(obj)
-        change = CHANGES.get(resource)
-        if old is not None and change is not None:
-            yield from change(obj, old)
+    change = CHANGES.get(asked)
+    if old is not None and change is not None:
+        yield from change(obj, old)
 
 
-CONTENT = ("spec", "rules", "roleRef", "subjects", "webhooks")
+ASIDE = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 
 def _same_content(new: Object, old: Object) -> bool:
-    return all(new.get(name) == old.get(name) for name in CONTENT)
+    return all(
+        new.get(name) == old.get(name) for name in (new.keys() | old.keys()) - ASIDE
+    )

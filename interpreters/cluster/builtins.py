@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -9,21 +10,25 @@ from typing import Any
 
 from fnop.interpreters.cluster.crds import CRDS, crd_defaults
 from fnop.interpreters.cluster.defaults import SCHEMAS
+from fnop.interpreters.cluster.gotypes import zero_status
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.store import Object, Resource
 
-__all__ = ["defaulted", "fresh_status"]
+__all__ = ["born", "defaulted", "fresh_status", "kept"]
 
 
 def _namespace(obj: Object) -> Object:
     name = obj["metadata"].get("name", "")
+    spec = obj.get("spec") or {}
+    given = spec.get("finalizers") or ()
+    missing = () if "kubernetes" in given else ("kubernetes",)
     # Since 1.21 every namespace is labelled with its own name.
     labels = {**obj["metadata"].get("labels", {}), "kubernetes.io/metadata.name": name}
     return {
         **obj,
         "metadata": {**obj["metadata"], "labels": labels},
-        "spec": {"finalizers": ["kubernetes"], **(obj.get("spec") or {})},
+        "spec": {**spec, "finalizers": [*given, *missing]},
     }
 
 
@@ -56,8 +61,17 @@ def _with(obj: Object, value: Any, *path: str) -> Object:
     return {**obj, name: _with(obj.get(name) or {}, value, *rest)}
 
 
+IMAGE = re.compile(
+    r"([a-zA-Z0-9][-a-zA-Z0-9.]*(:\d+)?/)?"  # a registry
+    r"[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*"  # a path
+    r"(:\w[\w.-]{0,127})?(@[A-Za-z0-9_+.:-]+)?"  # a tag and a digest
+)
+
+
 def _pull_policy(image: str) -> str:
     """Images without a tag, or called latest, are always pulled."""
+    if not IMAGE.fullmatch(image):
+        return "IfNotPresent"
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "IfNotPresent" if digest or tag not in ("", "latest") else "Always"
@@ -77,10 +91,14 @@ def _pods(*path: str) -> Callable[[Object], Object]:
             filled["serviceAccountName"] = filled["serviceAccount"] = account
         for name in ("containers", "initContainers"):
             if name in spec:
-                filled[name] = [_container(one) for one in spec[name]]
+                filled[name] = [_container(one) for one in spec[name] or ()]
+        if spec.get("hostNetwork"):
+            for name in ("containers", "initContainers"):
+                filled[name] = [*map(_on_host, filled.get(name) or ())]
+            filled = {k: v for k, v in filled.items() if v != [] or k in spec}
         if "volumes" in spec:
             filled["volumes"] = [
-                {**one, "emptyDir": {}} if len(one) == 1 and "name" in one else one
+                one if one.keys() - {"name"} else {**one, "emptyDir": {}}
                 for one in spec["volumes"]
             ]
         return _with(obj, filled, *path)
@@ -93,6 +111,17 @@ def _container(container: dict[str, Any]) -> dict[str, Any]:
     if "imagePullPolicy" not in filled:
         filled["imagePullPolicy"] = _pull_policy(filled.get("image", ""))
     return filled
+
+
+def _on_host(container: dict[str, Any]) -> dict[str, Any]:
+    """In the network of its host, a container listens where it says."""
+    if not container.get("ports"):
+        return container
+    ports = [
+        {**port, "hostPort": port.get("hostPort") or port.get("containerPort", 0)}
+        for port in container["ports"]
+    ]
+    return {**container, "ports": ports}
 
 
 def _requesting(container: dict[str, Any]) -> dict[str, Any]:
@@ -151,6 +180,12 @@ def _service(obj: Object) -> Object:
         ]
     if kind in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec.get("sessionAffinity") == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec.get("sessionAffinity") == "ClientIP":
+        config = spec.get("sessionAffinityConfig") or {}
+        client = {"timeoutSeconds": 10800, **(config.get("clientIP") or {})}
+        spec["sessionAffinityConfig"] = {"clientIP": client}
     if kind == "ExternalName":
         return {**obj, "spec": spec}
     if not spec.get("clusterIP"):
@@ -171,29 +206,52 @@ def _port(port: dict[str, Any], kind: Any, text: str) -> dict[str, Any]:
 
 
 def _job(obj: Object) -> Object:
-    """Its pods are found by the uid of the job, unless it says how."""
-    obj = _pods("spec", "template", "spec")(obj)
-    spec, uid = obj.get("spec"), obj["metadata"].get("uid")
-    if not spec:
+    obj = _labelled(_pods(*TEMPLATED)(obj))
+    if not obj.get("spec"):
         return obj
-    spec = dict(spec)
+    spec = dict(obj["spec"])
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    if uid and not spec.get("manualSelector") and "selector" not in spec:
-        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-        template = spec.get("template") or {}
-        metadata = template.get("metadata") or {}
-        name = obj["metadata"].get("name", "")
-        labels = {
-            **metadata.get("labels", {}),
-            "batch.kubernetes.io/controller-uid": uid,
-            "batch.kubernetes.io/job-name": name,
-            "controller-uid": uid,
-            "job-name": name,
-        }
-        spec["template"] = {**template, "metadata": {**metadata, "labels": labels}}
     return {**obj, "spec": spec}
+
+
+def _new_job(obj: Object) -> Object:
+    """Its pods are found by the uid of the job, unless it says how (generateSelector).
+
+    What of this its author has said stays, and is refused where it does not fit.
+    """
+    spec = obj.get("spec")
+    if not spec or spec.get("manualSelector"):
+        return obj
+    uid, name = obj["metadata"]["uid"], obj["metadata"].get("name", "")
+    made = {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+    template = spec.get("template") or {}
+    metadata = template.get("metadata") or {}
+    labels = {**made, **metadata.get("labels", {})}
+    selector = spec.get("selector") or {}
+    found = {"batch.kubernetes.io/controller-uid": uid}
+    chosen = {**found, **selector.get("matchLabels", {})}
+    spec = {
+        **spec,
+        "selector": {**selector, "matchLabels": chosen},
+        "template": {**template, "metadata": {**metadata, "labels": labels}},
+    }
+    return {**obj, "spec": spec}
+
+
+BORN: dict[Resource, Callable[[Object], Object]] = {("batch", "jobs"): _new_job}
+
+
+def born(kind: Kind, obj: Object) -> Object:
+    """A new object with what its strategy adds when it is created."""
+    add = BORN.get(kind.resource)
+    return obj if add is None else add(obj)
 
 
 def _policy(obj: Object) -> Object:
@@ -225,29 +283,133 @@ def _binding(obj: Object) -> Object:
 QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
-def _deployment(obj: Object) -> Object:
-    obj = _pods(*TEMPLATED)(obj)
-    strategy = _at(obj, "spec", "strategy")
-    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return obj
-    rolling = {**QUARTER, **(strategy.get("rollingUpdate") or {})}
-    if strategy.get("rollingUpdate") == rolling and "type" in strategy:
-        return obj
-    strategy = {**strategy, "type": "RollingUpdate", "rollingUpdate": rolling}
-    return _with(obj, strategy, "spec", "strategy") if "spec" in obj else obj
+def _rolling(*path: str, **defaults: Any) -> Callable[[Object], Object]:
+    """A strategy without a type is RollingUpdate, which has bounds."""
 
+    def fill(obj: Object) -> Object:
+        obj = _pods(*TEMPLATED)(obj)
+        given = _at(obj, *path)
+        if given.get("type", "RollingUpdate") != "RollingUpdate" or "spec" not in obj:
+            return obj
+        rolling = {**defaults, **(given.get("rollingUpdate") or {})}
+        strategy = {**given, "type": "RollingUpdate", "rollingUpdate": rolling}
+        return obj if strategy == given else _with(obj, strategy, *path)
+
+    return fill
+
+
+UPDATES = ("spec", "updateStrategy")
+_deployment = _rolling("spec", "strategy", **QUARTER)
+_rolled_set = _rolling(*UPDATES, partition=0)
+
+
+def _stateful_set(obj: Object) -> Object:
+    """Who names the type of its updates may leave them without bounds."""
+    given = _at(obj, *UPDATES)
+    if "type" in given and "rollingUpdate" not in given:
+        return _pods(*TEMPLATED)(obj)
+    return _rolled_set(obj)
+
+
+_daemon_updates = _rolling(*UPDATES, maxUnavailable=1, maxSurge=0)
 
 GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _daemon_set(obj: Object) -> Object:
     """The version of its template that is older than metadata.generation."""
-    obj = _pods(*TEMPLATED)(obj)
+    obj = _daemon_updates(obj)
     given = obj["metadata"].get("annotations", {})
     if GENERATION in given:
         return obj
     annotations = {GENERATION: "1", **given}
     return _with(obj, annotations, "metadata", "annotations")
+
+
+# How fast a set of pods may grow and shrink, where something is said of it.
+FASTEST: dict[str, Any] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [
+            {"type": "Pods", "value": 4, "periodSeconds": 15},
+            {"type": "Percent", "value": 100, "periodSeconds": 15},
+        ],
+    },
+    "scaleDown": {
+        "selectPolicy": "Max",
+        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+    },
+}
+HALF_BUSY = {
+    "type": "Resource",
+    "resource": {
+        "name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": 80},
+    },
+}
+
+
+def _autoscaler(obj: Object) -> Object:
+    spec = {"minReplicas": 1, **(obj.get("spec") or {})}
+    if not spec.get("metrics"):
+        spec["metrics"] = [HALF_BUSY]
+    if "behavior" in spec:
+        given = spec["behavior"]
+        spec["behavior"] = {
+            **given,
+            **{name: {**some, **given.get(name, {})} for name, some in FASTEST.items()},
+        }
+    return {**obj, "spec": spec}
+
+
+def _account(obj: Object) -> Object:
+    """Of the secrets of an account only the names are kept."""
+    if "secrets" not in obj:
+        return obj
+    names = [{k: v for k, v in one.items() if k == "name"} for one in obj["secrets"]]
+    return {**obj, "secrets": names}
+
+
+def _ingress_class(obj: Object) -> Object:
+    parameters = _at(obj, "spec", "parameters")
+    if not parameters or "scope" in parameters:
+        return obj
+    return _with(obj, {**parameters, "scope": "Cluster"}, "spec", "parameters")
+
+
+def _limit_range(obj: Object) -> Object:
+    limits = _at(obj, "spec", "limits")
+    if not limits:
+        return obj
+    return _with(obj, [*map(_limit, limits)], "spec", "limits")
+
+
+def _limit(limit: dict[str, Any]) -> dict[str, Any]:
+    """What containers get is as much as they may, what they request as much again."""
+    if limit.get("type") != "Container":
+        return limit
+    default = {**limit.get("max", {}), **limit.get("default", {})}
+    requested = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
+    result = {**limit, "default": default, "defaultRequest": requested}
+    return {name: value for name, value in result.items() if value}
+
+
+def _labelled(obj: Object) -> Object:
+    """What has no labels takes those of its template."""
+    labels = _at(obj, "spec", "template", "metadata", "labels")
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return _with(obj, labels, "metadata", "labels")
+
+
+def _controller(obj: Object) -> Object:
+    """A replication controller takes what it does not say from its template."""
+    obj = _labelled(_pods(*TEMPLATED)(obj))
+    labels = _at(obj, "spec", "template", "metadata", "labels")
+    if labels and not _at(obj, "spec", "selector"):
+        obj = _with(obj, labels, "spec", "selector")
+    return obj
 
 
 EVENT: dict[str, Any] = {
@@ -287,15 +449,19 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("", "secrets"): _secret,
     ("", "pods"): _pod,
     ("", "services"): _service,
-    ("", "replicationcontrollers"): _pods(*TEMPLATED),
     ("", "podtemplates"): _pods("template", "spec"),
+    ("", "limitranges"): _limit_range,
+    ("", "serviceaccounts"): _account,
+    ("networking.k8s.io", "ingressclasses"): _ingress_class,
+    ("", "replicationcontrollers"): _controller,
     ("", "events"): _event,
     ("", "nodes"): _node,
     ("storage.k8s.io", "csinodes"): _storage_node,
     ("apps", "deployments"): _deployment,
     ("apps", "replicasets"): _pods(*TEMPLATED),
-    ("apps", "statefulsets"): _pods(*TEMPLATED),
+    ("apps", "statefulsets"): _stateful_set,
     ("apps", "daemonsets"): _daemon_set,
+    ("autoscaling", "horizontalpodautoscalers"): _autoscaler,
     ("batch", "jobs"): _job,
     ("batch", "cronjobs"): _pods("spec", "jobTemplate", *TEMPLATED),
     ("networking.k8s.io", "networkpolicies"): _policy,
@@ -327,25 +493,6 @@ STATUS: dict[Resource, dict[str, Any]] = {
             "",
         ),
     },
-    ("", "replicationcontrollers"): {"replicas": 0},
-    ("apps", "replicasets"): {"replicas": 0},
-    ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
-    ("apps", "daemonsets"): dict.fromkeys(
-        (
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-        ),
-        0,
-    ),
-    ("policy", "poddisruptionbudgets"): dict.fromkeys(
-        ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
-    ),
-    ("autoscaling", "horizontalpodautoscalers"): {
-        "desiredReplicas": 0,
-        "currentMetrics": None,
-    },
     ("storage.k8s.io", "volumeattachments"): {"attached": False},
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
     ("", "persistentvolumes"): {"phase": "Pending"},
@@ -363,11 +510,75 @@ def defaulted(kind: Kind, obj: Object) -> Object:
     return obj if fill is None else fill(obj)
 
 
+# ------------------------------------------------------------- what is kept
+
+Keep = Callable[[Object, Object], Object]
+
+
+def _kept_namespace(new: Object, old: Object) -> Object:
+    """The finalizers of its content go through an endpoint of their own."""
+    kept = {"finalizers": old["spec"]["finalizers"]}
+    return {**new, "spec": {**(new.get("spec") or {}), **kept}}
+
+
+def _kept_daemon_set(new: Object, old: Object) -> Object:
+    """The older count of generations goes with that of its template."""
+    counted = old["metadata"].get("annotations", {}).get(GENERATION, "1")
+    if not str(counted).isdecimal():
+        return new
+    if _at(new, "spec", "template") != _at(old, "spec", "template"):
+        counted = str(int(counted) + 1)
+    annotations = {**new["metadata"].get("annotations", {}), GENERATION: counted}
+    return _with(new, annotations, "metadata", "annotations")
+
+
+WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def _kept_service(new: Object, old: Object) -> Object:
+    """What was allocated stays, unless the new type has no use for it."""
+    after, before = {**_at(new, "spec")}, _at(old, "spec")
+    if after.get("type") in WITH_ADDRESS and before.get("type") in WITH_ADDRESS:
+        for name in ("clusterIP", "clusterIPs"):
+            if not after.get(name) and name in before:
+                after[name] = before[name]
+    location = after.get("clusterIP")
+    if location != before.get("clusterIP") and (
+        after.get("clusterIPs") == before.get("clusterIPs")
+    ):
+        after["clusterIPs"] = [location]  # the older field is what counts
+    if after.get("type") == "ClusterIP" != before.get("type"):
+        allocated = {one.get("nodePort") for one in before.get("ports") or ()}
+        after["ports"] = [
+            {k: v for k, v in port.items() if k != "nodePort"}
+            if port.get("nodePort") in allocated
+            else port
+            for port in after.get("ports") or ()
+        ]
+        for name in ("externalTrafficPolicy", "healthCheckNodePort"):
+            if after.get(name) == before.get(name):
+                after.pop(name, None)
+    return {**new, "spec": after}
+
+
+KEPT: dict[Resource, Keep] = {
+    ("", "namespaces"): _kept_namespace,
+    ("", "services"): _kept_service,
+    ("apps", "daemonsets"): _kept_daemon_set,
+}
+
+
+def kept(kind: Kind, new: Object, old: Object) -> Object:
+    """A changed object with what its strategy does not let its writer change."""
+    keep = KEPT.get(kind.resource)
+    return new if keep is None else keep(new, old)
+
+
 def fresh_status(kind: Kind, obj: Object) -> dict[str, Any]:
     """The status of a built-in object that was just created."""
     if kind.resource == ("", "pods"):
         return {"phase": "Pending", "qosClass": _quality(obj.get("spec") or {})}
-    return STATUS.get(kind.resource, {})
+    return {**zero_status(kind), **STATUS.get(kind.resource, {})}
 
 
 def _quality(spec: Object) -> str:

@@ -1,90 +1,17 @@
-"""Config maps and secrets: maps of texts and of bytes, and what may stand in them."""
+"""Config maps and secrets: what may stand in them."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from fnop.interpreters.cluster.status import Fault, quoted
 from fnop.interpreters.cluster.store import Object, Resource
 
-__all__ = ["Undecodable", "config_faults", "config_parts"]
+__all__ = ["config_faults"]
 
 CONFIG_MAPS: Resource = ("", "configmaps")
 SECRETS: Resource = ("", "secrets")
-
-
-class Undecodable(ValueError):
-    """A field that does not fit its type in Go; the text says why."""
-
-
-# ------------------------------------------------------------------- decoding
-
-
-def _texts(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise Undecodable("cannot unmarshal into map of string")
-    for one in value.values():
-        if one is not None and not isinstance(one, str):
-            raise Undecodable("cannot unmarshal into Go value of type string")
-    return {key: one or "" for key, one in value.items()}
-
-
-def _bytes(value: Any) -> Any:
-    """Bytes are base64 in JSON.
-
-    >>> _bytes({"a": "AQ=="})
-    {'a': 'AQ=='}
-    """
-    texts = _texts(value)
-    try:
-        for text in texts.values():
-            b64decode(re.sub(r"[\r\n]", "", text), validate=True)
-    except (Error, ValueError):
-        raise Undecodable("illegal base64 data") from None
-    # The zero value of a list of bytes is null, in and out.
-    return {key: None if value[key] is None else text for key, text in texts.items()}
-
-
-def _flag(value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise Undecodable("cannot unmarshal into Go value of type bool")
-    return value
-
-
-def _text(value: Any) -> Any:
-    if not isinstance(value, str):
-        raise Undecodable("cannot unmarshal into Go value of type string")
-    return value
-
-
-Reader = Callable[[Any], Any]
-FIELDS: dict[Resource, dict[str, Reader]] = {
-    CONFIG_MAPS: {"data": _texts, "binaryData": _bytes, "immutable": _flag},
-    SECRETS: {"data": _bytes, "stringData": _texts, "immutable": _flag, "type": _text},
-}
-
-
-def config_parts(resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-    """The body without what Go does not know or leaves out (omitempty).
-
-    Raises `Undecodable`.
-
-    >>> config_parts(("", "configmaps"), {"data": {}, "immutable": False, "x": 1})
-    {'immutable': False}
-    """
-    readers = FIELDS.get(resource)
-    if readers is None:
-        return body
-    read = {
-        name: reader(body[name])
-        for name, reader in readers.items()
-        if body.get(name) is not None
-    }
-    return {name: value for name, value in read.items() if value or value is False}
 
 
 # ----------------------------------------------------------------- validation
@@ -100,8 +27,12 @@ LOCKED = "Forbidden: field is immutable when `immutable` is set"
 REQUIRED: dict[str, tuple[str, ...]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+# What must be there in part at least; the strange path is the real server's.
+ONE_OF: dict[str, tuple[str, ...]] = {
+    "kubernetes.io/basic-auth": ("username", "password"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
 
 
@@ -109,7 +40,7 @@ def config_faults(
     resource: Resource, obj: Object, old: Object | None
 ) -> Iterator[Fault]:
     """What is wrong with the content of a config map or a secret."""
-    if resource not in FIELDS:
+    if resource not in (CONFIG_MAPS, SECRETS):
         return
     yield from _key_faults(obj, "data")
     if resource == CONFIG_MAPS:
@@ -119,12 +50,22 @@ def config_faults(
                 f"data[{key}]", key, "duplicate of key present in binaryData"
             )
     else:
-        for key in REQUIRED.get(obj.get("type", ""), ()):
-            if key not in obj.get("data", {}):
-                yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+        yield from _typed_faults(obj.get("type", ""), obj)
     yield from _size_faults(obj, "[]" if resource == CONFIG_MAPS else "data")
     if old is not None:
         yield from _change_faults(obj, old)
+
+
+def _typed_faults(kind: str, obj: Object) -> Iterator[Fault]:
+    data = obj.get("data", {})
+    for key in REQUIRED.get(kind, ()):
+        if key not in data:
+            yield Fault(f"data[{key}]", "FieldValueRequired", "Required value")
+    keys = ONE_OF.get(kind, ())
+    if not any(key in data for key in keys):
+        for key in keys:
+            field = f"data[%s][{key}]"
+            yield Fault(field, "FieldValueRequired", "Required value")
 
 
 MOST = 1024 * 1024

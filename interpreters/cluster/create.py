@@ -8,7 +8,7 @@ from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtin_rules import builtin_faults
-from fnop.interpreters.cluster.builtins import defaulted, fresh_status
+from fnop.interpreters.cluster.builtins import born, defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
@@ -160,6 +160,10 @@ def _born(
         metadata["generation"] = 1
     if namespace:
         metadata["namespace"] = namespace
+    if kind.resource == LIMIT_RANGES and "name" not in metadata:
+        metadata["name"] = metadata[
+            "uid"
+        ]  # the only kind whose objects name themselves
     if "name" not in metadata and "generateName" in metadata:
         metadata["name"] = _generated(
             cluster, kind, namespace, metadata["generateName"]
@@ -176,11 +180,13 @@ def _born(
     if kind.resource == SIGNING:
         obj = asked_by(call.request.user, obj)
     if not kind.custom:
-        obj = defaulted(kind, to_storage(kind, obj))
+        obj = born(kind, defaulted(kind, to_storage(kind, obj)))
     seen = served(kind.api_version, _unadmitted(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
     return _with_fresh_status(kind, with_entries(obj, entries or ()))
 
+
+LIMIT_RANGES: Resource = ("", "limitranges")
 
 # What of spec comes from admission and strategies.  They have their turn when the
 # fields are already the creator's: nobody manages these.
@@ -276,7 +282,7 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
     if prefix:
         # Behind a dash comes a letter or digit (maskTrailingDash).
         masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
-        for why in name_faults(kind.resource, masked):
+        for why in name_faults((kind.group, kind.plural), masked):
             message = f"Invalid value: {quoted(prefix)}: {why}"
             yield Fault("metadata.generateName", "FieldValueInvalid", message)
     name = metadata.get("name")
@@ -284,7 +290,7 @@ def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
         message = "Required value: name or generateName is required"
         yield Fault("metadata.name", "FieldValueRequired", message)
         return
-    for why in name_faults(kind.resource, name):
+    for why in name_faults((kind.group, kind.plural), name):
         message = f"Invalid value: {quoted(name)}: {why}"
         yield Fault("metadata.name", "FieldValueInvalid", message)
 
@@ -302,5 +308,5 @@ def object_faults(
     elif kind.resource == CRDS:
         yield from crd_faults(obj, warnings)
     else:
-        yield from finalizer_faults(obj["metadata"])
-        yield from builtin_faults(kind.resource, obj, old)
+        yield from finalizer_faults(kind.group, kind.plural, obj["metadata"])
+        yield from builtin_faults(kind, obj, old)

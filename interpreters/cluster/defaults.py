@@ -33,7 +33,7 @@ def _open(**properties: Any) -> Source:
 
 
 def _each(items: Source) -> Source:
-    return {"type": "array", "items": items}
+    return {"type": "array", "items": items, "nullable": True}
 
 
 PROBE = _open(
@@ -59,11 +59,21 @@ CONTAINER = _open(
 # rw-r--r--
 MODE = 0o644
 DOWNWARD = _each(FIELD)
+# Sources that pods and persistent volumes share.
+REMOTE: dict[str, Any] = {
+    "azureDisk": _open(
+        cachingMode="ReadWrite", fsType="ext4", kind="Shared", readOnly=False
+    ),
+    "iscsi": _open(iscsiInterface="default"),
+    "rbd": _open(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
+    "scaleIO": _open(storageMode="ThinProvisioned", fsType="xfs"),
+}
 VOLUME = _open(
     configMap=_open(defaultMode=MODE),
     secret=_open(defaultMode=MODE),
     hostPath=_open(type=""),
     downwardAPI=_open(defaultMode=MODE, items=DOWNWARD),
+    **REMOTE,
     projected=_open(
         defaultMode=MODE,
         sources=_each(
@@ -116,6 +126,7 @@ SPECS: dict[tuple[str, str], Source] = {
         volumeMode="Filesystem",
         persistentVolumeReclaimPolicy="Retain",
         hostPath=_open(type=""),
+        **REMOTE,
     ),
     ("", "replicationcontrollers"): _open(replicas=1, template=TEMPLATE),
     ("apps", "deployments"): _open(
@@ -128,16 +139,11 @@ SPECS: dict[tuple[str, str], Source] = {
     ("apps", "statefulsets"): _open(
         replicas=1,
         podManagementPolicy="OrderedReady",
-        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
         revisionHistoryLimit=10,
         template=TEMPLATE,
         volumeClaimTemplates=_each(_open(**CLAIM_TEMPLATE)),
     ),
     ("apps", "daemonsets"): _open(
-        updateStrategy={
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
-        },
         revisionHistoryLimit=10,
         template=TEMPLATE,
     ),
@@ -175,6 +181,7 @@ WEBHOOKS = _each(
 )
 # Those whose defaults stand outside of spec.
 WHOLES: dict[tuple[str, str], Source] = {
+    ("", "endpoints"): _open(subsets=_each(_open(ports=PORTS))),
     ("discovery.k8s.io", "endpointslices"): _open(
         ports=_each(_open(name="", protocol="TCP"))
     ),

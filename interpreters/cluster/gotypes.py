@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
-from collections.abc import Callable, Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from fnop.interpreters.cluster import types
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.quantities import canonical
 
-__all__ = ["Misfit", "go_name", "read_as", "unknown_in"]
+__all__ = ["Misfit", "go_name", "read_as", "read_owners", "unknown_in", "zero_status"]
 
 Source = dict[str, Any]
 
@@ -65,7 +65,7 @@ BAD_QUANTITY = (
     "quantities must match the regular expression "
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-LIMITS = {"int32": 2**31, "int64": 2**63}
+LIMITS = {"uint8": 2**8, "int32": 2**31, "int64": 2**63}
 
 
 def _text(value: Any) -> Any:
@@ -82,9 +82,10 @@ def _flag(value: Any) -> Any:
 
 def _integer(name: str) -> Read:
     limit = LIMITS.get(name, 2**63)
+    least = 0 if name.startswith("u") else -limit
 
     def read(value: Any) -> Any:
-        if type(value) is int and -limit <= value < limit:
+        if type(value) is int and least <= value < limit:
             return value
         shown = f"number {value}" if go_name(value) == "number" else go_name(value)
         raise Misfit(shown, name)
@@ -99,6 +100,12 @@ def _number(value: Any) -> Any:
 
 
 def _base64(value: Any) -> Any:
+    """Bytes; Go also takes them as a list of numbers."""
+    if type(value) is list:
+        read = _integer("uint8")
+        return b64encode(
+            bytes(0 if one is None else read(one) for one in value)
+        ).decode()
     if type(value) is not str:
         raise Misfit(go_name(value), "[]uint8")
     try:
@@ -132,7 +139,7 @@ def _time(value: Any) -> Any:
         raise Misfit(
             f"json: cannot unmarshal {go_name(value)} into Go value of type string"
         )
-    if value and not TIME.fullmatch(value):
+    if not TIME.fullmatch(value):
         layout = "2006-01-02T15:04:05Z07:00"
         raise Misfit(
             f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
@@ -144,56 +151,180 @@ def _anything(value: Any) -> Any:
     return value
 
 
-def _list_of(items: Read, name: str, zero: Any) -> Read:
+def _list_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not list:
             raise Misfit(go_name(value), f"[]{name}")
-        return [zero if item is None else items(item) for item in value]
+        return [zero() if item is None else items(item) for item in value]
 
     return read
 
 
-def _map_of(items: Read, name: str, zero: Any) -> Read:
+def _map_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise Misfit(go_name(value), f"map[string]{name}")
-        return {k: zero if item is None else items(item) for k, item in value.items()}
+        return {k: zero() if item is None else items(item) for k, item in value.items()}
 
     return read
 
 
-# Fields that Go leaves out where they are empty (omitempty, and no pointer); of texts
-# all are but these, of lists and maps all that are not required.
-POINTERS = frozenset(
-    ("holderIdentity", "storageClassName", "volumeAttributesClassName")
-)
-# Texts that are written though they are empty, by their structs.
-TEXT_POINTERS = frozenset(
-    (
-        ("discovery.v1.EndpointPort", "name"),
-        ("discovery.v1.EndpointPort", "protocol"),
-        ("discovery.v1.EndpointPort", "appProtocol"),
-        (".StatefulSetSpec", "serviceName"),
-    )
-)
-PLAIN_NUMBERS = frozenset(("minReadySeconds", "hostPort", "nodePort"))
+# What OpenAPI does not tell of Go's structs.  Its tags leave out what is empty
+# (omitempty) unless it is a pointer; what is required is written in any case.  Structs
+# are named by group, version and name where the name alone is not enough.
+
+# Texts behind pointers: an empty one is a value.
+TEXT_POINTERS: dict[str, tuple[str, ...]] = {
+    "AzureDiskVolumeSource": ("cachingMode", "fsType", "kind"),
+    "AzureFilePersistentVolumeSource": ("secretNamespace",),
+    "CSIVolumeSource": ("fsType",),
+    "Endpoint": ("hostname", "nodeName", "zone"),
+    "EndpointAddress": ("nodeName",),
+    "core.v1.EndpointPort": ("appProtocol",),
+    "discovery.v1.EndpointPort": ("appProtocol", "name", "protocol"),
+    "GlusterfsPersistentVolumeSource": ("endpointsNamespace",),
+    "HPAScalingRules": ("selectPolicy",),
+    "HTTPIngressPath": ("pathType",),
+    "HostPathVolumeSource": ("type",),
+    "ISCSIPersistentVolumeSource": ("initiatorName",),
+    "ISCSIVolumeSource": ("initiatorName",),
+    "IngressClassParametersReference": ("apiGroup", "namespace", "scope"),
+    "IngressSpec": ("ingressClassName",),
+    "JobSpec": ("completionMode", "managedBy", "podReplacementPolicy"),
+    "LeaseSpec": ("holderIdentity", "preferredHolder", "strategy"),
+    "LocalVolumeSource": ("fsType",),
+    "MutatingWebhook": (
+        *("failurePolicy", "matchPolicy", "reinvocationPolicy", "sideEffects"),
+    ),
+    "NetworkPolicyPort": ("protocol",),
+    "PersistentVolumeClaimSpec": (
+        *("storageClassName", "volumeAttributesClassName", "volumeMode"),
+    ),
+    "PersistentVolumeSpec": ("volumeAttributesClassName", "volumeMode"),
+    "PodDNSConfigOption": ("value",),
+    "PodDisruptionBudgetSpec": ("unhealthyPodEvictionPolicy",),
+    "PodSecurityContext": ("fsGroupChangePolicy", "seLinuxChangePolicy"),
+    "PodSpec": ("hostnameOverride", "preemptionPolicy", "runtimeClassName"),
+    "PortStatus": ("error",),
+    "PriorityClass": ("preemptionPolicy",),
+    "RuleWithOperations": ("scope",),
+    "SeccompProfile": ("localhostProfile",),
+    "SecurityContext": ("procMount",),
+    "ServicePort": ("appProtocol",),
+    "ServiceReference": ("path",),
+    "ServiceSpec": (
+        *("internalTrafficPolicy", "ipFamilyPolicy", "loadBalancerClass"),
+        "trafficDistribution",
+    ),
+    "StorageClass": ("reclaimPolicy", "volumeBindingMode"),
+    "TopologySpreadConstraint": ("nodeAffinityPolicy", "nodeTaintsPolicy"),
+    "TypedLocalObjectReference": ("apiGroup",),
+    "TypedObjectReference": ("apiGroup", "namespace"),
+    "ValidatingWebhook": ("failurePolicy", "matchPolicy", "sideEffects"),
+    "VolumeMount": ("mountPropagation", "recursiveReadOnly"),
+    "WebhookClientConfig": ("url",),
+    "WindowsSecurityContextOptions": (
+        *("gmsaCredentialSpec", "gmsaCredentialSpecName", "runAsUserName"),
+    ),
+}
+# Numbers that are no pointers: 0 is as good as none.
+PLAIN_NUMBERS: dict[str, tuple[str, ...]] = {
+    "AWSElasticBlockStoreVolumeSource": ("partition",),
+    "ContainerPort": ("hostPort",),
+    "ContainerStateTerminated": ("signal",),
+    "DaemonSetSpec": ("minReadySeconds",),
+    "DeploymentSpec": ("minReadySeconds",),
+    "GCEPersistentDiskVolumeSource": ("partition",),
+    "Probe": (
+        *("failureThreshold", "initialDelaySeconds", "periodSeconds"),
+        *("successThreshold", "timeoutSeconds"),
+    ),
+    "ObjectMeta": ("generation",),
+    "ReplicaSetSpec": ("minReadySeconds",),
+    "ReplicationControllerSpec": ("minReadySeconds",),
+    "ServiceBackendPort": ("number",),
+    "ServicePort": ("nodePort",),
+    "ServiceSpec": ("healthCheckNodePort",),
+    "StatefulSetSpec": ("minReadySeconds",),
+    "core.v1.Event": ("count",),
+    "core.v1.EventSeries": ("count",),
+    "events.v1.Event": ("deprecatedCount",),
+}
 # Numbers in a status are left out where they are 0, but for these.
 STATUS_NUMBERS = frozenset(
-    ("availableReplicas", "collisionCount", "ready", "restartCount", "terminating")
-)
-PLAIN_FLAGS = frozenset(
     (
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "paused",
-        "publishNotReadyAddresses",
-        "readOnly",
-        "stdin",
-        "stdinOnce",
-        "tty",
+        *("availableReplicas", "collisionCount", "currentHealthy", "currentReplicas"),
+        *("desiredHealthy", "disruptionsAllowed", "expectedPods", "ready"),
+        *("restartCount", "terminating"),
     )
 )
+# The same for flags, and those of their names that are pointers after all.
+PLAIN_FLAGS = frozenset(
+    (
+        *("chapAuthDiscovery", "chapAuthSession", "globalDefault", "hostIPC"),
+        *("hostNetwork", "hostPID", "paused", "publishNotReadyAddresses", "readOnly"),
+        *("sslEnabled", "stdin", "stdinOnce", "tty", "unschedulable"),
+    )
+)
+FLAG_POINTERS = frozenset(("AzureDiskVolumeSource", "CSIVolumeSource"))
+# Kinds whose specification is a part of them, not a pointer.
+SPECIFIED = (
+    *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Ingress"),
+    *("IngressClass", "Job", "Lease", "PersistentVolume", "Pod"),
+    *("PodDisruptionBudget", "ReplicaSet", "ReplicationController", "ResourceQuota"),
+    *("Service", "StatefulSet"),
+)
+# What is written even where nobody has said it, beside what is required.
+WRITTEN: dict[str, dict[str, Any]] = {
+    "Endpoint": {"conditions": {}},
+    "EndpointSlice": {"endpoints": None, "ports": None},
+    "EventSeries": {"lastObservedTime": None},
+    **{kind: {"spec": {}} for kind in SPECIFIED},
+    "HorizontalPodAutoscalerStatus": {"currentMetrics": None, "currentReplicas": 0},
+    "JobTemplateSpec": {"metadata": {}},
+    "PersistentVolumeClaimSpec": {"resources": {}},
+    "PriorityClass": {"value": 0},
+    "LimitRange": {"spec": {"limits": None}},
+    "LimitRangeSpec": {"limits": None},
+    "NetworkPolicy": {"spec": {"podSelector": {}}},
+    "NetworkPolicySpec": {"podSelector": {}},
+    "PersistentVolumeClaim": {"metadata": {}, "spec": {"resources": {}}},
+    "PodDisruptionBudgetStatus": {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    },
+    "CephFSPersistentVolumeSource": {"monitors": None},
+    "CephFSVolumeSource": {"monitors": None},
+    "ProjectedVolumeSource": {"sources": None},
+    "RBDPersistentVolumeSource": {"monitors": None},
+    "RBDVolumeSource": {"monitors": None},
+    "PodTemplateSpec": {"metadata": {}},
+    "StatefulSetSpec": {"serviceName": ""},
+    "StatefulSetStatus": {"availableReplicas": 0},
+    "core.v1.Event": {
+        "eventTime": None,
+        "firstTimestamp": None,
+        "involvedObject": {},
+        "lastTimestamp": None,
+        "reportingComponent": "",
+        "reportingInstance": "",
+        "source": {},
+    },
+    "TypedLocalObjectReference": {"apiGroup": None},
+    "events.v1.EventSeries": {"count": 0},
+}
+
+
+# Lists that are not the same to the defaults when they are empty as when missing.
+EMPTY_LISTS = {"HPAScalingRules": ("policies",)}
+
+
+def _told(table: Mapping[str, Any], struct: str) -> Any:
+    """What a table says of a struct, by its full or its short name."""
+    parts = struct.split(".")
+    return table.get(".".join(parts[-3:])) or table.get(parts[-1]) or ()
 
 
 class Struct:
@@ -223,7 +354,7 @@ class Struct:
                 item = read(item)
             except Misfit as misfit:
                 raise misfit.inside(self.name, name) from None
-            if item or name not in omitted:
+            if item or not (name in omitted or self.zeros.get(name, item) is None):
                 result[name] = item
         return result
 
@@ -241,76 +372,105 @@ def _definition(name: str) -> Read:
     if "properties" not in source:
         return _reader(source)[0]
     struct = STRUCTS[name] = Struct(name)
-    required = source.get("required", ())
+    required = frozenset(source.get("required", ()))
     omitted = set()
     for field, part in source["properties"].items():
         struct.fields[field] = _reader(part)[0]
         if field not in required and _is_omitted(name, field, part):
             omitted.add(field)
-        is_number = field in required and part.get("type") == "integer"
-        if is_number and name.endswith("Status"):
-            struct.zeros[field] = 0
-    struct.omitted = frozenset(omitted)
+        is_pointer = field in _told(TEXT_POINTERS, name)
+        if field in required and part.get("type") in ZEROS and not is_pointer:
+            struct.zeros[field] = ZEROS[part["type"]]
+    struct.zeros.update(_told(WRITTEN, name))
+    told = {*struct.zeros, *_told(EMPTY_LISTS, name)}
+    struct.omitted = frozenset(omitted - told)
     return struct
+
+
+# Required lists and structs that are missing are refused where they matter.
+ZEROS: dict[str, Any] = {"integer": 0, "string": "", "boolean": False}
 
 
 def _is_omitted(struct: str, field: str, part: Source) -> bool:
     match part.get("type"):
         case "string":
-            return field not in POINTERS and not any(
-                struct.endswith(end) and field == name for end, name in TEXT_POINTERS
-            )
+            return field not in _told(TEXT_POINTERS, struct)
         case "array":
             return True
         case "object":
             return "additionalProperties" in part
+        case "integer" if struct.endswith("Status"):
+            return field not in STATUS_NUMBERS or field == "availableReplicas"
         case "integer":
-            if not struct.endswith("Status"):
-                return field in PLAIN_NUMBERS
-            # availableReplicas is always written of stateful sets only.
-            of_set = struct.endswith("StatefulSetStatus")
-            return field not in STATUS_NUMBERS or (
-                field == "availableReplicas" and not of_set
-            )
+            return field in _told(PLAIN_NUMBERS, struct)
         case "boolean":
-            return field in PLAIN_FLAGS
+            is_pointer = struct.rpartition(".")[2] in FLAG_POINTERS
+            return field in PLAIN_FLAGS and not is_pointer
         case _:
             return False
 
 
-def _reader(source: Source) -> tuple[Read, str, Any]:
-    """How a value is read, the name of its Go type, and its zero value."""
+Zero = Callable[[], Any]
+Reading = tuple[Read, str, Zero]
+
+
+def _reader(source: Source) -> Reading:
+    """How a value is read, the name of its Go type, and how its zero value is made."""
     reference = source.get("$ref")
     if reference is not None:
-        name = reference.removeprefix(types.PREFIX)
-        read = STRUCTS.get(name) or _definition(name)
-        go = ".".join(name.split(".")[-2:])
-        return read, go, {} if isinstance(read, Struct) else ""
+        return _referred(reference.removeprefix(types.PREFIX))
     form = source.get("format")
     match source.get("type"):
         case "string":
-            return TEXTS.get(form or "", (_text, "string", ""))
+            return TEXTS.get(form or "", (_text, "string", str))
         case "integer":
-            return _integer(form or "int64"), form or "int64", 0
+            return _integer(form or "int64"), form or "int64", int
         case "number":
-            return _number, "float64", 0
+            return _number, "float64", int
         case "boolean":
-            return _flag, "bool", False
+            return _flag, "bool", bool
         case "array":
             items, go, zero = _reader(source["items"])
-            return _list_of(items, go, zero), f"[]{go}", []
+            return _list_of(items, go, zero), f"[]{go}", list
         case "object" if "additionalProperties" in source:
             items, go, zero = _reader(source["additionalProperties"])
-            return _map_of(items, go, zero), f"map[string]{go}", {}
+            return _map_of(items, go, zero), f"map[string]{go}", dict
         case _:
-            return _anything, "", None
+            return _anything, "", _nothing
 
 
-TEXTS: dict[str, tuple[Read, str, Any]] = {
-    "byte": (_base64, "[]uint8", ""),
-    "date-time": (_time, "v1.Time", ""),
-    "int-or-string": (_int_or_string, "intstr.IntOrString", 0),
+def _nothing() -> None:
+    """The zero value of what may be anything."""
+
+
+def _referred(name: str) -> Reading:
+    read = STRUCTS.get(name) or _definition(name)
+    go = ".".join(name.split(".")[-2:])
+    if isinstance(read, Struct):
+        return read, go, lambda: read({})
+    return read, go, (lambda: "0") if read is _quantity else str
+
+
+TEXTS: dict[str, Reading] = {
+    "byte": (_base64, "[]uint8", str),
+    "date-time": (_time, "v1.Time", str),
+    "int-or-string": (_int_or_string, "intstr.IntOrString", int),
 }
+OWNER = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"
+
+
+def read_owners(references: Any) -> Any:
+    """Owner references as their type holds them.
+
+    Raises `Misfit`.
+
+    >>> read_owners([{"name": "a", "of": "b", "controller": None}])[0]["name"]
+    'a'
+    """
+    read, go, zero = _referred(OWNER)
+    return _list_of(read, go, zero)(references)
+
+
 SKIPPED = ("apiVersion", "kind", "metadata")
 
 
@@ -332,6 +492,13 @@ def read_as(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
     if struct is None:
         return body
     return struct({k: v for k, v in body.items() if k not in SKIPPED})
+
+
+def zero_status(kind: Kind) -> dict[str, Any]:
+    """What Go writes of a status in which nothing is said."""
+    struct = _struct_of(kind)
+    read = None if struct is None else struct.fields.get("status")
+    return read({}) if isinstance(read, Struct) else {}
 
 
 def unknown_in(kind: Kind, body: dict[str, Any]) -> list[str]:

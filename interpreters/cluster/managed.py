@@ -322,7 +322,7 @@ def _fits(kind: Kind, value: Any, shape: Shape | None) -> bool:
 
 def with_entries(obj: Object, entries: Entries) -> Object:
     """The object with these managed fields."""
-    metadata = obj.get("metadata", {})
+    metadata = obj.get("metadata") or {}
     present = metadata.get("managedFields")
     if present is entries or (present is None and not entries):
         return obj

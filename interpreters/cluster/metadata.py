@@ -14,6 +14,7 @@ from fnop.interpreters.cluster.status import Fault, quoted
 __all__ = [
     "METADATA",
     "NEVER_STORED",
+    "STANDARD_FINALIZERS",
     "clean_metadata",
     "finalizer_faults",
     "is_text_map",
@@ -39,15 +40,8 @@ def is_text_map(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
-def _is_references(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(ref, dict)
-        and all(
-            isinstance(ref.get(name, ""), str)
-            for name in ("apiVersion", "kind", "name", "uid")
-        )
-        for ref in value
-    )
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
 
 
 def _is_objects(value: Any) -> bool:
@@ -68,7 +62,7 @@ METADATA: dict[str, Callable[[Any], bool]] = {
     "deletionGracePeriodSeconds": _is_number,
     "labels": is_text_map,
     "annotations": is_text_map,
-    "ownerReferences": _is_references,
+    "ownerReferences": _is_list,
     "finalizers": _is_texts,
     "managedFields": _is_objects,
 }
@@ -129,14 +123,23 @@ NAME_RULES: dict[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
     ("", "services"): (SERVICE, 63, NOT_SERVICE),
 }
 PATH_SEGMENT_NAMES = frozenset(
-    ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+    (
+        ("", "events"),
+        ("policy", "poddisruptionbudgets"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("rbac.authorization.k8s.io", "roles"),
+    )
 )
 
 
 @lru_cache(maxsize=4096)
 def name_faults(resource: tuple[str, str], name: str) -> tuple[str, ...]:
-    """What is wrong with an object's name: nothing, mostly."""
-    if resource[1] in PATH_SEGMENT_NAMES:
+    """What is wrong with the name of an object of a group and plural."""
+    if resource in PATH_SEGMENT_NAMES:
+        if name in (".", ".."):
+            return (f"may not be '{name}'",)
         return tuple(f"may not contain '{c}'" for c in "/%" if c in name)
     pattern, limit, text = NAME_RULES.get(resource, (SUBDOMAIN, 253, NOT_SUBDOMAIN))
     faults = []
@@ -225,11 +228,25 @@ def _bytes_of(texts: dict[str, str]) -> int:
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
 
 
+# Kinds whose validators take the general rules for enough.
+ANY_FINALIZERS = frozenset(
+    (
+        ("", "events"),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ("coordination.k8s.io", "leases"),
+        ("policy", "poddisruptionbudgets"),
+    )
+)
 STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def finalizer_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
-    """Finalizers of built-in kinds are standard ones, or have a prefix."""
+def finalizer_faults(
+    group: str, plural: str, metadata: dict[str, Any]
+) -> Iterator[Fault]:
+    """Finalizers of most built-in kinds are standard ones, or have a prefix."""
+    if (group, plural) in ANY_FINALIZERS:
+        return
     for index, name in enumerate(metadata.get("finalizers", ())):
         if "/" not in name and name not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"

@@ -12,10 +12,9 @@ from fnop.interpreters.cluster.apply import (
     applied,
     configuration,
     null_faults,
-    without_nulls,
 )
 from fnop.interpreters.cluster.body import decoded
-from fnop.interpreters.cluster.builtins import defaulted
+from fnop.interpreters.cluster.builtins import defaulted, kept
 from fnop.interpreters.cluster.commit import is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_update_faults
@@ -173,8 +172,8 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     live = None if old is None else served(kind.api_version, old)
     result = applied(applying, live, config)
     faults = [*null_faults(kind.schema, result)] if kind.schema else []
-    new = decoded(kind, result if kind.custom else without_nulls(result))
-    entries = result.get("metadata", {}).get("managedFields", ())
+    new = _converted(kind, result)
+    entries = (result.get("metadata") or {}).get("managedFields", ())
     _check_identity(call, new)
     if faults:
         raise invalid(kind.group, kind.kind, call.route.name or "", faults)
@@ -189,6 +188,22 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
     new["metadata"].pop("resourceVersion", None)
     return created(cluster, call, new, _keeping(entries))
+
+
+def _converted(kind: Kind, result: Object) -> Object:
+    """The outcome of an apply as an object; what does not fit its type is 500."""
+    try:
+        return decoded(kind, result)
+    except Refusal as refusal:
+        if kind.custom:
+            raise
+        why = refusal.response.body["message"].partition(": ")[2]
+        raise internal(
+            "failed to convert new object to proper version: unable to convert "
+            f"unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}: "
+            f"{why}",
+            bare=True,
+        ) from None
 
 
 def _keeping(entries: list[Entry]) -> Track:
@@ -281,8 +296,11 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
         new = unchanged(new, old)
     metadata = _carried(new["metadata"], old["metadata"])
     new = to_storage(kind, {**new, "metadata": metadata})
+    if not kind.custom and not call.route.subresource:
+        new = kept(kind, new, old)
     if kind.generation:
-        counted = {**new["metadata"], "generation": _generation(kind, new, old)}
+        count = _generation(kind, new, old, call.route.subresource)
+        counted = {**new["metadata"], "generation": count}
         new = {**new, "metadata": counted}
     return new
 
@@ -371,11 +389,23 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _generation(kind: Kind, new: Object, old: Object) -> int:
+# The only ones whose annotations count, too.
+DEPLOYMENTS: Resource = ("apps", "deployments")
+# They are of generation 1, for ever.
+UNCOUNTED = frozenset((("scheduling.k8s.io", "priorityclasses"),))
+
+
+def _generation(kind: Kind, new: Object, old: Object, subresource: str | None) -> int:
     """Counts changes of anything but metadata and, where it has its own endpoint,
     status."""
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
+    if kind.resource in UNCOUNTED:
+        return current
+    if kind.resource == DEPLOYMENTS and not subresource:
+        after, before = new["metadata"], old["metadata"]
+        if after.get("annotations") != before.get("annotations"):
+            return current + 1
     for name in old.keys() | new.keys():
         if name in outside:
             continue

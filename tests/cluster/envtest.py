@@ -94,7 +94,7 @@ class ApiServer:
     ) -> tuple[int, Any]:
         """Send one request as the admin; its HTTP status and parsed JSON (or text)."""
         target = path if not query else f"{path}?{urlencode(query)}"
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else compact(body)
         given = {"Content-Type": content_type, "Accept": "application/json"}
         sent = [
             (name, each)
@@ -178,6 +178,11 @@ class ApiServer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def compact(body: Any) -> bytes:
+    """A body without blanks, as most clients send it."""
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def lines_of(response: http.client.HTTPResponse) -> Iterator[bytes]:

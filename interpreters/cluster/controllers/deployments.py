@@ -197,9 +197,14 @@ class Rollout:
         present = self.desk.get(("apps", "deployments"), key_of(self.deployment))
         if present is None:
             return
-        if present["metadata"].get("annotations", {}).get(REVISION) != revision:
-            change = {"metadata": {"annotations": {REVISION: revision}}}
-            self.desk.patch(present, change)
+        annotations = present["metadata"].get("annotations", {})
+        if annotations.get(REVISION) != revision:
+            metadata = {
+                **present["metadata"],
+                "annotations": {**annotations, REVISION: revision},
+            }
+            # With the status: elsewhere annotations count as a new generation.
+            self.desk.store({**present, "metadata": metadata}, present, "status")
 
     def newest(self) -> Object | None:
         """getNewReplicaSet: the current set, made where there is none."""
