@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnop.interpreters.cluster.controllers.waking import WAKES
+from fnop.interpreters.cluster.crd_rules import APPROVAL
 from fnop.interpreters.cluster.crds import CRDS, establishing, registry_with
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import (
@@ -141,9 +142,11 @@ def is_released(obj: Object) -> bool:
     )
 
 
-def _registered(crd: Object) -> tuple[Object, bool]:
-    """What of a CRD matters for the kinds that it defines."""
-    return crd["spec"], "deletionTimestamp" in crd["metadata"]
+def _registered(crd: Object) -> tuple[Object, bool, str | None]:
+    """What of a CRD matters for the kinds that it defines, and for its conditions."""
+    metadata = crd["metadata"]
+    approval = (metadata.get("annotations") or {}).get(APPROVAL)
+    return crd["spec"], "deletionTimestamp" in metadata, approval
 
 
 def removed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import Object
 
-__all__ = ["served", "to_storage"]
+__all__ = ["renamed", "served", "to_storage"]
 
 # Field names of events.k8s.io/v1, and what the same is called in core/v1.
 EVENT_FIELDS = {
@@ -20,21 +20,39 @@ EVENT_FIELDS = {
 CORE_FIELDS = {core: new for new, core in EVENT_FIELDS.items()}
 
 
-def served(api_version: str, obj: Object) -> Object:
-    """A stored object in the version that was asked for."""
+def served(kind: Kind, obj: Object) -> Object:
+    """A stored object in the version of the kind that was asked for.
+
+    Versions of a custom kind differ by their names (strategy None), and by the fields
+    that the other version does not have.  Its defaults are not filled in: they are
+    for what clients send.
+    """
+    if obj["apiVersion"] == kind.api_version:
+        return obj
+    if kind.schema is not None:
+        obj = kind.schema.pruned(obj)
+    return renamed(kind, obj)
+
+
+def renamed(kind: Kind, obj: Object) -> Object:
+    """The object with the names of a version, and with all that it has."""
+    api_version = kind.api_version
     if obj["apiVersion"] == api_version:
         return obj
     if api_version == "events.k8s.io/v1":
         obj = {CORE_FIELDS.get(name, name): value for name, value in obj.items()}
-    # CRDs convert between versions by renaming them (strategy None).
     return {**obj, "apiVersion": api_version}
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
-    """An object as it is stored, whatever version it came in."""
+    """An object as it is stored, whatever version it came in.
+
+    What is read from the store has the fields and the defaults of its version there.
+    """
     if kind.group == "events.k8s.io":
         obj = {EVENT_FIELDS.get(name, name): value for name, value in obj.items()}
         return {**obj, "apiVersion": "v1"}
     if kind.custom and kind.storage_version != kind.version:
-        return {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
+        obj = {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
+        return obj if kind.stored is None else kind.stored.filled(obj)
     return obj

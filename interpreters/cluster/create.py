@@ -104,10 +104,21 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     if present is not None:
         is_going = "deletionTimestamp" in present["metadata"]
         raise already_exists(kind.group, kind.plural, name, is_going=is_going)
+    obj = _as_read(kind, to_storage(kind, obj))
     if call.dry_run:
-        return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
-    cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
-    return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
+        return cluster, ApiResponse(201, served(kind, obj)), ()
+    cluster, events = stored(cluster, kind, key, obj, None, call.now)
+    return cluster, ApiResponse(201, served(kind, events[0].object)), events
+
+
+def _as_read(kind: Kind, obj: Object) -> Object:
+    """A new object as it comes back from the store.
+
+    Its status was taken away (`_with_fresh_status`): reading fills in the default.
+    """
+    if kind.stored is None or not kind.status:
+        return obj
+    return kind.stored.filled(obj, obj)
 
 
 def _check_unversioned(call: Call, obj: Object) -> None:
@@ -174,7 +185,7 @@ def _born(
     sent = obj
     if not kind.custom:
         obj = defaulted(kind, to_storage(kind, obj))
-    seen = served(kind.api_version, _unadmitted(kind, obj, sent))
+    seen = served(kind, _unadmitted(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
     return _with_fresh_status(kind, with_entries(obj, entries or ()))
 
@@ -225,9 +236,7 @@ def _with_fresh_status(kind: Kind, obj: Object) -> Object:
     if not kind.status:
         return obj
     if kind.custom:
-        return (
-            {k: v for k, v in obj.items() if k != "status"} if "status" in obj else obj
-        )
+        return {k: v for k, v in obj.items() if k != "status"}
     if kind.resource == CRDS:
         return {**obj, "status": unseen_status(obj)}
     return {**obj, "status": fresh_status(kind, obj)}

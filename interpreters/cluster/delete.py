@@ -81,7 +81,7 @@ def delete(cluster: Cluster, call: Call) -> Answer:
         after, events = cluster, ()
         left = left and _at_version_of(obj, left)
     if left is not None:
-        return after, ApiResponse(200, served(kind.api_version, left)), events
+        return after, ApiResponse(200, served(kind, left)), events
     return after, _farewell(kind, obj), events
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import renamed, served, to_storage
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.fieldsets import (
     EMPTY,
@@ -31,6 +31,7 @@ from fnop.interpreters.cluster.typed import (
     compared,
     fits,
     reconciled,
+    shape_faults,
 )
 
 __all__ = [
@@ -211,10 +212,19 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
 
 
 def versioned(kind: Kind, obj: Object, other: Kind) -> Object:
-    """An object of one version in another."""
+    """An object of one version in another.
+
+    Raises `Untypable` where the other version does not have a field of it.
+    """
     if kind is other:
         return obj
-    return served(other.api_version, to_storage(kind, obj))
+    if not kind.custom:
+        return served(other, to_storage(kind, obj))
+    found = renamed(other, obj)
+    # Nothing is pruned on the way: what the other version does not have has no type.
+    if next(shape_faults(_bare(found), shape_of(other), repeats=True), None):
+        raise Untypable(f"not an object of {other.api_version}")
+    return found
 
 
 def comparison_in(

@@ -69,7 +69,7 @@ def get(cluster: Cluster, call: Call) -> ApiResponse:
     obj = lookup(cluster, kind.resource, call.key)
     if obj is None:
         raise not_found(kind.group, kind.plural, call.route.name or "")
-    return ApiResponse(200, served(kind.api_version, obj))
+    return ApiResponse(200, served(kind, obj))
 
 
 # ------------------------------------------------------------------- selecting
@@ -252,10 +252,7 @@ def _untyped(obj: Object) -> Object:
 def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, Any]:
     """A list of objects as a kind's list type."""
     metadata: dict[str, Any] = {"resourceVersion": str(cluster.version)}
-    version = kind.api_version
-    items = [
-        obj if obj["apiVersion"] == version else served(version, obj) for obj in objects
-    ]
+    items = [served(kind, obj) for obj in objects]
     if kind.custom:
         metadata["continue"] = ""
     else:

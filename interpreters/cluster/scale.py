@@ -73,10 +73,10 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
             wanted = patched(kind, call.request)(current)
         case _:
             raise method_not_allowed()
-    new = _scaled(kind, served(kind.api_version, old), wanted)
+    new = _scaled(kind, served(kind, old), wanted)
     main = replace(call, route=call.route._replace(subresource=None))
     # Who scales manages the replicas, as one who writes through /scale.
-    track = recorded(cluster, call, served(kind.api_version, old), {})
+    track = recorded(cluster, call, served(kind, old), {})
     cluster, response, events = replaced(cluster, main, new, old, track)
     return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
 
@@ -90,7 +90,7 @@ def _applied(cluster: Cluster, call: Call, old: Object) -> Answer:
     check_options(call, "PatchOptions", applies=True)
     config = configuration(call.request.body)
     check_type(config, SCALE_VERSION, "Scale")
-    live = served(kind.api_version, old)
+    live = served(kind, old)
     rule = _rule(kind).spec
     wanted = _at(config, ("spec", "replicas"))
     changes = wanted is not None and wanted != _at(live, rule)

@@ -175,7 +175,9 @@ class Schema:
                 child = self.properties.get(name, self.additional)
                 if child is not None:
                     kept[name] = child.pruned(item)
-                elif self.preserving or (self.embedded and name in TYPE_META):
+                elif self.preserving or (
+                    (self.embedded or self.root) and name in TYPE_META
+                ):
                     kept[name] = item
             return kept
         if type(value) is list and (inner := self.inner) is not None:

@@ -16,7 +16,13 @@ from fnop.interpreters.cluster.rules import format_of, go_json
 from fnop.interpreters.cluster.schema import Schema, compile_schema, plain
 from fnop.interpreters.cluster.status import Fault, quoted
 
-__all__ = ["schema_faults", "unrecognized_formats", "written_schema"]
+__all__ = [
+    "RULE_FIELDS",
+    "SCHEMA_FIELDS",
+    "schema_faults",
+    "unrecognized_formats",
+    "written_schema",
+]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -456,29 +462,59 @@ OMITTED_EMPTY = frozenset(
 )
 
 
-def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as it comes back from Go.
+# What is written even if it is empty: pointers.
+SCHEMA_FIELDS = OMITTED_EMPTY | {
+    *("$ref", "default", "example", "items", "not", "externalDocs"),
+    *("maximum", "minimum", "multipleOf", "maxLength", "minLength"),
+    *("maxItems", "minItems", "maxProperties", "minProperties"),
+    *("additionalProperties", "additionalItems"),
+    *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type"),
+    "x-kubernetes-map-type",
+}
+RULE_FIELDS = frozenset(
+    (
+        *("rule", "message", "messageExpression", "reason", "fieldPath"),
+        "optionalOldSelf",
+    )
+)
+OMITTED_OF_RULES = frozenset(("message", "messageExpression", "fieldPath"))
 
-    >>> written_schema({"type": "object", "properties": {}, "default": 1.0})
+
+def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as it comes back from Go: unknown fields are not among its own.
+
+    >>> written_schema({"type": "object", "properties": {}, "default": 1.0, "x": 1})
     {'type': 'object', 'default': 1}
     """
     return {
         name: _written_part(name, value)
         for name, value in schema.items()
-        if value is not None and (value or name not in OMITTED_EMPTY)
+        if name in SCHEMA_FIELDS
+        and value is not None
+        and (value or name not in OMITTED_EMPTY)
+    }
+
+
+def _written_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in rule.items()
+        if name in RULE_FIELDS
+        and value is not None
+        and (value or name not in OMITTED_OF_RULES)
     }
 
 
 def _written_part(name: str, value: Any) -> Any:
-    if name in ("default", "example", "enum"):
-        return plain(value)
     if name in ("items", "not", "additionalProperties") and isinstance(value, dict):
         return written_schema(value)
     if name in ("properties", "patternProperties", "definitions"):
         return {key: written_schema(part) for key, part in value.items()}
     if name in JUNCTORS:
         return [written_schema(part) for part in value]
-    return value
+    if name == "x-kubernetes-validations":
+        return [_written_rule(rule) for rule in value]
+    return plain(value)
 
 
 def unrecognized_formats(schema: dict[str, Any]) -> set[str]:

@@ -96,7 +96,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
         message = "Invalid value: 0: must be specified for an update"
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", message)
         raise invalid(kind.group, kind.plural, call.route.name, [fault])
-    live = served(kind.api_version, old)
+    live = served(kind, old)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
@@ -116,7 +116,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         raise not_found(kind.group, kind.plural, name)
-    live = served(kind.api_version, old)
+    live = served(kind, old)
     body = apply_patch(live)
     new = _decoded_result(kind, body)
     check_patched_fields(call, body, live)
@@ -167,7 +167,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         raise not_found(kind.group, kind.plural, call.route.name or "")
     config = configuration(call.request.body)
     applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
-    live = None if old is None else served(kind.api_version, old)
+    live = None if old is None else served(kind, old)
     result = applied(applying, live, config)
     faults = [*null_faults(kind.schema, result)] if kind.schema else []
     new = decoded(kind, result if kind.custom else without_nulls(result))
@@ -249,42 +249,42 @@ def replaced(
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     if call.dry_run:
-        return cluster, ApiResponse(200, served(kind.api_version, new)), ()
+        return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
         # The last finalizer is gone: the answer shows the new object at its old
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
-        return cluster, ApiResponse(200, served(kind.api_version, new)), events
+        return cluster, ApiResponse(200, served(kind, new)), events
     if same(new, old):
         # A write that changes nothing is none.
-        return cluster, ApiResponse(200, served(kind.api_version, old)), ()
+        return cluster, ApiResponse(200, served(kind, old)), ()
     cluster, events = stored(cluster, kind, key, new, old, call.now)
-    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+    return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
 def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
+    live = served(kind, old)
     if kind.schema is not None:
         # What is stored is filled already, by the schema of its own version.
         new = kind.schema.filled(new, old if kind.storage else None)
     # Who changed what is found out before the strategy takes some of it back.
     new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
-        new = _status_only(kind, new, old)
+        new = _status_only(kind, new, live)
     elif kind.status:
-        new = _status_kept(new, old)
+        new = _status_kept(new, live)
     metadata = _carried(new["metadata"], old["metadata"])
-    new = to_storage(kind, {**new, "metadata": metadata})
     if kind.generation:
-        counted = {**new["metadata"], "generation": _generation(kind, new, old)}
-        new = {**new, "metadata": counted}
-    return new
+        # Changes are counted as the version of the request shows them.
+        metadata["generation"] = _generation(kind, new, live)
+    return to_storage(kind, {**new, "metadata": metadata})
 
 
 def _filled(kind: Kind, new: Object) -> Object:
     """A built-in object with its defaults, in the version of the request."""
-    return served(kind.api_version, defaulted(kind, to_storage(kind, new)))
+    return served(kind, defaulted(kind, to_storage(kind, new)))
 
 
 def _untimed(new: Object, old: Object) -> Object:

@@ -1,0 +1,374 @@
+"""What definitions of well-known projects use: defaults in the status, several
+versions, approved groups, fields that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from tests.conformance.suite import Case, Step
+
+__all__ = ["CASES", "CRDS_136"]
+
+Json = dict[str, Any]
+
+GROUP = "projects.conf.dev"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+S: Json = {"type": "string"}
+NEW = ("1.36",)
+
+
+def fields(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties}
+
+
+def version(name: str, schema: Json, **more: Any) -> Json:
+    found = {"name": name, "served": True, "storage": True, **more}
+    return {**found, "schema": {"openAPIV3Schema": schema}}
+
+
+def definition(kind: str, *versions: Json, group: str = GROUP, **more: Any) -> Json:
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": list(versions),
+            **more,
+        },
+    }
+
+
+# As Gateway of the Gateway API: conditions that nobody has looked at yet.
+CONDITIONS: Json = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": S, "status": {**S, "default": "Unknown"}, "reason": S},
+    },
+}
+STATUS: Json = {
+    **fields(conditions=CONDITIONS, phase=S),
+    "default": {"conditions": [{"type": "Accepted"}, {"type": "Programmed"}]},
+}
+GATE = version(
+    "v1", fields(spec=fields(a=S, x={**S, "default": "X"}), status=STATUS)
+) | {"subresources": {"status": {}}}
+OLD_GATE = version(
+    "v1beta1",
+    fields(
+        spec=fields(a=S, y={**S, "default": "Y"}),
+        status={**fields(phase=S), "default": {"phase": "old"}},
+    ),
+    storage=False,
+    subresources={"status": {}},
+)
+CRDS_136 = (
+    definition("Gate", GATE, OLD_GATE),
+    # Without the subresource, a status is a field as any other.
+    definition("Fence", version("v1", fields(spec=fields(a=S), status=STATUS))),
+)
+
+
+def path(plural: str, name: str = "", version: str = "v1", sub: str = "") -> str:
+    parts = f"/apis/{GROUP}/{version}/namespaces/{{ns}}/{plural}", name, sub
+    return "/".join(part for part in parts if part)
+
+
+def body(kind: str, name: str, version: str = "v1", **parts: Any) -> Json:
+    head = {"apiVersion": f"{GROUP}/{version}", "kind": kind}
+    return {**head, "metadata": {"name": name}, **parts}
+
+
+def gate(name: str, version: str = "v1", **parts: Any) -> Step:
+    made = body("Gate", name, version, **parts)
+    return Step("POST", path("gates", version=version), made, code=201)
+
+
+def gates(name: str, *steps: Step) -> Case:
+    return Case(f"projects: {name}", steps, NEW)
+
+
+def merge(name: str, version: str = "v1", sub: str = "", **parts: Any) -> Step:
+    return Step("PATCH", path("gates", name, version, sub), parts, MERGE_PATCH)
+
+
+UNKNOWN = [
+    {"type": "Accepted", "status": "Unknown"},
+    {"type": "Programmed", "status": "Unknown"},
+]
+STATUSES = (
+    gates(
+        "a new object has the default of its status",
+        Step(
+            "POST",
+            path("gates"),
+            body("Gate", "a", spec={"a": "1"}),
+            code=201,
+            has={"status.conditions": UNKNOWN, "metadata.generation": 1},
+        ),
+        Step("GET", path("gates", "a"), has={"status.conditions": UNKNOWN}),
+    ),
+    gates(
+        "whatever status a creation sends",
+        Step(
+            "POST",
+            path("gates"),
+            body("Gate", "a", status={"phase": "mine"}),
+            code=201,
+            has={"status": {"conditions": UNKNOWN}},
+        ),
+    ),
+    gates(
+        "a creation that is only tried has it, too",
+        Step(
+            "POST",
+            path("gates"),
+            body("Gate", "a"),
+            query={"dryRun": "All"},
+            code=201,
+            has={"status.conditions": UNKNOWN},
+        ),
+    ),
+    gates(
+        "an applied object has it, and its applier does not manage it",
+        Step(
+            "PATCH",
+            path("gates", "a"),
+            body("Gate", "a", spec={"a": "1"}),
+            APPLY_PATCH,
+            query={"fieldManager": "m"},
+            code=201,
+            has={"status.conditions": UNKNOWN},
+        ),
+        Step(
+            "PATCH",
+            path("gates", "a", sub="status"),
+            body("Gate", "a", status={"phase": "Ready"}),
+            APPLY_PATCH,
+            query={"fieldManager": "m"},
+        ),
+    ),
+    gates(
+        "a status that is taken away comes back",
+        gate("a"),
+        merge("a", sub="status", status={"conditions": None, "phase": "p"}),
+        merge("a", sub="status", status=None),
+        merge("a", spec={"a": "2"}),
+    ),
+    Case(
+        "projects: a status without its subresource is kept as it was sent",
+        (
+            Step(
+                "POST",
+                path("fences"),
+                body("Fence", "a", status={"phase": "mine"}),
+                code=201,
+                has={"status": {"phase": "mine"}},
+            ),
+            Step(
+                "POST",
+                path("fences"),
+                body("Fence", "b"),
+                code=201,
+                has={"status.conditions": UNKNOWN},
+            ),
+        ),
+        NEW,
+    ),
+)
+VERSIONS = (
+    gates(
+        "another version shows what it has, and fills in nothing",
+        gate("a", spec={"a": "1"}),
+        Step(
+            "GET",
+            path("gates", "a", "v1beta1"),
+            has={"spec": {"a": "1"}, "status": {}},
+        ),
+        Step("GET", path("gates", version="v1beta1"), has={"items.0.status": {}}),
+        Step(
+            "GET",
+            path("gates", version="v1beta1"),
+            query={"watch": "true"},
+            has={"0.object.spec": {"a": "1"}},
+        ),
+    ),
+    gates(
+        "what came in another version has the defaults of the stored one",
+        gate("a", "v1beta1", spec={"a": "1", "x": "lost"}),
+        Step("GET", path("gates", "a"), has={"spec": {"a": "1", "x": "X"}}),
+    ),
+    gates(
+        "a write through another version loses what that does not have",
+        gate("a", spec={"a": "1", "x": "mine"}),
+        merge("a", sub="status", status={"conditions": [{"type": "Accepted"}]}),
+        merge("a", "v1beta1", spec={"a": "2"}),
+        Step("GET", path("gates", "a"), has={"spec": {"a": "2", "x": "X"}}),
+        merge("a", "v1beta1", "status", status={"phase": "new"}),
+        Step("GET", path("gates", "a"), has={"status": {"phase": "new"}}),
+    ),
+)
+
+
+# ---------------------------------------------------------- how it is written down
+
+EMPTY = definition(
+    "Empty",
+    version(
+        "v1",
+        {
+            **fields(
+                spec={
+                    **fields(
+                        a={
+                            **S,
+                            "description": "",
+                            "nullable": False,
+                            "unknown": 1,
+                            "x-kubernetes-validations": [
+                                {"rule": "self != ''", "message": "", "fieldPath": ""}
+                            ],
+                            "maxLength": 0,
+                        },
+                        b={"type": "integer", "minimum": 0, "maximum": 1.0},
+                        c={
+                            "type": "array",
+                            "items": {**S, "pattern": ""},
+                            "x-kubernetes-list-map-keys": [],
+                        },
+                    ),
+                    "required": [],
+                }
+            ),
+        },
+        deprecated=False,
+        subresources={"status": {"nothing": 1}},
+        additionalPrinterColumns=[
+            {
+                "name": "A",
+                "type": "string",
+                "jsonPath": ".spec.a",
+                "priority": 0,
+                "description": "",
+                "format": "",
+                "width": 3,
+            },
+            {"name": "B", "type": "string", "jsonPath": ".spec.a", "priority": 1},
+        ],
+        selectableFields=[],
+        unknown=1,
+    ),
+    preserveUnknownFields=False,
+    conversion={"strategy": "None", "webhook": None},
+    unknown={"a": 1},
+)
+EMPTY["spec"]["names"] |= {"shortNames": [], "categories": [], "singular": ""}
+HOOKED = definition(
+    "Hooked",
+    version("v1", fields(spec=fields(a=S))),
+    conversion={
+        "strategy": "Webhook",
+        "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {
+                "caBundle": "",
+                "service": {"name": "s", "namespace": "n", "path": "/convert"},
+            },
+        },
+    },
+)
+
+
+def tried(definition: Json) -> Step:
+    return Step("POST", DEFINITIONS, definition, query={"dryRun": "All"}, code=201)
+
+
+WRITTEN = (
+    gates("a definition without what says nothing", tried(EMPTY)),
+    gates("the port of a conversion webhook's service", tried(HOOKED)),
+)
+
+# --------------------------------------------------------------- approved groups
+
+APPROVAL = "api-approved.kubernetes.io"
+URL = "https://example.com/approved"
+
+
+def approved(group: str, approval: str | None) -> Json:
+    found = definition("Approval", version("v1", fields(spec=fields(a=S))), group=group)
+    if approval is not None:
+        found["metadata"]["annotations"] = {APPROVAL: approval}
+    return found
+
+
+def approvals(group: str) -> Iterator[Step]:
+    """The condition follows the annotation."""
+    name = f"{DEFINITIONS}/approvals.{group}"
+    yield Step("POST", DEFINITIONS, approved(group, URL), code=201, compare="code")
+    for approval, status, reason in (
+        (URL, "True", "ApprovedAnnotation"),
+        ("unapproved, a test", "False", "UnapprovedAnnotation"),
+        (f"{URL}/2", "True", "ApprovedAnnotation"),
+    ):
+        patch = {"metadata": {"annotations": {APPROVAL: approval}}}
+        yield Step("PATCH", name, patch, MERGE_PATCH, compare="code")
+        selector = f"metadata.name=approvals.{group}"
+        yield Step(
+            "GET",
+            DEFINITIONS,
+            query={"fieldSelector": selector},
+            # The controllers add their conditions in any order.
+            has={"items.0.status.conditions": Condition(status, reason)},
+            compare="code",
+            eventually=True,
+        )
+    yield Step("DELETE", name, compare="code")
+
+
+class Condition:
+    """Equal to conditions of which one says this of the approval."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        self.wanted = status, reason
+
+    def __eq__(self, conditions: object) -> bool:
+        assert isinstance(conditions, list)
+        return any(
+            one["type"] == "KubernetesAPIApprovalPolicyConformant"
+            and (one["status"], one["reason"]) == self.wanted
+            for one in conditions
+        )
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"with {' '.join(self.wanted)}"
+
+
+def refused(group: str, approval: str | None) -> Step:
+    made = approved(group, approval)
+    return Step("POST", DEFINITIONS, made, query={"dryRun": "All"}, code=422)
+
+
+APPROVALS = (
+    gates("the approval of a group of Kubernetes", *approvals("approved.conf.k8s.io")),
+    gates(
+        "groups that need an approval",
+        *(
+            refused(group, approval)
+            for group in ("k8s.io", "kubernetes.io", "conf.k8s.io")
+            for approval in (None, "yes")
+        ),
+    ),
+    gates("groups that need none", tried(approved("conf.x-k8s.io", None))),
+)
+CASES = (*STATUSES, *VERSIONS, *WRITTEN, *APPROVALS)
