@@ -38,6 +38,11 @@ transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_
 differential: .venv/ready ## random requests: simulated against real (SEQUENCES=2000)
 	FNOP_SEQUENCES=$${SEQUENCES:-2000} $(BIN)/python -m pytest -q -s tests/conformance/test_differential.py
 
+definitions: .venv/ready ## definitions of well-known projects: simulated against real
+	@mkdir -p .definitions
+	-$(BIN)/python -m tests.conformance.packaged .definitions
+	FNOP_DEFINITIONS=.definitions FNOP_SAMPLES=$${SAMPLES:-20} $(BIN)/python -m pytest -q -rs -s tests/conformance/test_definitions.py
+
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
@@ -48,4 +53,4 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential faults bench bench-cluster
+.PHONY: help demo test lint types transcripts differential definitions faults bench bench-cluster

@@ -23,6 +23,7 @@ from fnop.interpreters.cluster.metadata import (
 )
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.scale_rules import scale_faults
 from fnop.interpreters.cluster.schema import object_faults as schema_faults
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -303,6 +304,7 @@ def object_faults(
     """What is wrong with a whole object; of what is `old`, warnings may do."""
     yield from metadata_faults(obj["metadata"])
     if kind.schema is not None:
+        yield from scale_faults(kind.scale, obj)
         yield from schema_faults(kind.schema, obj, old, warnings)
     elif kind.resource == CRDS:
         yield from crd_faults(obj, warnings)

@@ -193,12 +193,17 @@ class Schema:
         """
         if old is not NOTHING and same(value, old):
             return
-        if value is None and self.nullable:
-            # A null is of every type, but an enumeration must name it.
+        is_null = value is None
+        if (
+            (self.classes or self.format)
+            and type(value) not in self.classes
+            and not (is_null and self.nullable)
+        ):
+            yield from _wrong_type(value, self.types, self.format, place)
+        if is_null:
+            # Of a null nothing is asked but its type, and that an enumeration names it.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
-        if (self.classes or self.format) and type(value) not in self.classes:
-            yield from _wrong_type(value, self.types, self.format, place)
         if self.shallow:
             return
         if self.all_of or self.any_of or self.one_of or self.none_of:

@@ -51,7 +51,7 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     if _has_unsupported(schema):
         return faults  # no structure can be made of it
     structural = sorted(
-        _structural_faults(schema, where, "root"),
+        (*_structural_faults(schema, where, "root"), *_gaps(schema, schema, where)),
         key=lambda fault: f"{fault.field}: {fault.message}",
     )
     faults += structural
@@ -352,18 +352,47 @@ def _metadata_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
         yield _forbidden(where, why)
 
 
-def _value_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
+def _value_faults(
+    schema: dict[str, Any], where: str, *, nested: bool = False
+) -> Iterator[Fault]:
     pattern = schema.get("pattern")
     if pattern and (fault := pattern_fault(pattern)):
         why = f"must be a valid regular expression, but isn't: {fault}"
         yield _invalid(f"{where}.pattern", pattern, why)
     any_of, all_of = schema.get("anyOf") or [], schema.get("allOf") or []
     first = all_of[0].get("anyOf") if all_of else None
+    if nested:  # only the structure may say so
+        any_of, first = [], None
     for part, place in _alternatives(schema, where):
         if any_of == INT_OR_STRING and any(part is one for one in any_of):
             continue
         is_first = first == INT_OR_STRING and part is all_of[0]
         yield from _nested_faults(part, place, skip_any_of=is_first)
+
+
+def _gaps(
+    values: dict[str, Any], structure: dict[str, Any] | None, where: str, at: str = ""
+) -> Iterator[Fault]:
+    """What alternatives at the root check must be there in the structure, too
+    (validateStructuralCompleteness).
+
+    `where` is the place in the structure, `at` that of the alternative.
+    """
+    if structure is None:
+        yield _required(where, f"because it is defined in {at}")
+        return
+    for part, place in _alternatives(values, at or where):
+        yield from _gaps(part, structure, where, place)
+    if not at:
+        return
+    items = values.get("items")
+    if isinstance(items, dict):
+        inner = structure.get("items")
+        yield from _gaps(items, inner, f"{where}.items", f"{at}.items")
+    known = structure.get("properties") or {}
+    for name, part in (values.get("properties") or {}).items():
+        key = f"properties[{name}]"
+        yield from _gaps(part, known.get(name), f"{where}.{key}", f"{at}.{key}")
 
 
 # What only the structure says, and how its absence is demanded.
@@ -391,7 +420,7 @@ def _nested_faults(
 ) -> Iterator[Fault]:
     """Alternatives and the like only check values."""
     rest = {**schema, "anyOf": []} if skip_any_of else schema
-    yield from _value_faults(rest, where)
+    yield from _value_faults(rest, where, nested=True)
     if isinstance(schema.get("items"), dict):
         yield from _nested_faults(schema["items"], f"{where}.items")
     for name, part in (schema.get("properties") or {}).items():

@@ -43,6 +43,7 @@ from fnop.interpreters.cluster.options import (
 )
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.scale_rules import scale_faults
 from fnop.interpreters.cluster.schema import status_faults
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -64,14 +65,25 @@ from fnop.interpreters.cluster.store import (
 )
 from fnop.interpreters.protocol import ApiResponse
 
-__all__ = ["Answer", "create", "patch", "replaced", "update"]
+__all__ = [
+    "Answer",
+    "check_identity",
+    "check_uid",
+    "create",
+    "patch",
+    "replaced",
+    "unfit_patch",
+    "update",
+]
 
 
 def _status_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
     """Through `/status`, only status is checked; its messages begin there."""
-    schema = call.kind.schema
-    if schema is not None:
-        yield from status_faults(schema, new, old, call.warnings)
+    kind = call.kind
+    if kind.custom:
+        yield from scale_faults(kind.scale, new, status_only=True)
+    if kind.schema is not None:
+        yield from status_faults(kind.schema, new, old, call.warnings)
 
 
 def update(cluster: Cluster, call: Call) -> Answer:
@@ -83,15 +95,15 @@ def update(cluster: Cluster, call: Call) -> Answer:
     body = call.request.body
     new = decoded(kind, body)
     check_fields(call, body)
-    _check_identity(call, new)
+    check_identity(call, new)
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         if kind.creates_on_update and not call.route.subresource:
-            _check_uid(call, new, "")
+            check_uid(call, new, "")
             new["metadata"].pop("resourceVersion", None)
             return created(cluster, call, new, recorded(cluster, call, None, body))
         raise not_found(kind.group, kind.plural, call.route.name)
-    _check_uid(call, new, old["metadata"]["uid"])
+    check_uid(call, new, old["metadata"]["uid"])
     if "resourceVersion" not in new["metadata"] and not kind.unconditional:
         message = "Invalid value: 0: must be specified for an update"
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", message)
@@ -120,7 +132,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     body = apply_patch(live)
     new = _decoded_result(kind, body)
     check_patched_fields(call, body, live)
-    _check_identity(call, new)
+    check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
@@ -152,6 +164,11 @@ def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
             f'no kind "{body.get("kind")}" is registered for version "{version}" in '
             'scheme "pkg/api/legacyscheme/scheme.go:30"'
         )
+    return unfit_patch(text, why)
+
+
+def unfit_patch(text: str, why: str) -> Refusal:
+    """The refusal of a patch that makes of an object what it cannot be."""
     fault = Fault("patch", "FieldValueInvalid", f"Invalid value: {quoted(text)}: {why}")
     refusal = invalid("", "", "", [fault])
     del refusal.response.body["details"]["kind"]
@@ -172,7 +189,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     faults = [*null_faults(kind.schema, result)] if kind.schema else []
     new = decoded(kind, result if kind.custom else without_nulls(result))
     entries = result.get("metadata", {}).get("managedFields", ())
-    _check_identity(call, new)
+    check_identity(call, new)
     if faults:
         raise invalid(kind.group, kind.kind, call.route.name or "", faults)
     if old is not None:
@@ -193,7 +210,7 @@ def _keeping(entries: list[Entry]) -> Track:
     return lambda new: with_entries(new, entries)
 
 
-def _check_identity(call: Call, new: Object) -> None:
+def check_identity(call: Call, new: Object) -> None:
     name, expected = new["metadata"].get("name"), call.route.name
     if not name:
         raise bad_request(
@@ -208,7 +225,7 @@ def _check_identity(call: Call, new: Object) -> None:
     check_namespace(call, new)
 
 
-def _check_uid(call: Call, new: Object, present: str) -> None:
+def check_uid(call: Call, new: Object, present: str) -> None:
     """A PUT that names a uid means that very object."""
     kind, uid = call.kind, new["metadata"].get("uid")
     if uid and uid != present:

@@ -292,6 +292,11 @@ def tried(definition: Json) -> Step:
     return Step("POST", DEFINITIONS, definition, query={"dryRun": "All"}, code=201)
 
 
+def refused_schema(schema: Json, **more: Any) -> Step:
+    made = definition("Refused", version("v1", {**schema, **more}))
+    return Step("POST", DEFINITIONS, made, query={"dryRun": "All"}, code=422)
+
+
 WRITTEN = (
     gates("a definition without what says nothing", tried(EMPTY)),
     gates("the port of a conversion webhook's service", tried(HOOKED)),
@@ -371,4 +376,188 @@ APPROVALS = (
     ),
     gates("groups that need none", tried(approved("conf.x-k8s.io", None))),
 )
-CASES = (*STATUSES, *VERSIONS, *WRITTEN, *APPROVALS)
+STRUCTURES = (
+    gates(
+        "alternatives at the root check what is there",
+        refused_schema(
+            fields(spec=fields(a=S)),
+            oneOf=[
+                {"required": ["spec"], "properties": {"b": {"pattern": "x"}}},
+                {"properties": {"spec": {"properties": {"q": {"minLength": 1}}}}},
+                {"items": {"pattern": "x"}},
+            ],
+        ),
+    ),
+    gates(
+        "an integer or a text inside of an alternative",
+        refused_schema(
+            fields(
+                spec={
+                    "x-kubernetes-preserve-unknown-fields": True,
+                    "oneOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}],
+                }
+            )
+        ),
+    ),
+)
+
+
+# ------------------------------------------------------------------------- scale
+
+SCALED = version(
+    "v1",
+    {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    subresources={
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.n",
+            "statusReplicasPath": ".status.n",
+            "labelSelectorPath": ".status.selector",
+        },
+    },
+)
+CRDS_136 = (*CRDS_136, definition("Crew", SCALED))
+CREW = path("crews", "a")
+SCALE = path("crews", "a", sub="scale")
+
+
+def crew(**parts: Any) -> Step:
+    return Step("POST", path("crews"), body("Crew", "a", **parts), code=201)
+
+
+def scale(replicas: Any = 3, **metadata: Any) -> Json:
+    found = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+    named = {"name": "a", **metadata}
+    return {**found, "metadata": named, "spec": {"replicas": replicas}}
+
+
+def put(body: Any, code: int = 200, **more: Any) -> Step:
+    return Step("PUT", SCALE, body, code=code, **more)
+
+
+def change(patch: Json, code: int = 200, where: str = SCALE, **more: Any) -> Step:
+    return Step("PATCH", where, patch, MERGE_PATCH, code=code, **more)
+
+
+def applied(replicas: Any, code: int, **query: str) -> Step:
+    query = {"fieldManager": "m", **query}
+    return Step("PATCH", SCALE, scale(replicas), APPLY_PATCH, query=query, code=code)
+
+
+SCALING = (
+    gates(
+        "what is scaled has replicas",
+        crew(spec={"x": 1}),
+        Step("GET", SCALE, code=500),
+        change({"metadata": {}}, 400),
+        change({"spec": {"replicas": 4}}),
+        Step("GET", SCALE, has={"spec.replicas": 4}),
+    ),
+    gates(
+        "scales that are none, or another's",
+        crew(spec={"n": 1}),
+        put([1], 400),
+        put({"spec": {"replicas": 2}}, 400),
+        put({**scale(), "kind": "Other"}, 400),
+        put({**scale(), "apiVersion": "autoscaling/v2"}, 400),
+        put(scale(name="b"), 400),
+        put(scale(namespace="elsewhere"), 400),
+        put(scale(uid="another"), 409, compare="code"),
+        put(scale(resourceVersion="1"), 409),
+        put(scale(2**31), 400),
+        put(scale("x"), 400),
+        put(scale(-1), 422),
+        change({"spec": {"replicas": "x"}}, 422, compare="code"),
+        change({"spec": {"replicas": -1}}, 422),
+        Step("DELETE", SCALE, code=405),
+        Step("POST", SCALE, scale(), code=405),
+        Step("GET", CREW, has={"spec.n": 1}),
+    ),
+    gates(
+        "nobody manages no replicas",
+        crew(spec={"n": 1}),
+        put(scale(3)),
+        Step("GET", CREW),
+        change({"spec": {"replicas": None}}),
+        Step("GET", CREW, has={"spec.n": 0}),
+        applied(2, 500),
+        put(scale(2)),
+        applied(2, 500),
+    ),
+    gates(
+        "applied replicas are in conflict, or cannot be converted",
+        crew(spec={"n": 1}),
+        put(scale(2)),
+        applied(2, 500),
+        applied(4, 409),
+        applied(4, 500, force="true"),
+    ),
+    gates(
+        "replicas that are no numbers",
+        crew(spec={"n": 1}),
+        *(
+            change({"spec": spec}, 422, where=CREW)
+            for spec in (
+                {"n": "x"},
+                {"n": 1.5},
+                {"n": True},
+                {"n": {"a": [1]}},
+                {"n": -1},
+                {"n": 2**31},
+                "x",
+                ["x", {"a": "b"}],
+            )
+        ),
+        *(
+            change({"status": status}, 422, where=f"{CREW}/status")
+            for status in ({"n": "x"}, {"n": -1}, {"selector": 1}, "x")
+        ),
+        Step("POST", path("crews"), body("Crew", "b", spec={"n": "x"}), code=422),
+    ),
+)
+# ------------------------------------------------------------------------- nulls
+
+CRDS_136 = (
+    *CRDS_136,
+    definition(
+        "Null",
+        version(
+            "v1",
+            fields(
+                spec={
+                    **fields(a={**fields(b=S), "nullable": True}, c=S),
+                    "oneOf": [
+                        {"not": {"required": ["a"]}},
+                        {
+                            "required": ["a"],
+                            "properties": {"a": {"oneOf": [{"required": ["b"]}]}},
+                        },
+                    ],
+                }
+            ),
+        ),
+    ),
+)
+NULLS = (
+    gates(
+        "of a null no alternative asks anything",
+        *(
+            Step("POST", path("nulls"), body("Null", name, spec=spec), code=code)
+            for name, spec, code in (
+                ("a", {"a": None}, 201),
+                ("b", {"a": {}}, 422),
+                ("c", {"a": {"b": "x"}}, 201),
+                ("d", {}, 201),
+            )
+        ),
+    ),
+)
+CASES = (
+    *STATUSES,
+    *VERSIONS,
+    *WRITTEN,
+    *APPROVALS,
+    *STRUCTURES,
+    *SCALING,
+    *NULLS,
+)
