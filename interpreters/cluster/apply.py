@@ -72,6 +72,7 @@ __all__ = [
     "check_type",
     "configuration",
     "conflicting",
+    "fault_text",
     "null_faults",
     "without_nulls",
 ]
@@ -134,7 +135,7 @@ def _check(applying: Applying, config: Object) -> None:
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    if text := _fault_text(shape_faults(config, applying.shape)):
+    if text := fault_text(shape_faults(config, applying.shape)):
         raise internal(
             f"failed to create typed patch object ({_place_text(config)}): {text}",
             bare=True,
@@ -146,7 +147,7 @@ def _check_live(applying: Applying, live: Object) -> None:
     if is_typable(applying.kind, live):
         return
     faults = shape_faults(_bare(live), applying.shape, repeats=True)
-    where, text = _place_text(live), _fault_text(faults)
+    where, text = _place_text(live), fault_text(faults)
     if live["metadata"].get("managedFields"):
         why = f"failed to create typed live object ({where}): {text}"
     else:
@@ -157,7 +158,7 @@ def _check_live(applying: Applying, live: Object) -> None:
     raise internal(why, bare=True)
 
 
-def _fault_text(faults: Iterable[str]) -> str:
+def fault_text(faults: Iterable[str]) -> str:
     """All faults in one text; empty where there are none."""
     found = list(faults)
     if len(found) < 2:

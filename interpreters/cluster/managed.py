@@ -40,6 +40,7 @@ __all__ = [
     "Identity",
     "Writer",
     "after_update",
+    "each_once",
     "entry_of",
     "entry_with",
     "given_entries",
@@ -392,10 +393,20 @@ MOST_FITTING = 512
 
 def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
     """The entries as the schema has it now, which may not be that of their time."""
+    entries = each_once(entries)
     if not kind.custom:
         return entries
     result = [_under_schema(registry, kind, entry) for entry in entries]
     return entries if all(map(_is, result, entries)) else result
+
+
+def each_once(entries: Entries) -> Entries:
+    """The entries as they are read: of two of one manager, the last one.
+
+    Writes through `/scale` may leave two (see `scale`).
+    """
+    last = {identity(entry): entry for entry in entries}
+    return entries if len(last) == len(entries) else [*last.values()]
 
 
 def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:

@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.cluster.apply import (
-    Conflicts,
     check_type,
     configuration,
     conflicting,
+    fault_text,
 )
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer
@@ -31,6 +31,7 @@ from fnop.interpreters.cluster.kinds import Kind, Scale
 from fnop.interpreters.cluster.managed import (
     Entry,
     Identity,
+    each_once,
     entry_of,
     entry_with,
     identity,
@@ -51,6 +52,7 @@ from fnop.interpreters.cluster.scale_rules import (
     number_at,
     text_at,
 )
+from fnop.interpreters.cluster.shapes import shape_of
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -62,6 +64,7 @@ from fnop.interpreters.cluster.status import (
     not_found,
 )
 from fnop.interpreters.cluster.store import Cluster, Object, lookup
+from fnop.interpreters.cluster.typed import shape_faults
 from fnop.interpreters.cluster.write import (
     check_identity,
     check_uid,
@@ -75,6 +78,7 @@ __all__ = ["answer_scale"]
 # The metadata that a Scale shows of the object behind it.
 SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 SCALE_VERSION = "autoscaling/v1"
+SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", "ScaleList")
 # What patches find in the place of replicas that a custom object does not have.
 UNSET = -(2**31)
 
@@ -219,6 +223,9 @@ def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
 
 # ---------------------------------------------------------------- who manages it
 
+# Who manages the replicas of a Scale; False: other fields of it only.
+Managers = dict[Identity, bool]
+
 
 def _path(kind: Kind) -> tuple[str, ...]:
     return tuple(map(field_key, _rule(kind).spec))
@@ -231,6 +238,45 @@ def _tree(path: tuple[str, ...]) -> Tree:
     return tree
 
 
+def _entries(live: Object) -> list[Entry]:
+    found: list[Entry] = live["metadata"].get("managedFields", [])
+    return [*each_once(found)]
+
+
+def _managers(kind: Kind, entries: list[Entry]) -> Managers:
+    """Who manages the replicas, as a Scale says it (ScaleHandler.ToSubresource)."""
+    path = _path(kind)
+    owners = (identity(entry) for entry in entries if has(entry["fieldsV1"], path))
+    return {
+        (manager, operation, version and SCALE_VERSION, subresource): True
+        for manager, operation, version, subresource in owners
+    }
+
+
+def _entries_of(kind: Kind, entries: list[Entry], managers: Managers) -> list[Entry]:
+    """The entries of the object after those of its Scale (ScaleHandler.ToParent).
+
+    Who only updates is not recognized, for the Scale has another version: the replicas
+    get an entry of their own, of no known time.
+    """
+    path = _path(kind)
+    left, result = dict(managers), []
+    for entry in entries:
+        if not has(entry["fieldsV1"], path):
+            result.append(entry)
+        elif identity(entry) in left:
+            result.append(entry)
+            del left[identity(entry)]
+        elif rest := entry_with(entry, difference(entry["fieldsV1"], _tree(path))):
+            result.append(rest)
+    result += [
+        entry_of(who, kind.api_version, _tree(path), None)
+        for who, has_replicas in left.items()
+        if has_replicas
+    ]
+    return result
+
+
 def _entries_after(
     kind: Kind, live: Object, wanted: Object, who: Identity
 ) -> list[Entry]:
@@ -239,23 +285,12 @@ def _entries_after(
     Nobody manages what is 0, for a Scale leaves that out; and what nobody manages is
     not tracked until somebody applies it.
     """
-    entries: list[Entry] = live["metadata"].get("managedFields", [])
+    entries = _entries(live)
+    managers = _managers(kind, entries)
     replicas = _replicas(wanted)
-    rest = [_without_replicas(kind, entry) for entry in entries]
-    is_managed = any(one is not other for one, other in zip(rest, entries, strict=True))
-    if replicas == number_at(live, _rule(kind).spec) or not is_managed:
-        return entries
-    kept = [entry for entry in rest if entry is not None]
-    if replicas:
-        # When, it does not say.
-        kept.append(entry_of(who, kind.api_version, _tree(_path(kind)), None))
-    return kept
-
-
-def _without_replicas(kind: Kind, entry: Entry) -> Entry | None:
-    if not has(entry["fieldsV1"], _path(kind)):
-        return entry
-    return entry_with(entry, difference(entry["fieldsV1"], _tree(_path(kind))))
+    if managers and replicas != number_at(live, _rule(kind).spec):
+        managers = {who: True} if replicas else {}
+    return _entries_of(kind, entries, managers)
 
 
 def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
@@ -264,31 +299,45 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
     check_options(call, "PatchOptions", applies=True)
     config = configuration(call.request.body)
     check_type(config, SCALE_VERSION, "Scale")
-    entries: list[Entry] = live["metadata"].get("managedFields", [])
-    owners = [entry for entry in entries if has(entry["fieldsV1"], _path(kind))]
-    if kind.custom and not owners:
+    entries = _entries(live)
+    managers = _managers(kind, entries)
+    if kind.custom and not managers:
         raise _inconvertible("failed to create manager for existing fields: ", "live")
+    _check_shape(config)
+    present = number_at(live, _rule(kind).spec)
     wanted = (config.get("spec") or {}).get("replicas")
-    changes = wanted is not None and wanted != number_at(live, _rule(kind).spec)
     who = (writer_of(call).manager, "Apply", "", "scale")
-    others = [entry for entry in owners if identity(entry) != who]
-    if changes and others and not is_forced(call):
-        raise conflicting(_conflicts(others))
-    if kind.custom:
-        name = (config.get("metadata") or {}).get("name")
-        raise _inconvertible("", "new", name)
-    lost = [entry for entry in entries if identity(entry) == who]
-    lost += others if changes else []
-    kept = [
-        left
-        for entry in entries
-        if (left := _without_replicas(kind, entry) if entry in lost else entry)
-    ]
+    others = [*managers.keys() - {who}]
     if wanted is None:
-        return _scaled(cluster, call, old, _scale_of(kind, live), kept)
-    kept.append(entry_of(who, kind.api_version, _tree(_path(kind)), None))
-    scale = {"metadata": config.get("metadata") or {}, "spec": {"replicas": wanted}}
+        is_lost = who in managers and not others
+        managers[who] = False
+        if config.get("spec") is None:
+            del managers[who]
+    else:
+        is_lost = wanted != present
+        if is_lost and others and not is_forced(call):
+            raise conflicting([(one, ("f:spec", "f:replicas")) for one in others])
+        managers = {who: True} if is_lost else {**managers, who: True}
+    metadata = config.get("metadata") or {}
+    shown = _scale_of(kind, live)["metadata"]
+    is_other = any(shown.get(name) != value for name, value in metadata.items())
+    if kind.custom and (is_lost or is_other):
+        raise _inconvertible("", "new", metadata.get("name"))
+    scale = {"metadata": metadata, "spec": {"replicas": wanted}}
+    if wanted is None:
+        scale["spec"] = {"replicas": present}
+    kept = _entries_of(kind, entries, managers)
     return _scaled(cluster, call, old, scale, kept)
+
+
+def _check_shape(config: Object) -> None:
+    """What is applied has the fields of a Scale, and no others."""
+    if text := fault_text(shape_faults(config, shape_of(SCALE))):
+        name = (config.get("metadata") or {}).get("name")
+        where = f"/{name}; autoscaling/v1, Kind=Scale"
+        raise internal(
+            f"failed to create typed patch object ({where}): {text}", bare=True
+        )
 
 
 def _inconvertible(before: str, which: str, name: str | None = "") -> Refusal:
@@ -299,15 +348,6 @@ def _inconvertible(before: str, which: str, name: str | None = "") -> Refusal:
         "group/version: autoscaling/v1",
         bare=True,
     )
-
-
-def _conflicts(others: list[Entry]) -> Conflicts:
-    found: Conflicts = []
-    for entry in others:
-        manager, operation, version, subresource = identity(entry)
-        other = (manager, operation, version and SCALE_VERSION, subresource)
-        found.append((other, ("f:spec", "f:replicas")))
-    return found
 
 
 # --------------------------------------------------------------------- showing
