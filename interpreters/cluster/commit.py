@@ -24,6 +24,7 @@ from fnop.interpreters.cluster.store import (
     same,
     shelf,
     timestamp,
+    written,
 )
 
 __all__ = ["FOREGROUND", "NAMESPACES", "ORPHAN", "is_released", "removed", "stored"]
@@ -98,12 +99,16 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     objects = shelf(cluster, resource)
     if kind is None or kind.schema is None or not objects:
         return cluster
-    changed = objects.evolver()
+    changed, raw = objects.evolver(), cluster.raw
     for key, obj in objects.items():
-        filled = kind.schema.filled(obj)
+        before = written(cluster, resource, key, obj)
+        filled = kind.schema.filled(before)
         if filled is not obj:
             changed[key] = filled
-    return replace(cluster, shelves={**cluster.shelves, resource: changed.persistent()})
+        if filled is not before:
+            raw = raw.set((resource, key), before)
+    shelves = {**cluster.shelves, resource: changed.persistent()}
+    return replace(cluster, shelves=shelves, raw=raw)
 
 
 def _names_freed(

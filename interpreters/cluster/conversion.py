@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import Object
 
-__all__ = ["renamed", "served", "to_storage"]
+__all__ = ["as_read", "renamed", "served", "to_storage"]
 
 # Field names of events.k8s.io/v1, and what the same is called in core/v1.
 EVENT_FIELDS = {
@@ -45,14 +45,22 @@ def renamed(kind: Kind, obj: Object) -> Object:
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
-    """An object as it is stored, whatever version it came in.
-
-    What is read from the store has the fields and the defaults of its version there.
-    """
+    """An object as it is stored, whatever version it came in."""
     if kind.group == "events.k8s.io":
         obj = {EVENT_FIELDS.get(name, name): value for name, value in obj.items()}
         return {**obj, "apiVersion": "v1"}
     if kind.custom and kind.storage_version != kind.version:
         obj = {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
-        return obj if kind.stored is None else kind.stored.filled(obj)
+        return obj if kind.stored is None else kind.stored.pruned(obj)
     return obj
+
+
+def as_read(kind: Kind, obj: Object) -> Object:
+    """What was stored as it comes back: with the defaults of its version there.
+
+    That matters to what came in another version, and to a new object's status, which
+    was taken away from what its client sent.
+    """
+    if kind.stored is None:
+        return obj
+    return kind.stored.filled(obj, obj if kind.storage else None)

@@ -10,7 +10,7 @@ from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtin_rules import builtin_faults
 from fnop.interpreters.cluster.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, stored
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.field_validation import check_fields
@@ -46,6 +46,7 @@ from fnop.interpreters.cluster.store import (
     fresh_uid,
     lookup,
     name_suffix,
+    remembered,
     timestamp,
 )
 from fnop.interpreters.protocol import ApiResponse
@@ -105,21 +106,13 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     if present is not None:
         is_going = "deletionTimestamp" in present["metadata"]
         raise already_exists(kind.group, kind.plural, name, is_going=is_going)
-    obj = _as_read(kind, to_storage(kind, obj))
+    raw = to_storage(kind, obj)
+    obj = as_read(kind, raw)
     if call.dry_run:
         return cluster, ApiResponse(201, served(kind, obj)), ()
     cluster, events = stored(cluster, kind, key, obj, None, call.now)
+    cluster = remembered(cluster, kind.resource, key, raw, obj)
     return cluster, ApiResponse(201, served(kind, events[0].object)), events
-
-
-def _as_read(kind: Kind, obj: Object) -> Object:
-    """A new object as it comes back from the store.
-
-    Its status was taken away (`_with_fresh_status`): reading fills in the default.
-    """
-    if kind.stored is None or not kind.status:
-        return obj
-    return kind.stored.filled(obj, obj)
 
 
 def _check_unversioned(call: Call, obj: Object) -> None:

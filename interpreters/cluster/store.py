@@ -34,10 +34,12 @@ __all__ = [
     "lookup",
     "name_suffix",
     "put",
+    "remembered",
     "remove",
     "same",
     "shelf",
     "timestamp",
+    "written",
 ]
 
 Object = dict[str, Any]
@@ -116,6 +118,8 @@ class Cluster:
     rbac: bool = False
     # Paces and timed reminders of the built-in controllers.
     control: Control = IDLE
+    # Objects as they were written, where reading has filled in more since.
+    raw: PMap[tuple[Resource, Key], Object] = field(default_factory=pmap)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -169,6 +173,7 @@ def put(
             cluster.agenda,
             cluster.rbac,
             cluster.control,
+            cluster.raw.discard((resource, key)),
         ),
         event,
     )
@@ -190,9 +195,29 @@ def remove(
             shelves={**shelves, resource: shelves[resource].remove(key)},
             history=_recorded(cluster.history, event),
             owned=_reindexed(cluster.owned, resource, key, old, None),
+            raw=cluster.raw.discard((resource, key)),
         ),
         event,
     )
+
+
+def remembered(
+    cluster: Cluster, resource: Resource, key: Key, raw: Object, read: Object
+) -> Cluster:
+    """With an object as it was written, if it is read as another."""
+    if raw is read:
+        return cluster
+    return replace(cluster, raw=cluster.raw.set((resource, key), raw))
+
+
+def written(cluster: Cluster, resource: Resource, key: Key, read: Object) -> Object:
+    """A stored object as it was last written: what a write has to differ from.
+
+    >>> written(bare("", 0, Registry({}, {})), ("", "pods"), ("", "a"), {"kind": "Pod"})
+    {'kind': 'Pod'}
+    """
+    raw = cluster.raw.get((resource, key))
+    return read if raw is None else {**raw, "metadata": read["metadata"]}
 
 
 def _recorded(history: History, event: StoredEvent) -> History:

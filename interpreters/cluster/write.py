@@ -17,7 +17,7 @@ from fnop.interpreters.cluster.apply import (
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted
 from fnop.interpreters.cluster.commit import is_released, removed, stored
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_update_faults
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.create import (
@@ -61,7 +61,9 @@ from fnop.interpreters.cluster.store import (
     Object,
     Resource,
     lookup,
+    remembered,
     same,
+    written,
 )
 from fnop.interpreters.protocol import ApiResponse
 
@@ -265,6 +267,7 @@ def replaced(
         faults = [*_update_faults(new, old), *_object_faults(call, new, old)]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
+    raw, new = new, as_read(kind, new)
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
@@ -272,10 +275,11 @@ def replaced(
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
         return cluster, ApiResponse(200, served(kind, new)), events
-    if same(new, old):
+    if same(raw, written(cluster, kind.resource, key, old)):
         # A write that changes nothing is none.
         return cluster, ApiResponse(200, served(kind, old)), ()
     cluster, events = stored(cluster, kind, key, new, old, call.now)
+    cluster = remembered(cluster, kind.resource, key, raw, new)
     return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
