@@ -29,6 +29,7 @@ from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.cluster.managed import (
     Entry,
     Identity,
+    Inconvertible,
     Writer,
     after_update,
     comparison_in,
@@ -41,6 +42,7 @@ from fnop.interpreters.cluster.managed import (
     resets,
     stripped,
     under_schema,
+    versioned,
     with_entries,
 )
 from fnop.interpreters.cluster.rules import Place
@@ -69,6 +71,7 @@ __all__ = [
     "Applying",
     "Conflicts",
     "applied",
+    "changes",
     "check_type",
     "configuration",
     "conflicting",
@@ -125,6 +128,8 @@ def applied(applying: Applying, live: Object | None, config: Object) -> Object:
         result = _negotiated(applying, live, config)
     except Conflicting as met:
         raise conflicting(met.conflicts) from None
+    except Inconvertible as fault:
+        raise internal(f"failed to {fault}", bare=True) from None
     except Untypable as fault:
         raise internal(f"failed to merge config: {fault}", bare=True) from None
     return _with_last_applied(applying, result, config)
@@ -244,6 +249,11 @@ def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
     return with_entries(new, ordered(kept))
 
 
+def changes(live: Object, result: Object) -> bool:
+    """Whether an apply has made another object, managed fields aside."""
+    return not equal(_bare(live), _bare(result))
+
+
 def _bare(obj: Object) -> Object:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
@@ -300,6 +310,10 @@ def _pruned(
     before: Tree = last["fieldsV1"]
     if shape is None or not before:
         return obj
+    other = kind_in(applying.registry, applying.kind, last["apiVersion"])
+    if other is not None:
+        where = "prune fields: failed to convert merged object to last applied version"
+        versioned(applying.kind, obj, other, where)
     rest = without(obj, named(before, shape), shape)
     # The version of the last time first, as some fields may only exist there.
     by_version: dict[str, Tree] = {last["apiVersion"]: EMPTY}

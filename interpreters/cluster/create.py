@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,8 +96,8 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     _admit(cluster, kind, namespace, name)
-    wrong = object_faults(kind, obj, None, call.warnings)
-    faults = [*_name_faults(kind, obj["metadata"]), *wrong]
+    misnamed = [*_name_faults(kind, obj["metadata"])]
+    faults = [*misnamed, *object_faults(kind, obj, None, call.warnings, misnamed)]
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)
@@ -293,12 +293,18 @@ def object_faults(
     obj: Object,
     old: Object | None = None,
     warnings: list[str] | None = None,
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """What is wrong with a whole object; of what is `old`, warnings may do."""
-    yield from metadata_faults(obj["metadata"])
+    """What is wrong with a whole object; of what is `old`, warnings may do.
+
+    Some faults are `known` already: whether rules are asked depends on them.
+    """
+    found = [*metadata_faults(obj["metadata"])]
+    yield from found
     if kind.schema is not None:
         yield from scale_faults(kind.scale, obj)
-        yield from schema_faults(kind.schema, obj, old, warnings)
+        known = [*known, *found]
+        yield from schema_faults(kind.schema, obj, old, warnings, known)
     elif kind.resource == CRDS:
         yield from crd_faults(obj, warnings)
     else:

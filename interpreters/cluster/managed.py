@@ -38,6 +38,7 @@ __all__ = [
     "CONTROLLER_MANAGER",
     "Entry",
     "Identity",
+    "Inconvertible",
     "Writer",
     "after_update",
     "each_once",
@@ -203,6 +204,10 @@ def decoded(given: Any) -> list[Entry]:
 # ------------------------------------------------------------------- versions
 
 
+class Inconvertible(Untypable):
+    """An object has no place in another version."""
+
+
 def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
     """The same kind in another version, or None where there is no such version."""
     if api_version == kind.api_version:
@@ -212,10 +217,11 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
     return found if found is not None and found.resource == kind.resource else None
 
 
-def versioned(kind: Kind, obj: Object, other: Kind) -> Object:
+def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
     """An object of one version in another.
 
-    Raises `Untypable` where the other version does not have a field of it.
+    Raises `Inconvertible` where the other version does not have a field of it: `what`
+    could not be done.
     """
     if kind is other:
         return obj
@@ -223,8 +229,9 @@ def versioned(kind: Kind, obj: Object, other: Kind) -> Object:
         return served(other, to_storage(kind, obj))
     found = renamed(other, obj)
     # Nothing is pruned on the way: what the other version does not have has no type.
-    if next(shape_faults(_bare(found), shape_of(other), repeats=True), None):
-        raise Untypable(f"not an object of {other.api_version}")
+    why = next(shape_faults(_bare(found), shape_of(other), repeats=True), None)
+    if why is not None:
+        raise Inconvertible(f"{what}: {why}")
     return found
 
 
@@ -238,7 +245,8 @@ def comparison_in(
         other = kind_in(registry, kind, api_version)
         if other is None:
             return None
-        before, after = versioned(kind, old, other), versioned(kind, new, other)
+        before = versioned(kind, old, other, "convert old object")
+        after = versioned(kind, new, other, "convert new object")
         return compared_objects(other, before, after, subresource)
 
     return found

@@ -149,7 +149,12 @@ def _scaled(
     new = _with({**live, "metadata": metadata}, _rule(kind).spec, replicas)
     main = replace(call, route=call.route._replace(subresource=None))
     cluster, response, events = replaced(
-        cluster, main, new, old, lambda new: with_entries(new, ordered(entries))
+        cluster,
+        main,
+        new,
+        old,
+        lambda new: with_entries(new, ordered(entries)),
+        filled=True,
     )
     return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
 

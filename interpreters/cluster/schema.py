@@ -7,7 +7,7 @@ nodes.  `filled` prunes and applies defaults (and shares what it leaves alone);
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -353,13 +353,17 @@ OBJECTS = frozenset((dict, type(None)))
 
 
 def object_faults(
-    root: Schema, new: Any, old: Any = None, warnings: list[str] | None = None
+    root: Schema,
+    new: Any,
+    old: Any = None,
+    warnings: list[str] | None = None,
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
     """What the schema of a custom kind refuses in a whole object.
 
     An update may leave wrong what it does not touch (ratcheting): `old` is the
     object before it, None where there was none.  What rules in CEL say of such
-    things goes to `warnings`.
+    things goes to `warnings`.  Other faults of the object are `known`.
     """
     faults = list(root.faults(new, None, NOTHING if old is None else old))
     if old is not None and (faults or root.laws is not None):
@@ -369,12 +373,18 @@ def object_faults(
             faults = list(root.faults(new, None, old))
     for value, place in root.embedded_values(new, None):
         faults += _embedded_faults(value, place_text(place))
-    repeated = list(root.duplicates(new, None, old))
-    if repeated and (old is None or not any(root.duplicates(old, None))):
-        faults += repeated
+    faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
-        yield from _broken(root.laws, new, old, faults, warnings)
+        yield from _broken(root.laws, new, old, [*known, *faults], warnings)
+
+
+def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
+    """What stands twice in sets and maps, unless something did before."""
+    repeated = list(root.duplicates(new, None, old))
+    if repeated and old is not None and any(root.duplicates(old, None)):
+        return []
+    return repeated
 
 
 def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
@@ -420,6 +430,7 @@ def status_faults(
             if fault.field == "<nil>":
                 field = fault.field
             faults.append(Fault(field, fault.reason, fault.message))
+    faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
         yield from _broken(root.laws, new, root.filled(old), faults, warnings)

@@ -10,6 +10,7 @@ import orjson
 from fnop.interpreters.cluster.apply import (
     Applying,
     applied,
+    changes,
     configuration,
     null_faults,
     without_nulls,
@@ -195,7 +196,10 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     if faults:
         raise invalid(kind.group, kind.kind, call.route.name or "", faults)
     if old is not None:
-        return replaced(cluster, call, new, old, _keeping(entries))
+        # What changes nothing is left as it is: without defaults of this version.
+        is_same = live is not None and not changes(live, result)
+        track = _keeping(entries)
+        return replaced(cluster, call, new, old, track, filled=is_same)
     uid = new["metadata"].get("uid")
     if uid:
         why = (
@@ -255,11 +259,23 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
 
 
 def replaced(
-    cluster: Cluster, call: Call, new: Object, old: Object, track: Track
+    cluster: Cluster,
+    call: Call,
+    new: Object,
+    old: Object,
+    track: Track,
+    *,
+    filled: bool = False,
 ) -> Answer:
-    """The common end of update, patch and apply: `new` shall take `old`'s place."""
+    """The common end of update, patch and apply: `new` shall take `old`'s place.
+
+    What is not `filled` already, as what comes from the store, gets its defaults.
+    """
     kind, key = call.kind, call.key
     _check_version(kind, new, old)
+    if kind.schema is not None and not filled:
+        # What is stored is filled already, by the schema of its own version.
+        new = kind.schema.filled(new, old if kind.storage else None)
     new = _untimed(_prepared(call, new, old, track), old)
     if call.route.subresource == "status":
         faults = [*_update_faults(new, old), *_status_faults(call, new, old)]
@@ -287,9 +303,6 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     live = served(kind, old)
-    if kind.schema is not None:
-        # What is stored is filled already, by the schema of its own version.
-        new = kind.schema.filled(new, old if kind.storage else None)
     # Who changed what is found out before the strategy takes some of it back.
     new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
