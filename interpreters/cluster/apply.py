@@ -323,6 +323,7 @@ def _pruned(
     for version, fields in by_version.items():
         other = applying.shape_in(version)
         if other is not None and fields:
+            _check_kept(applying, obj, version)
             keep = union(
                 named(fields_of(rest, other), other),
                 named(fields, other),
@@ -334,6 +335,15 @@ def _pruned(
         named(fields_of(obj, shape), shape), named(fields_of(rest, shape), shape)
     )
     return without(obj, intersection(gone, named(before, shape)), shape)
+
+
+def _check_kept(applying: Applying, obj: Object, version: str) -> None:
+    """What others own is looked for in their version."""
+    kind = kind_in(applying.registry, applying.kind, version)
+    if kind is not None:
+        why = f"failed to convert merged object at version {version}"
+        where = f"prune fields: failed add back owned items: {why}"
+        versioned(applying.kind, obj, kind, where)
 
 
 # ------------------------------------------------------------------ conflicts

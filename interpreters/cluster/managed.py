@@ -220,8 +220,8 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
 def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
     """An object of one version in another.
 
-    Raises `Inconvertible` where the other version does not have a field of it: `what`
-    could not be done.
+    Raises `Inconvertible` where the other version does not have a field of it, or a
+    set has an item twice: `what` could not be done.
     """
     if kind is other:
         return obj
@@ -229,7 +229,7 @@ def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
         return served(other, to_storage(kind, obj))
     found = renamed(other, obj)
     # Nothing is pruned on the way: what the other version does not have has no type.
-    why = next(shape_faults(_bare(found), shape_of(other), repeats=True), None)
+    why = next(shape_faults(_bare(found), shape_of(other)), None)
     if why is not None:
         raise Inconvertible(f"{what}: {why}")
     return found

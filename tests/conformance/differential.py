@@ -416,6 +416,7 @@ DECODER = re.compile(
     r"|is invalid: patch: Invalid value"
 )
 UNTYPED = "failed to create typed patch object"
+UNDECLARED = "field not declared in schema"
 # What 1.20 put into other words than a current server.
 OLD_WORDS = (
     (re.compile(r"\b(kind|name|uid) must not be empty"), "must not be empty"),
@@ -448,9 +449,12 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
         return {"code": 400}  # it was 422, and not told why
     if old and status == 415:
         return {"code": 415}  # in fewer words then
-    if UNTYPED in str(body.get("message")):
-        # It walks maps in any order, and ends at what is not declared.
+    message = str(body.get("message"))
+    # It walks maps in any order, and ends at what is not declared.
+    if UNTYPED in message:
         return {"code": status, "message": UNTYPED}
+    if message.endswith(UNDECLARED):
+        return {"code": status, "message": message.rpartition(": .")[0]}
     wordless = status in (400, 422) and DECODER.search(str(body.get("message")))
     if wordless or (old and op.plural == "things" and status == 422):
         # 1.20 had other words for what does not fit a schema, and found less.
