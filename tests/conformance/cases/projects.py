@@ -164,6 +164,24 @@ STATUSES = (
         merge("a", sub="status", status=None),
         merge("a", spec={"a": "2"}),
     ),
+    gates(
+        "the same twice in a status",
+        gate("a"),
+        Step(
+            "PATCH",
+            path("gates", "a", sub="status"),
+            {"status": {"conditions": [{"type": "A"}, {"type": "A"}]}},
+            MERGE_PATCH,
+            code=422,
+        ),
+        Step(
+            "PATCH",
+            path("gates", "a", sub="status"),
+            {"status": {"conditions": [{"status": "A"}, {"type": "A"}, {}]}},
+            MERGE_PATCH,
+            code=422,
+        ),
+    ),
     Case(
         "projects: a status without its subresource is kept as it was sent",
         (
@@ -215,6 +233,42 @@ VERSIONS = (
         Step("GET", path("gates", "a"), has={"spec": {"a": "2", "x": "X"}}),
         merge("a", "v1beta1", "status", status={"phase": "new"}),
         Step("GET", path("gates", "a"), has={"status": {"phase": "new"}}),
+    ),
+    gates(
+        "so does a deletion that has to wait",
+        Step(
+            "POST",
+            path("gates"),
+            {
+                **body("Gate", "a", spec={"a": "1", "x": "mine"}),
+                "metadata": {"name": "a", "finalizers": ["conf.dev/x"]},
+            },
+            code=201,
+        ),
+        Step("DELETE", path("gates", "a", "v1beta1")),
+        Step("GET", path("gates", "a"), has={"spec": {"a": "1", "x": "X"}}),
+    ),
+    gates(
+        "the first write stores the defaults that were only read, and counts",
+        gate("a", spec={"a": "1"}),
+        merge("a", spec={"a": "1"}),
+        merge("a", spec={"a": "1"}),
+    ),
+    gates(
+        "an apply that changes nothing fills in nothing",
+        gate("a", spec={"a": "1"}),
+        *(
+            Step(
+                "PATCH",
+                path("gates", "a", "v1beta1"),
+                body("Gate", "a", "v1beta1", spec={"a": "1"}),
+                APPLY_PATCH,
+                query={"fieldManager": manager},
+                has={"metadata.generation": 1},
+            )
+            for manager in ("m", "k")
+        ),
+        merge("a", "v1beta1", spec={"y": "Z"}),
     ),
 )
 
