@@ -89,15 +89,21 @@ def recorded(cluster: Cluster, call: Call, old: Object | None, body: Object) -> 
     return lambda new: tracked(cluster.registry, call.kind, old, new, writer, given)
 
 
-def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
-    """The common end of all ways to create."""
+def created(
+    cluster: Cluster,
+    call: Call,
+    obj: Object,
+    track: Track,
+    known: Sequence[Fault] = (),
+) -> Answer:
+    """The common end of all ways to create; some faults are `known` already."""
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     _admit(cluster, kind, namespace, name)
-    misnamed = [*_name_faults(kind, obj["metadata"])]
-    faults = [*misnamed, *object_faults(kind, obj, None, call.warnings, misnamed)]
+    known = [*known, *_name_faults(kind, obj["metadata"])]
+    faults = [*known, *object_faults(kind, obj, None, call.warnings, known)]
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)

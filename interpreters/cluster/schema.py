@@ -32,6 +32,7 @@ __all__ = [
     "Schema",
     "compile_root",
     "compile_schema",
+    "in_status",
     "object_faults",
     "plain",
     "status_faults",
@@ -414,7 +415,11 @@ def _type_meta_fault(name: str, given: Any) -> str:
 
 
 def status_faults(
-    root: Schema, new: Any, old: Any, warnings: list[str]
+    root: Schema,
+    new: Any,
+    old: Any,
+    warnings: list[str],
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
     """The same through `/status`: only status is checked, and named as the whole."""
     faults = []
@@ -425,15 +430,20 @@ def status_faults(
         if found:
             before = root.filled(old).get("status", NOTHING)
             found = list(schema.faults(new["status"], None, before))
-        for fault in found:
-            field = f"status.{fault.field}" if fault.field else "status"
-            if fault.field == "<nil>":
-                field = fault.field
-            faults.append(Fault(field, fault.reason, fault.message))
+        faults += map(in_status, found)
     faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
+        faults += known
         yield from _broken(root.laws, new, root.filled(old), faults, warnings)
+
+
+def in_status(fault: Fault) -> Fault:
+    """A fault of a status, found there, as one of its object."""
+    if fault.field == "<nil>":
+        return fault
+    field = f"status.{fault.field}" if fault.field else "status"
+    return Fault(field, fault.reason, fault.message)
 
 
 def _broken(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -45,7 +45,7 @@ from fnop.interpreters.cluster.options import (
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.scale_rules import scale_faults
-from fnop.interpreters.cluster.schema import status_faults
+from fnop.interpreters.cluster.schema import in_status, status_faults
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -80,13 +80,15 @@ __all__ = [
 ]
 
 
-def _status_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
+def _status_faults(
+    call: Call, new: Object, old: Object, known: Sequence[Fault]
+) -> Iterator[Fault]:
     """Through `/status`, only status is checked; its messages begin there."""
     kind = call.kind
     if kind.custom:
         yield from scale_faults(kind.scale, new, status_only=True)
     if kind.schema is not None:
-        yield from status_faults(kind.schema, new, old, call.warnings)
+        yield from status_faults(kind.schema, new, old, call.warnings, known)
 
 
 def update(cluster: Cluster, call: Call) -> Answer:
@@ -189,17 +191,15 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
     live = None if old is None else served(kind, old)
     result = applied(applying, live, config)
-    faults = [*null_faults(kind.schema, result)] if kind.schema else []
+    nulls = _null_faults(call, result)
     new = decoded(kind, result if kind.custom else without_nulls(result))
     entries = result.get("metadata", {}).get("managedFields", ())
     check_identity(call, new)
-    if faults:
-        raise invalid(kind.group, kind.kind, call.route.name or "", faults)
     if old is not None:
         # What changes nothing is left as it is: without defaults of this version.
         is_same = live is not None and not changes(live, result)
         track = _keeping(entries)
-        return replaced(cluster, call, new, old, track, filled=is_same)
+        return replaced(cluster, call, new, old, track, nulls, filled=is_same)
     uid = new["metadata"].get("uid")
     if uid:
         why = (
@@ -208,7 +208,20 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         )
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
     new["metadata"].pop("resourceVersion", None)
-    return created(cluster, call, new, _keeping(entries))
+    return created(cluster, call, new, _keeping(entries), nulls)
+
+
+def _null_faults(call: Call, result: Object) -> list[Fault]:
+    """The nulls that an apply has left, and that its schema does not allow."""
+    schema = call.kind.schema
+    if schema is None:
+        return []
+    if call.route.subresource != "status":
+        return [*null_faults(schema, result)]
+    status = schema.properties.get("status")
+    if status is None or result.get("status") is None:
+        return []
+    return [*map(in_status, null_faults(status, result["status"]))]
 
 
 def _keeping(entries: list[Entry]) -> Track:
@@ -264,6 +277,7 @@ def replaced(
     new: Object,
     old: Object,
     track: Track,
+    known: Sequence[Fault] = (),
     *,
     filled: bool = False,
 ) -> Answer:
@@ -278,9 +292,10 @@ def replaced(
         new = kind.schema.filled(new, old if kind.storage else None)
     new = _untimed(_prepared(call, new, old, track), old)
     if call.route.subresource == "status":
-        faults = [*_update_faults(new, old), *_status_faults(call, new, old)]
+        found = _status_faults(call, new, old, known)
     else:
-        faults = [*_update_faults(new, old), *_object_faults(call, new, old)]
+        found = _object_faults(call, new, old, known)
+    faults = [*known, *_update_faults(new, old), *found]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
     raw, new = new, as_read(kind, new)
@@ -432,13 +447,15 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
             yield from (fault, fault)
 
 
-def _object_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
+def _object_faults(
+    call: Call, new: Object, old: Object, known: Sequence[Fault]
+) -> Iterator[Fault]:
     """What is wrong with a whole object that takes another's place.
 
     Several layers of the real server look at metadata, and each reports what it finds.
     """
     kind = call.kind
-    for fault in object_faults(kind, new, old, call.warnings):
+    for fault in object_faults(kind, new, old, call.warnings, known):
         yield fault
         if fault.field.startswith("metadata."):
             few = fault.field == "metadata.finalizers"
