@@ -378,7 +378,7 @@ def _shown(kind: Kind, live: Object) -> Object:
 
 def _scale_of(kind: Kind, obj: Object) -> Object:
     rule, metadata = _rule(kind), obj["metadata"]
-    status = {"replicas": number_at(obj, rule.status) or 0}
+    status: dict[str, Any] = {"replicas": number_at(obj, rule.status) or 0}
     selector = _selector(kind, obj)
     if selector:
         status["selector"] = selector

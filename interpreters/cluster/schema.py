@@ -440,9 +440,8 @@ def status_faults(
 
 def in_status(fault: Fault) -> Fault:
     """A fault of a status, found there, as one of its object."""
-    if fault.field == "<nil>":
-        return fault
-    field = f"status.{fault.field}" if fault.field else "status"
+    is_whole = fault.field in ("", "<nil>")
+    field = "status" if is_whole else f"status.{fault.field}"
     return Fault(field, fault.reason, fault.message)
 
 

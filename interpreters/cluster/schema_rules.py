@@ -456,7 +456,8 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
         return
     if schema.pruned(value) != value:
         yield _invalid(where, value, "must not have unknown fields")
-    for fault in schema.faults(schema.filled(value), None):
+    # As it is written: what defaults inside of it fill in is not there yet.
+    for fault in schema.faults(plain(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""
         # Places in the message begin at the default.
         dot = "." if inner and inner[0] != "." else ""

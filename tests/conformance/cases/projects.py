@@ -71,7 +71,7 @@ OLD_GATE = version(
     storage=False,
     subresources={"status": {}},
 )
-CRDS_136 = (
+CRDS_136: tuple[Json, ...] = (
     definition("Gate", GATE, OLD_GATE),
     # Without the subresource, a status is a field as any other.
     definition("Fence", version("v1", fields(spec=fields(a=S), status=STATUS))),
