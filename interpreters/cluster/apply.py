@@ -310,10 +310,10 @@ def _pruned(
     before: Tree = last["fieldsV1"]
     if shape is None or not before:
         return obj
-    other = kind_in(applying.registry, applying.kind, last["apiVersion"])
-    if other is not None:
+    kind = kind_in(applying.registry, applying.kind, last["apiVersion"])
+    if kind is not None:
         where = "prune fields: failed to convert merged object to last applied version"
-        versioned(applying.kind, obj, other, where)
+        versioned(applying.kind, obj, kind, where)
     rest = without(obj, named(before, shape), shape)
     # The version of the last time first, as some fields may only exist there.
     by_version: dict[str, Tree] = {last["apiVersion"]: EMPTY}

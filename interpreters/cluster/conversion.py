@@ -63,4 +63,5 @@ def as_read(kind: Kind, obj: Object) -> Object:
     """
     if kind.stored is None:
         return obj
-    return kind.stored.filled(obj, obj if kind.storage else None)
+    found: Object = kind.stored.filled(obj, obj if kind.storage else None)
+    return found

@@ -7,7 +7,8 @@ marked with `omitempty` there and is no pointer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from fnop.interpreters.cluster.schema_rules import written_schema
 
@@ -20,7 +21,8 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-class Struct(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Struct:
     """What is written of a struct: its fields, and which of them not when empty."""
 
     always: Mapping[str, Write]

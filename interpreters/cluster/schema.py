@@ -422,7 +422,7 @@ def status_faults(
     known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
     """The same through `/status`: only status is checked, and named as the whole."""
-    faults = []
+    faults: list[Fault] = []
     schema = root.properties.get("status")
     if schema is not None and "status" in new:
         before = old.get("status", NOTHING)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.cluster.cel import rule_faults
+from fnop.interpreters.cluster.cel import compile_laws, rule_faults
 from fnop.interpreters.cluster.regex import pattern_fault
 from fnop.interpreters.cluster.rules import format_of, go_json
 from fnop.interpreters.cluster.schema import Schema, compile_schema, plain
@@ -60,6 +60,8 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     if not faults:
         # Rules are compiled against types that make sense only.
         faults += _law_faults(schema, where, root=True)
+    if not faults:
+        faults += _lawless_defaults(schema, where)
     return faults
 
 
@@ -463,6 +465,18 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
         dot = "." if inner and inner[0] != "." else ""
         field = f"{where}{dot}{inner}"
         yield Fault(field, fault.reason, fault.message)
+
+
+def _lawless_defaults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
+    """The defaults that break the rules of their own schema, or of parts of it."""
+    default = schema.get("default")
+    if default is not None and (laws := compile_laws(schema)) is not None:
+        for fault in laws.faults(plain(default), None, None, [], False):
+            inside = "" if fault.field in ("", "<nil>") else f".{fault.field}"
+            yield Fault(f"{where}.default{inside}", fault.reason, fault.message)
+    for part, place in _parts(schema, where):
+        if part is not schema.get("additionalProperties"):
+            yield from _lawless_defaults(part, place)
 
 
 # ----------------------------------------------------------------- rules in CEL

@@ -157,7 +157,7 @@ def _structural_root(schema: Json) -> Json:
         if name not in ("apiVersion", "kind", "metadata")
     }
     required = [name for name in schema.get("required", ()) if name in parts]
-    found = {"type": "object", "properties": parts, "required": required}
+    found: Json = {"type": "object", "properties": parts, "required": required}
     if not parts:
         found["x-kubernetes-preserve-unknown-fields"] = True
     return found
@@ -172,7 +172,7 @@ def _structural(schema: Json) -> Json:
     if {"type": "null"} in choices:
         (one,) = (choice for choice in choices if choice != {"type": "null"})
         return {**_structural(one), "nullable": True}
-    found = {name: part for name, part in schema.items() if name in KEPT}
+    found: Json = {name: part for name, part in schema.items() if name in KEPT}
     if "properties" in schema:
         parts = schema["properties"].items()
         found["properties"] = {name: _structural(part) for name, part in parts}

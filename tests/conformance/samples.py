@@ -130,7 +130,8 @@ class Maker:
         least = schema.get("minimum", -10)
         most = schema.get("maximum", 10**9)
         fitting = [number for number in NUMBERS if least <= number <= most]
-        return self.random.choice(fitting or [least])
+        found: float = self.random.choice(fitting or [least])
+        return found
 
     def boolean(self, schema: Json, depth: int) -> bool:
         """Either."""

@@ -431,6 +431,51 @@ APPROVALS = (
 )
 STRUCTURES = (
     gates(
+        "a default is checked as it is written, without defaults of its parts",
+        refused_schema(
+            fields(
+                spec={
+                    **fields(a={**S, "default": "x"}),
+                    "required": ["a"],
+                    "default": {},
+                }
+            )
+        ),
+        refused_schema(
+            fields(
+                spec={**fields(a={"type": "integer", "default": "x"}), "default": {}}
+            )
+        ),
+    ),
+    gates(
+        "a default keeps to the rules",
+        refused_schema(
+            fields(
+                spec=fields(
+                    a={
+                        "type": "integer",
+                        "default": 3,
+                        "x-kubernetes-validations": [{"rule": "self < 2"}],
+                    }
+                )
+            )
+        ),
+        refused_schema(
+            fields(
+                spec={
+                    **fields(
+                        a={
+                            **S,
+                            "maxLength": 9,
+                            "x-kubernetes-validations": [{"rule": "self != 'x'"}],
+                        }
+                    ),
+                    "default": {"a": "x"},
+                }
+            )
+        ),
+    ),
+    gates(
         "alternatives at the root check what is there",
         refused_schema(
             fields(spec=fields(a=S)),
