@@ -179,7 +179,8 @@ def _structural(schema: Json) -> Json:
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             found[name] = _structural(schema[name])
-    kinds = [one.get("type") for one in schema.get("oneOf", schema.get("anyOf", ()))]
+    either = schema.get("oneOf") or schema.get("anyOf") or ()
+    kinds = [one.get("type") for one in either]
     if {"string", "integer"} & {*kinds} and "type" not in schema:
         return {"x-kubernetes-int-or-string": True, "anyOf": INT_OR_STRING}
     if "type" not in found:
