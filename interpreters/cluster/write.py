@@ -290,7 +290,8 @@ def replaced(
     if kind.schema is not None and not filled:
         # What is stored is filled already, by the schema of its own version.
         new = kind.schema.filled(new, old if kind.storage else None)
-    new = _untimed(_prepared(call, new, old, track), old)
+    asked = _prepared(call, new, old, track)
+    new = _untimed(to_storage(kind, asked), old)
     if call.route.subresource == "status":
         found = _status_faults(call, new, old, known)
     else:
@@ -305,7 +306,7 @@ def replaced(
         # The last finalizer is gone: the answer shows the new object at its old
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
-        return cluster, ApiResponse(200, served(kind, new)), events
+        return cluster, ApiResponse(200, asked), events
     if same(raw, written(cluster, kind.resource, key, old)):
         # A write that changes nothing is none.
         return cluster, ApiResponse(200, served(kind, old)), ()
@@ -328,7 +329,7 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     if kind.generation:
         # Changes are counted as the version of the request shows them.
         metadata["generation"] = _generation(kind, new, live)
-    return to_storage(kind, {**new, "metadata": metadata})
+    return {**new, "metadata": metadata}
 
 
 def _filled(kind: Kind, new: Object) -> Object:
