@@ -41,6 +41,11 @@ differential: .venv/ready ## random requests: simulated against real (SEQUENCES=
 field-faults: .venv/ready ## faults in fields of built-in kinds: simulated against real (COUNT=6000)
 	FNOP_FIELD_FAULTS=$${COUNT:-6000} $(BIN)/python -m pytest -q -s tests/conformance/test_field_faults.py
 
+definitions: .venv/ready ## definitions of well-known projects: simulated against real
+	@mkdir -p .definitions
+	-$(BIN)/python -m tests.conformance.packaged .definitions
+	FNOP_DEFINITIONS=.definitions FNOP_SAMPLES=$${SAMPLES:-20} $(BIN)/python -m pytest -q -rs -s tests/conformance/test_definitions.py
+
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
@@ -54,4 +59,4 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults faults clients bench bench-cluster
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients bench bench-cluster

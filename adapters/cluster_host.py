@@ -190,7 +190,7 @@ class Host:
         self, view: View, event: StoredEvent, lines: dict[tuple[str, int], bytes]
     ) -> None:
         request = view.request
-        seen = simulated.seen_by(request, event)
+        seen = simulated.seen_by(request, event, self.cluster.registry)
         if seen is None:
             return
         if request.accept != JSON:

@@ -467,9 +467,10 @@ class SimulatedRun:
             )
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
+        registry = self.cluster.registry
         for event in events:
             for stream, request in self._watches.items():
-                seen = simulated.seen_by(request, event)
+                seen = simulated.seen_by(request, event, registry)
                 if seen is not None:
                     self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
 

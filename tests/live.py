@@ -46,7 +46,7 @@ class LiveCluster:
         self.cluster, response, events = simulated.answer(self.cluster, request, now)
         for event in events:
             for watch, lines in self.watches:
-                seen = simulated.seen_by(watch, event)
+                seen = simulated.seen_by(watch, event, self.cluster.registry)
                 if seen is not None:
                     lines.put_nowait(WatchLine(seen.type, seen.object))
         return response

@@ -29,6 +29,7 @@ from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.cluster.managed import (
     Entry,
     Identity,
+    Inconvertible,
     Writer,
     after_update,
     comparison_in,
@@ -41,6 +42,7 @@ from fnop.interpreters.cluster.managed import (
     resets,
     stripped,
     under_schema,
+    versioned,
     with_entries,
 )
 from fnop.interpreters.cluster.rules import Place
@@ -69,9 +71,11 @@ __all__ = [
     "Applying",
     "Conflicts",
     "applied",
+    "changes",
     "check_type",
     "configuration",
     "conflicting",
+    "fault_text",
     "null_faults",
 ]
 
@@ -123,6 +127,8 @@ def applied(applying: Applying, live: Object | None, config: Object) -> Object:
         result = _negotiated(applying, live, config)
     except Conflicting as met:
         raise conflicting(met.conflicts) from None
+    except Inconvertible as fault:
+        raise internal(f"failed to {fault}", bare=True) from None
     except Untypable as fault:
         raise internal(f"failed to merge config: {fault}", bare=True) from None
     return _with_last_applied(applying, result, config)
@@ -133,7 +139,7 @@ def _check(applying: Applying, config: Object) -> None:
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    if text := _fault_text(shape_faults(config, applying.shape)):
+    if text := fault_text(shape_faults(config, applying.shape)):
         raise internal(
             f"failed to create typed patch object ({_place_text(config)}): {text}",
             bare=True,
@@ -145,7 +151,7 @@ def _check_live(applying: Applying, live: Object) -> None:
     if is_typable(applying.kind, live):
         return
     faults = shape_faults(_bare(live), applying.shape, repeats=True)
-    where, text = _place_text(live), _fault_text(faults)
+    where, text = _place_text(live), fault_text(faults)
     if live["metadata"].get("managedFields"):
         why = f"failed to create typed live object ({where}): {text}"
     else:
@@ -156,7 +162,7 @@ def _check_live(applying: Applying, live: Object) -> None:
     raise internal(why, bare=True)
 
 
-def _fault_text(faults: Iterable[str]) -> str:
+def fault_text(faults: Iterable[str]) -> str:
     """All faults in one text; empty where there are none."""
     found = list(faults)
     if len(found) < 2:
@@ -242,6 +248,11 @@ def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
     return with_entries(new, ordered(kept))
 
 
+def changes(live: Object, result: Object) -> bool:
+    """Whether an apply has made another object, managed fields aside."""
+    return not equal(_bare(live), _bare(result))
+
+
 def _bare(obj: Object) -> Object:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
@@ -298,6 +309,10 @@ def _pruned(
     before: Tree = last["fieldsV1"]
     if shape is None or not before:
         return obj
+    kind = kind_in(applying.registry, applying.kind, last["apiVersion"])
+    if kind is not None:
+        where = "prune fields: failed to convert merged object to last applied version"
+        versioned(applying.kind, obj, kind, where)
     rest = without(obj, named(before, shape), shape)
     # The version of the last time first, as some fields may only exist there.
     by_version: dict[str, Tree] = {last["apiVersion"]: EMPTY}
@@ -307,6 +322,7 @@ def _pruned(
     for version, fields in by_version.items():
         other = applying.shape_in(version)
         if other is not None and fields:
+            _check_kept(applying, obj, version)
             keep = union(
                 named(fields_of(rest, other), other),
                 named(fields, other),
@@ -318,6 +334,15 @@ def _pruned(
         named(fields_of(obj, shape), shape), named(fields_of(rest, shape), shape)
     )
     return without(obj, intersection(gone, named(before, shape)), shape)
+
+
+def _check_kept(applying: Applying, obj: Object, version: str) -> None:
+    """What others own is looked for in their version."""
+    kind = kind_in(applying.registry, applying.kind, version)
+    if kind is not None:
+        why = f"failed to convert merged object at version {version}"
+        where = f"prune fields: failed add back owned items: {why}"
+        versioned(applying.kind, obj, kind, where)
 
 
 # ------------------------------------------------------------------ conflicts

@@ -60,6 +60,7 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
         if name == kind.kind and api_version == kind.api_version:
             return
     if kind.custom and name and not of_patch and api_version != kind.api_version:
+        _metadata(kind, body.get("metadata"))  # is decoded before anybody compares
         raise bad_request(
             f"the API version in the data ({api_version or ''}) does not match the "
             f"expected API version ({kind.api_version})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnop.interpreters.cluster.controllers.waking import WAKES
+from fnop.interpreters.cluster.crd_rules import APPROVAL
 from fnop.interpreters.cluster.crds import CRDS, establishing, registry_with
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.store import (
@@ -24,6 +25,7 @@ from fnop.interpreters.cluster.store import (
     shelf,
     size_of,
     timestamp,
+    written,
 )
 
 __all__ = ["FOREGROUND", "NAMESPACES", "ORPHAN", "is_released", "removed", "stored"]
@@ -98,14 +100,17 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     objects = shelf(cluster, resource)
     if kind is None or kind.schema is None or not objects:
         return cluster
-    changed, size = objects.evolver(), cluster.size
+    changed, size, raw = objects.evolver(), cluster.size, cluster.raw
     for key, obj in objects.items():
-        filled = kind.schema.filled(obj)
+        before = written(cluster, resource, key, obj)
+        filled = kind.schema.filled(before)
         if filled is not obj:
             changed[key] = filled
             size += size_of(filled) - size_of(obj)
+        if filled is not before:
+            raw = raw.set((resource, key), before)
     shelves = {**cluster.shelves, resource: changed.persistent()}
-    return replace(cluster, shelves=shelves, size=size)
+    return replace(cluster, shelves=shelves, size=size, raw=raw)
 
 
 def _names_freed(
@@ -144,9 +149,11 @@ def is_released(obj: Object) -> bool:
     )
 
 
-def _registered(crd: Object) -> tuple[Object, bool]:
-    """What of a CRD matters for the kinds that it defines."""
-    return crd["spec"], "deletionTimestamp" in crd["metadata"]
+def _registered(crd: Object) -> tuple[Object, bool, str | None]:
+    """What of a CRD matters for the kinds that it defines, and for its conditions."""
+    metadata = crd["metadata"]
+    approval = (metadata.get("annotations") or {}).get(APPROVAL)
+    return crd["spec"], "deletionTimestamp" in metadata, approval
 
 
 def removed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,11 +12,17 @@ import orjson
 from fnop.interpreters.cluster.cel import field_path
 from fnop.interpreters.cluster.metadata import name_faults
 from fnop.interpreters.cluster.rules import label_fault, type_name
-from fnop.interpreters.cluster.schema_rules import schema_faults, unrecognized_formats
+from fnop.interpreters.cluster.schema_rules import (
+    RULE_FIELDS,
+    SCHEMA_FIELDS,
+    schema_faults,
+    unrecognized_formats,
+)
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
 from fnop.interpreters.cluster.store import Object, same
 
 __all__ = [
+    "APPROVAL",
     "check_crd_shape",
     "crd_faults",
     "crd_update_faults",
@@ -163,26 +169,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
 VERSION_FIELDS = (*VERSION_SHAPE,)
 COLUMN_FIELDS = ("name", "type", "format", "description", "priority", "jsonPath")
 SCALE_FIELDS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
-SCHEMA_FIELDS = (
-    *SCHEMA_SHAPE,
-    *(
-        "items",
-        "id",
-        "$schema",
-        "$ref",
-        "description",
-        "title",
-        "default",
-        "uniqueItems",
-    ),
-    *("additionalProperties", "patternProperties", "dependencies", "additionalItems"),
-    *("definitions", "externalDocs", "example", "x-kubernetes-map-type"),
-    "x-kubernetes-validations",
-)
-RULE_FIELDS = (
-    *("rule", "message", "messageExpression", "reason", "fieldPath"),
-    "optionalOldSelf",
-)
 
 
 def unknown_crd_fields(obj: Object) -> Iterator[str]:
@@ -213,7 +199,7 @@ def unknown_crd_fields(obj: Object) -> Iterator[str]:
         yield from _others(scale, SCALE_FIELDS, f"{where}.subresources.scale")
 
 
-def _others(value: Any, known: tuple[str, ...], path: str) -> Iterator[str]:
+def _others(value: Any, known: Collection[str], path: str) -> Iterator[str]:
     for name in value if isinstance(value, dict) else ():
         if name not in known:
             yield f"{path}.{name}" if path else name
@@ -310,10 +296,10 @@ POLICY = "https://github.com/kubernetes/enhancements/pull/1111"
 def is_protected(group: str) -> bool:
     """Whether a group is one of Kubernetes' own.
 
-    >>> is_protected("metrics.k8s.io"), is_protected("example.com")
-    (True, False)
+    >>> [is_protected(group) for group in ("k8s.io", "metrics.k8s.io", "x-k8s.io")]
+    [True, True, False]
     """
-    return group.endswith((".k8s.io", ".kubernetes.io"))
+    return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
 
 
 def _is_url(text: str) -> bool:

@@ -10,8 +10,8 @@ from fnop.interpreters.cluster.crd_rules import (
     is_established,
     is_protected,
 )
+from fnop.interpreters.cluster.crd_written import written_spec
 from fnop.interpreters.cluster.kinds import Registry, kinds_of_crd
-from fnop.interpreters.cluster.schema_rules import written_schema
 from fnop.interpreters.cluster.store import Object
 
 __all__ = [
@@ -46,20 +46,12 @@ def crd_defaults(obj: Object) -> Object:
             **version,
             "served": version.get("served") or False,
             "storage": version.get("storage") or False,
-            **_schema_written(version),
         }
         for version in spec.get("versions") or ()
     ]
     conversion = spec.get("conversion") or {"strategy": "None"}
     filled = {**spec, "names": full, "versions": versions, "conversion": conversion}
-    return {**obj, "spec": filled}
-
-
-def _schema_written(version: dict[str, Any]) -> dict[str, Any]:
-    source = (version.get("schema") or {}).get("openAPIV3Schema")
-    if not isinstance(source, dict):
-        return {}
-    return {"schema": {"openAPIV3Schema": written_schema(source)}}
+    return {**obj, "spec": written_spec(filled)}
 
 
 def _stored_versions(obj: Object) -> list[str]:

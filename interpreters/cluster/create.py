@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtin_rules import builtin_faults
 from fnop.interpreters.cluster.builtins import born, defaulted, fresh_status
 from fnop.interpreters.cluster.commit import NAMESPACES, stored
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_faults
 from fnop.interpreters.cluster.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.field_validation import check_fields
@@ -23,6 +23,7 @@ from fnop.interpreters.cluster.metadata import (
 )
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.scale_rules import scale_faults
 from fnop.interpreters.cluster.schema import object_faults as schema_faults
 from fnop.interpreters.cluster.signing import SIGNING, asked_by
 from fnop.interpreters.cluster.status import (
@@ -46,6 +47,7 @@ from fnop.interpreters.cluster.store import (
     fresh_uid,
     lookup,
     name_suffix,
+    remembered,
     timestamp,
 )
 from fnop.interpreters.protocol import ApiResponse
@@ -88,15 +90,21 @@ def recorded(cluster: Cluster, call: Call, old: Object | None, body: Object) -> 
     return lambda new: tracked(cluster.registry, call.kind, old, new, writer, given)
 
 
-def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
-    """The common end of all ways to create."""
+def created(
+    cluster: Cluster,
+    call: Call,
+    obj: Object,
+    track: Track,
+    known: Sequence[Fault] = (),
+) -> Answer:
+    """The common end of all ways to create; some faults are `known` already."""
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     _admit(cluster, kind, namespace, name)
-    wrong = object_faults(kind, obj, None, call.warnings)
-    faults = [*_name_faults(kind, obj["metadata"]), *wrong]
+    known = [*known, *_name_faults(kind, obj["metadata"])]
+    faults = [*known, *object_faults(kind, obj, None, call.warnings, known)]
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
     key = (namespace, name)
@@ -105,10 +113,13 @@ def created(cluster: Cluster, call: Call, obj: Object, track: Track) -> Answer:
     if present is not None:
         is_going = "deletionTimestamp" in present["metadata"]
         raise already_exists(kind.group, kind.plural, name, is_going=is_going)
+    raw = to_storage(kind, obj)
+    obj = as_read(kind, raw)
     if call.dry_run:
-        return cluster, ApiResponse(201, served(kind.api_version, obj)), ()
-    cluster, events = stored(cluster, kind, key, to_storage(kind, obj), None, call.now)
-    return cluster, ApiResponse(201, served(kind.api_version, events[0].object)), events
+        return cluster, ApiResponse(201, served(kind, obj)), ()
+    cluster, events = stored(cluster, kind, key, obj, None, call.now)
+    cluster = remembered(cluster, kind.resource, key, raw, obj)
+    return cluster, ApiResponse(201, served(kind, events[0].object)), events
 
 
 def _check_unversioned(call: Call, obj: Object) -> None:
@@ -181,7 +192,7 @@ def _born(
         obj = asked_by(call.request.user, obj)
     if not kind.custom:
         obj = born(kind, defaulted(kind, to_storage(kind, obj)))
-    seen = served(kind.api_version, _unadmitted(kind, obj, sent))
+    seen = served(kind, _unadmitted(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
     return _with_fresh_status(kind, with_entries(obj, entries or ()))
 
@@ -235,9 +246,7 @@ def _with_fresh_status(kind: Kind, obj: Object) -> Object:
     if not kind.status:
         return obj
     if kind.custom:
-        return (
-            {k: v for k, v in obj.items() if k != "status"} if "status" in obj else obj
-        )
+        return {k: v for k, v in obj.items() if k != "status"}
     if kind.resource == CRDS:
         return {**obj, "status": unseen_status(obj)}
     return {**obj, "status": fresh_status(kind, obj)}
@@ -300,11 +309,18 @@ def object_faults(
     obj: Object,
     old: Object | None = None,
     warnings: list[str] | None = None,
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """What is wrong with a whole object; of what is `old`, warnings may do."""
-    yield from metadata_faults(obj["metadata"])
+    """What is wrong with a whole object; of what is `old`, warnings may do.
+
+    Some faults are `known` already: whether rules are asked depends on them.
+    """
+    found = [*metadata_faults(obj["metadata"])]
+    yield from found
     if kind.schema is not None:
-        yield from schema_faults(kind.schema, obj, old, warnings)
+        yield from scale_faults(kind.scale, obj)
+        known = [*known, *found]
+        yield from schema_faults(kind.schema, obj, old, warnings, known)
     elif kind.resource == CRDS:
         yield from crd_faults(obj, warnings)
     else:

@@ -14,7 +14,7 @@ from fnop.interpreters.cluster.commit import (
     removed,
     stored,
 )
-from fnop.interpreters.cluster.conversion import served
+from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crds import CLEANUP, CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.read import list_body, selected
@@ -36,9 +36,11 @@ from fnop.interpreters.cluster.store import (
     Object,
     StoredEvent,
     lookup,
+    remembered,
     same,
     shelf,
     timestamp,
+    written,
 )
 from fnop.interpreters.cluster.write import Answer
 from fnop.interpreters.protocol import ApiResponse
@@ -81,7 +83,7 @@ def delete(cluster: Cluster, call: Call) -> Answer:
         after, events = cluster, ()
         left = left and _at_version_of(obj, left)
     if left is not None:
-        return after, ApiResponse(200, served(kind.api_version, left)), events
+        return after, ApiResponse(200, served(kind, left)), events
     return after, _farewell(kind, obj), events
 
 
@@ -268,10 +270,13 @@ def deleted(
     if not finalizers and kind.resource != NAMESPACES:
         cluster, events = removed(cluster, kind, key)
         return cluster, None, events
-    marked = _marked(kind, obj, finalizers, 0, now)
-    if same(marked, obj):
+    # It is written in the version of the request, and loses what that does not have.
+    raw = to_storage(kind, _marked(kind, served(kind, obj), finalizers, 0, now))
+    if same(raw, written(cluster, kind.resource, key, obj)):
         return cluster, obj, ()
+    marked = as_read(kind, raw)
     cluster, events = stored(cluster, kind, key, marked, obj, now)
+    cluster = remembered(cluster, kind.resource, key, raw, marked)
     return cluster, events[0].object, events
 
 

@@ -69,7 +69,9 @@ class Kind:
     storage: bool = True
     storage_version: str = ""  # of custom kinds
     schema: Schema | None = None
-    # The same as it was written: openAPIV3Schema.
+    # The schema of the version that is stored: what is read has its defaults.
+    stored: Schema | None = None
+    # The first schema as it was written: openAPIV3Schema.
     source: Mapping[str, Any] | None = None
     columns: tuple[Column, ...] = ()
     # JSON paths that field selectors may name (".spec.colour").
@@ -321,6 +323,8 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
     spec = crd["spec"]
     names = spec["names"]
     (storage,) = (v["name"] for v in spec["versions"] if v["storage"])
+    sources = {v["name"]: _source(v) for v in spec["versions"]}
+    schemas = {name: compile_root(source) for name, source in sources.items()}
     return tuple(
         Kind(
             group=spec["group"],
@@ -342,12 +346,17 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             served=bool(version["served"]),
             storage=bool(version["storage"]),
             storage_version=storage,
-            schema=compile_root(source),
-            source=source,
+            schema=schemas[version["name"]],
+            stored=schemas[storage],
+            source=sources[version["name"]],
             columns=_columns(version),
             selectable=_selectable(version),
             deprecation=_deprecation(spec, version),
         )
         for version in spec["versions"]
-        for source in [(version.get("schema") or {}).get("openAPIV3Schema")]
     )
+
+
+def _source(version: dict[str, Any]) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import renamed, served, to_storage
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.fieldsets import (
     EMPTY,
@@ -31,14 +31,17 @@ from fnop.interpreters.cluster.typed import (
     compared,
     fits,
     reconciled,
+    shape_faults,
 )
 
 __all__ = [
     "CONTROLLER_MANAGER",
     "Entry",
     "Identity",
+    "Inconvertible",
     "Writer",
     "after_update",
+    "each_once",
     "entry_of",
     "entry_with",
     "given_entries",
@@ -201,6 +204,10 @@ def decoded(given: Any) -> list[Entry]:
 # ------------------------------------------------------------------- versions
 
 
+class Inconvertible(Untypable):
+    """An object has no place in another version."""
+
+
 def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
     """The same kind in another version, or None where there is no such version."""
     if api_version == kind.api_version:
@@ -210,11 +217,22 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
     return found if found is not None and found.resource == kind.resource else None
 
 
-def versioned(kind: Kind, obj: Object, other: Kind) -> Object:
-    """An object of one version in another."""
+def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
+    """An object of one version in another.
+
+    Raises `Inconvertible` where the other version does not have a field of it, or a
+    set has an item twice: `what` could not be done.
+    """
     if kind is other:
         return obj
-    return served(other.api_version, to_storage(kind, obj))
+    if not kind.custom:
+        return served(other, to_storage(kind, obj))
+    found = renamed(other, obj)
+    # Nothing is pruned on the way: what the other version does not have has no type.
+    why = next(shape_faults(_bare(found), shape_of(other)), None)
+    if why is not None:
+        raise Inconvertible(f"{what}: {why}")
+    return found
 
 
 def comparison_in(
@@ -227,7 +245,8 @@ def comparison_in(
         other = kind_in(registry, kind, api_version)
         if other is None:
             return None
-        before, after = versioned(kind, old, other), versioned(kind, new, other)
+        before = versioned(kind, old, other, "convert old object")
+        after = versioned(kind, new, other, "convert new object")
         return compared_objects(other, before, after, subresource)
 
     return found
@@ -382,10 +401,20 @@ MOST_FITTING = 512
 
 def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
     """The entries as the schema has it now, which may not be that of their time."""
+    entries = each_once(entries)
     if not kind.custom:
         return entries
     result = [_under_schema(registry, kind, entry) for entry in entries]
     return entries if all(map(_is, result, entries)) else result
+
+
+def each_once(entries: Entries) -> Entries:
+    """The entries as they are read: of two of one manager, the last one.
+
+    Writes through `/scale` may leave two (see `scale`).
+    """
+    last = {identity(entry): entry for entry in entries}
+    return entries if len(last) == len(entries) else [*last.values()]
 
 
 def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:

@@ -280,7 +280,8 @@ def _partial_list(call: Call, form: Form, body: Object) -> Object:
         "kind": PARTIAL_LIST,
         "apiVersion": form.api_version,
         "metadata": _list_metadata(body),
-        "items": [_partial(form, item) for item in body["items"]],
+        # Of nothing, Go's encoder makes null.
+        "items": [_partial(form, item) for item in body["items"]] or None,
     }
 
 

@@ -13,8 +13,10 @@ import orjson
 from pyrsistent import PMap
 
 from fnop.interpreters.cluster.conversion import served
+from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.request import Call
+from fnop.interpreters.cluster.schema import Schema
 from fnop.interpreters.cluster.selectors import Selection, selection_of
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -31,7 +33,6 @@ from fnop.interpreters.cluster.store import (
     Cluster,
     Key,
     Object,
-    Resource,
     events_after,
     lookup,
     shelf,
@@ -69,7 +70,7 @@ def get(cluster: Cluster, call: Call) -> ApiResponse:
     obj = lookup(cluster, kind.resource, call.key)
     if obj is None:
         raise not_found(kind.group, kind.plural, call.route.name or "")
-    return ApiResponse(200, served(kind.api_version, obj))
+    return ApiResponse(200, served(kind, obj))
 
 
 # ------------------------------------------------------------------- selecting
@@ -104,8 +105,9 @@ def _name(item: tuple[Key, Object]) -> str:
     return item[0][1]
 
 
-def _at(cluster: Cluster, resource: Resource, version: int) -> PMap[Key, Object] | None:
-    """The objects of a resource as they were at a version; None: it is forgotten."""
+def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
+    """The objects of a kind as they were at a version; None: it is forgotten."""
+    resource = kind.resource
     later = events_after(cluster, version)
     if later is None:
         return None
@@ -117,7 +119,23 @@ def _at(cluster: Cluster, resource: Resource, version: int) -> PMap[Key, Object]
         key = (event.namespace or "", event.object["metadata"]["name"])
         before = event.previous
         objects = objects.discard(key) if before is None else objects.set(key, before)
+    is_defined_anew = any(event.resource == CRDS for event in later)
+    if kind.stored is not None and is_defined_anew:
+        return _read_today(cluster, kind.stored, objects)
     return objects
+
+
+def _read_today(
+    cluster: Cluster, schema: Schema, objects: PMap[Key, Object]
+) -> PMap[Key, Object]:
+    """Objects of the past, read as they were stored through the schema of today."""
+    kept = events_after(cluster, cluster.history.floor) or ()
+    stored = {event.version: event.object for event in kept}
+    changed = objects.evolver()
+    for key, obj in objects.items():
+        written = int(obj["metadata"]["resourceVersion"])
+        changed[key] = schema.filled(stored.get(written, obj))
+    return changed.persistent()
 
 
 # --------------------------------------------------------------------- listing
@@ -208,7 +226,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
     # A limit without a match asks for the exact version, as it did before matches.
     if match == NOT_OLDER or not (match or limit):
         return present._replace(limit=limit)
-    objects = _at(cluster, resource, number)
+    objects = _at(cluster, call.kind, number)
     if objects is None:
         raise expired("The resourceVersion for the provided list is too old.")
     return Page(number, objects, limit=limit)
@@ -223,7 +241,7 @@ def _continued(cluster: Cluster, call: Call, token: str, limit: int) -> Page:
         return Page(cluster.version, objects, start, limit)
     if version > cluster.version:
         raise too_large(version, cluster.version)
-    kept = _at(cluster, call.kind.resource, version)
+    kept = _at(cluster, call.kind, version)
     if kept is None:
         refusal = expired(OLD_TOKEN)
         refusal.response.body["metadata"]["continue"] = _token(f"/{start}", -1)
@@ -252,10 +270,7 @@ def _untyped(obj: Object) -> Object:
 def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, Any]:
     """A list of objects as a kind's list type."""
     metadata: dict[str, Any] = {"resourceVersion": str(cluster.version)}
-    version = kind.api_version
-    items = [
-        obj if obj["apiVersion"] == version else served(version, obj) for obj in objects
-    ]
+    items = [served(kind, obj) for obj in objects]
     if kind.custom:
         metadata["continue"] = ""
     else:

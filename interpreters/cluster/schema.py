@@ -7,7 +7,7 @@ nodes.  `filled` prunes and applies defaults (and shares what it leaves alone);
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = [
     "Schema",
     "compile_root",
     "compile_schema",
+    "in_status",
     "object_faults",
     "plain",
     "status_faults",
@@ -175,7 +176,9 @@ class Schema:
                 child = self.properties.get(name, self.additional)
                 if child is not None:
                     kept[name] = child.pruned(item)
-                elif self.preserving or (self.embedded and name in TYPE_META):
+                elif self.preserving or (
+                    (self.embedded or self.root) and name in TYPE_META
+                ):
                     kept[name] = item
             return kept
         if type(value) is list and (inner := self.inner) is not None:
@@ -191,12 +194,17 @@ class Schema:
         """
         if old is not NOTHING and same(value, old):
             return
-        if value is None and self.nullable:
-            # A null is of every type, but an enumeration must name it.
+        is_null = value is None
+        if (
+            (self.classes or self.format)
+            and type(value) not in self.classes
+            and not (is_null and self.nullable)
+        ):
+            yield from _wrong_type(value, self.types, self.format, place)
+        if is_null:
+            # Of a null nothing is asked but its type, and that an enumeration names it.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
-        if (self.classes or self.format) and type(value) not in self.classes:
-            yield from _wrong_type(value, self.types, self.format, place)
         if self.shallow:
             return
         if self.all_of or self.any_of or self.one_of or self.none_of:
@@ -346,13 +354,17 @@ OBJECTS = frozenset((dict, type(None)))
 
 
 def object_faults(
-    root: Schema, new: Any, old: Any = None, warnings: list[str] | None = None
+    root: Schema,
+    new: Any,
+    old: Any = None,
+    warnings: list[str] | None = None,
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
     """What the schema of a custom kind refuses in a whole object.
 
     An update may leave wrong what it does not touch (ratcheting): `old` is the
     object before it, None where there was none.  What rules in CEL say of such
-    things goes to `warnings`.
+    things goes to `warnings`.  Other faults of the object are `known`.
     """
     faults = list(root.faults(new, None, NOTHING if old is None else old))
     if old is not None and (faults or root.laws is not None):
@@ -362,12 +374,18 @@ def object_faults(
             faults = list(root.faults(new, None, old))
     for value, place in root.embedded_values(new, None):
         faults += _embedded_faults(value, place_text(place))
-    repeated = list(root.duplicates(new, None, old))
-    if repeated and (old is None or not any(root.duplicates(old, None))):
-        faults += repeated
+    faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
-        yield from _broken(root.laws, new, old, faults, warnings)
+        yield from _broken(root.laws, new, old, [*known, *faults], warnings)
+
+
+def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
+    """What stands twice in sets and maps, unless something did before."""
+    repeated = list(root.duplicates(new, None, old))
+    if repeated and old is not None and any(root.duplicates(old, None)):
+        return []
+    return repeated
 
 
 def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
@@ -397,10 +415,14 @@ def _type_meta_fault(name: str, given: Any) -> str:
 
 
 def status_faults(
-    root: Schema, new: Any, old: Any, warnings: list[str]
+    root: Schema,
+    new: Any,
+    old: Any,
+    warnings: list[str],
+    known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
     """The same through `/status`: only status is checked, and named as the whole."""
-    faults = []
+    faults: list[Fault] = []
     schema = root.properties.get("status")
     if schema is not None and "status" in new:
         before = old.get("status", NOTHING)
@@ -408,14 +430,19 @@ def status_faults(
         if found:
             before = root.filled(old).get("status", NOTHING)
             found = list(schema.faults(new["status"], None, before))
-        for fault in found:
-            field = f"status.{fault.field}" if fault.field else "status"
-            if fault.field == "<nil>":
-                field = fault.field
-            faults.append(Fault(field, fault.reason, fault.message))
+        faults += map(in_status, found)
+    faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
+        faults += known
         yield from _broken(root.laws, new, root.filled(old), faults, warnings)
+
+
+def in_status(fault: Fault) -> Fault:
+    """A fault of a status, found there, as one of its object."""
+    is_whole = fault.field in ("", "<nil>")
+    field = "status" if is_whole else f"status.{fault.field}"
+    return Fault(field, fault.reason, fault.message)
 
 
 def _broken(

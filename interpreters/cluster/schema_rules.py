@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.cluster.cel import rule_faults
+from fnop.interpreters.cluster.cel import compile_laws, rule_faults
 from fnop.interpreters.cluster.regex import pattern_fault
 from fnop.interpreters.cluster.rules import format_of, go_json
 from fnop.interpreters.cluster.schema import Schema, compile_schema, plain
 from fnop.interpreters.cluster.status import Fault, quoted
 
-__all__ = ["schema_faults", "unrecognized_formats", "written_schema"]
+__all__ = [
+    "RULE_FIELDS",
+    "SCHEMA_FIELDS",
+    "schema_faults",
+    "unrecognized_formats",
+    "written_schema",
+]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -45,7 +51,7 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     if _has_unsupported(schema):
         return faults  # no structure can be made of it
     structural = sorted(
-        _structural_faults(schema, where, "root"),
+        (*_structural_faults(schema, where, "root"), *_gaps(schema, schema, where)),
         key=lambda fault: f"{fault.field}: {fault.message}",
     )
     faults += structural
@@ -54,6 +60,8 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     if not faults:
         # Rules are compiled against types that make sense only.
         faults += _law_faults(schema, where, root=True)
+    if not faults:
+        faults += _lawless_defaults(schema, where)
     return faults
 
 
@@ -346,18 +354,47 @@ def _metadata_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
         yield _forbidden(where, why)
 
 
-def _value_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
+def _value_faults(
+    schema: dict[str, Any], where: str, *, nested: bool = False
+) -> Iterator[Fault]:
     pattern = schema.get("pattern")
     if pattern and (fault := pattern_fault(pattern)):
         why = f"must be a valid regular expression, but isn't: {fault}"
         yield _invalid(f"{where}.pattern", pattern, why)
     any_of, all_of = schema.get("anyOf") or [], schema.get("allOf") or []
     first = all_of[0].get("anyOf") if all_of else None
+    if nested:  # only the structure may say so
+        any_of, first = [], None
     for part, place in _alternatives(schema, where):
         if any_of == INT_OR_STRING and any(part is one for one in any_of):
             continue
         is_first = first == INT_OR_STRING and part is all_of[0]
         yield from _nested_faults(part, place, skip_any_of=is_first)
+
+
+def _gaps(
+    values: dict[str, Any], structure: dict[str, Any] | None, where: str, at: str = ""
+) -> Iterator[Fault]:
+    """What alternatives at the root check must be there in the structure, too
+    (validateStructuralCompleteness).
+
+    `where` is the place in the structure, `at` that of the alternative.
+    """
+    if structure is None:
+        yield _required(where, f"because it is defined in {at}")
+        return
+    for part, place in _alternatives(values, at or where):
+        yield from _gaps(part, structure, where, place)
+    if not at:
+        return
+    items = values.get("items")
+    if isinstance(items, dict):
+        inner = structure.get("items")
+        yield from _gaps(items, inner, f"{where}.items", f"{at}.items")
+    known = structure.get("properties") or {}
+    for name, part in (values.get("properties") or {}).items():
+        key = f"properties[{name}]"
+        yield from _gaps(part, known.get(name), f"{where}.{key}", f"{at}.{key}")
 
 
 # What only the structure says, and how its absence is demanded.
@@ -385,7 +422,7 @@ def _nested_faults(
 ) -> Iterator[Fault]:
     """Alternatives and the like only check values."""
     rest = {**schema, "anyOf": []} if skip_any_of else schema
-    yield from _value_faults(rest, where)
+    yield from _value_faults(rest, where, nested=True)
     if isinstance(schema.get("items"), dict):
         yield from _nested_faults(schema["items"], f"{where}.items")
     for name, part in (schema.get("properties") or {}).items():
@@ -421,12 +458,25 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
         return
     if schema.pruned(value) != value:
         yield _invalid(where, value, "must not have unknown fields")
-    for fault in schema.faults(schema.filled(value), None):
+    # As it is written: what defaults inside of it fill in is not there yet.
+    for fault in schema.faults(plain(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""
         # Places in the message begin at the default.
         dot = "." if inner and inner[0] != "." else ""
         field = f"{where}{dot}{inner}"
         yield Fault(field, fault.reason, fault.message)
+
+
+def _lawless_defaults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
+    """The defaults that break the rules of their own schema, or of parts of it."""
+    default = schema.get("default")
+    if default is not None and (laws := compile_laws(schema)) is not None:
+        for fault in laws.faults(plain(default), None, None, [], False):
+            inside = "" if fault.field in ("", "<nil>") else f".{fault.field}"
+            yield Fault(f"{where}.default{inside}", fault.reason, fault.message)
+    for part, place in _parts(schema, where):
+        if part is not schema.get("additionalProperties"):
+            yield from _lawless_defaults(part, place)
 
 
 # ----------------------------------------------------------------- rules in CEL
@@ -456,29 +506,59 @@ OMITTED_EMPTY = frozenset(
 )
 
 
-def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as it comes back from Go.
+# What is written even if it is empty: pointers.
+SCHEMA_FIELDS = OMITTED_EMPTY | {
+    *("$ref", "default", "example", "items", "not", "externalDocs"),
+    *("maximum", "minimum", "multipleOf", "maxLength", "minLength"),
+    *("maxItems", "minItems", "maxProperties", "minProperties"),
+    *("additionalProperties", "additionalItems"),
+    *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type"),
+    "x-kubernetes-map-type",
+}
+RULE_FIELDS = frozenset(
+    (
+        *("rule", "message", "messageExpression", "reason", "fieldPath"),
+        "optionalOldSelf",
+    )
+)
+OMITTED_OF_RULES = frozenset(("message", "messageExpression", "fieldPath"))
 
-    >>> written_schema({"type": "object", "properties": {}, "default": 1.0})
+
+def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as it comes back from Go: unknown fields are not among its own.
+
+    >>> written_schema({"type": "object", "properties": {}, "default": 1.0, "x": 1})
     {'type': 'object', 'default': 1}
     """
     return {
         name: _written_part(name, value)
         for name, value in schema.items()
-        if value is not None and (value or name not in OMITTED_EMPTY)
+        if name in SCHEMA_FIELDS
+        and value is not None
+        and (value or name not in OMITTED_EMPTY)
+    }
+
+
+def _written_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in rule.items()
+        if name in RULE_FIELDS
+        and value is not None
+        and (value or name not in OMITTED_OF_RULES)
     }
 
 
 def _written_part(name: str, value: Any) -> Any:
-    if name in ("default", "example", "enum"):
-        return plain(value)
     if name in ("items", "not", "additionalProperties") and isinstance(value, dict):
         return written_schema(value)
     if name in ("properties", "patternProperties", "definitions"):
         return {key: written_schema(part) for key, part in value.items()}
     if name in JUNCTORS:
         return [written_schema(part) for part in value]
-    return value
+    if name == "x-kubernetes-validations":
+        return [_written_rule(rule) for rule in value]
+    return plain(value)
 
 
 def unrecognized_formats(schema: dict[str, Any]) -> set[str]:

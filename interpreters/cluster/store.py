@@ -35,11 +35,13 @@ __all__ = [
     "lookup",
     "name_suffix",
     "put",
+    "remembered",
     "remove",
     "same",
     "shelf",
     "size_of",
     "timestamp",
+    "written",
 ]
 
 Object = dict[str, Any]
@@ -125,6 +127,8 @@ class Cluster:
     control: Control = IDLE
     # How many bytes all objects have as JSON.
     size: int = 0
+    # Objects as they were written, where reading has filled in more since.
+    raw: PMap[tuple[Resource, Key], Object] = field(default_factory=pmap)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -181,6 +185,7 @@ def put(
             cluster.rbac,
             cluster.control,
             cluster.size + size - was,
+            cluster.raw.discard((resource, key)),
         ),
         event,
     )
@@ -204,9 +209,29 @@ def remove(
             history=_recorded(cluster.history, event, 2 * was),
             owned=_reindexed(cluster.owned, resource, key, old, None),
             size=cluster.size - was,
+            raw=cluster.raw.discard((resource, key)),
         ),
         event,
     )
+
+
+def remembered(
+    cluster: Cluster, resource: Resource, key: Key, raw: Object, read: Object
+) -> Cluster:
+    """With an object as it was written, if it is read as another."""
+    if raw is read:
+        return cluster
+    return replace(cluster, raw=cluster.raw.set((resource, key), raw))
+
+
+def written(cluster: Cluster, resource: Resource, key: Key, read: Object) -> Object:
+    """A stored object as it was last written: what a write has to differ from.
+
+    >>> written(bare("", 0, Registry({}, {})), ("", "pods"), ("", "a"), {"kind": "Pod"})
+    {'kind': 'Pod'}
+    """
+    raw = cluster.raw.get((resource, key))
+    return read if raw is None else {**raw, "metadata": read["metadata"]}
 
 
 def size_of(obj: Object) -> int:

@@ -197,14 +197,14 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
         raise invalid("", "Namespace", name, faults)
     new = _finalized(new, old, finalizers)
     if call.dry_run:
-        return cluster, ApiResponse(200, served(kind.api_version, new)), ()
+        return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
         cluster, events = removed(cluster, kind, call.key)
-        return cluster, ApiResponse(200, served(kind.api_version, new)), events
+        return cluster, ApiResponse(200, served(kind, new)), events
     if same(new, old):
-        return cluster, ApiResponse(200, served(kind.api_version, old)), ()
+        return cluster, ApiResponse(200, served(kind, old)), ()
     cluster, events = stored(cluster, kind, call.key, new, old, call.now)
-    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+    return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
 FREE = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -226,7 +226,7 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     """The pod as far as its ephemeral containers go: they can only become more."""
     _check_method(call, "GET", "PUT", "PATCH")
     kind, old = call.kind, _present(cluster, call)
-    shown = served(kind.api_version, old)
+    shown = served(kind, old)
     if call.request.method == "GET":
         return cluster, ApiResponse(200, shown), ()
     body = call.request.body
@@ -261,9 +261,9 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     filled = [{**defaults, **each} for each in wanted]
     pod = {**old, "spec": {**old.get("spec", {}), field: filled}}
     if call.dry_run:
-        return cluster, ApiResponse(200, served(kind.api_version, pod)), ()
+        return cluster, ApiResponse(200, served(kind, pod)), ()
     cluster, events = stored(cluster, kind, call.key, pod, old, call.now)
-    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+    return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
 # -------------------------------------------------------------------- approval
@@ -273,7 +273,7 @@ def _approve(cluster: Cluster, call: Call) -> Answer:
     """The conditions of a request for a certificate, which nothing else may say."""
     _check_method(call, "GET", "PUT", "PATCH")
     kind, old = call.kind, _present(cluster, call)
-    shown = served(kind.api_version, old)
+    shown = served(kind, old)
     if call.request.method == "GET":
         return cluster, ApiResponse(200, shown), ()
     body = call.request.body
@@ -293,9 +293,9 @@ def _approve(cluster: Cluster, call: Call) -> Answer:
         status["conditions"] = given
     result = {**old, "status": status}
     if call.dry_run or same(result, old):
-        return cluster, ApiResponse(200, served(kind.api_version, result)), ()
+        return cluster, ApiResponse(200, served(kind, result)), ()
     cluster, events = stored(cluster, kind, call.key, result, old, call.now)
-    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+    return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
 def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:

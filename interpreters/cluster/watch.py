@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.conversion import served
-from fnop.interpreters.cluster.kinds import Kind, storage_of
+from fnop.interpreters.cluster.kinds import Kind, Registry, storage_of
 from fnop.interpreters.cluster.negotiation import form_of, presented_event, shaped
 from fnop.interpreters.cluster.rbac import authorize
 from fnop.interpreters.cluster.read import (
@@ -201,7 +201,7 @@ def _opened(
     view = _view(call.request.path, call.request.query)
     assert view is not None  # it has been checked
     view = view._replace(selection=selection, name=call.route.name, since=0)
-    seen = (_seen(view, event) for event in missed)
+    seen = (_seen(view, event, cluster.registry) for event in missed)
     return [event for event in seen if event is not None]
 
 
@@ -211,7 +211,7 @@ def _present(cluster: Cluster, call: Call) -> list[StoredEvent]:
             "ADDED",
             call.kind.resource,
             key[0] or None,
-            served(call.kind.api_version, obj),
+            served(call.kind, obj),
             int(obj["metadata"]["resourceVersion"]),
         )
         for key, obj in selected(cluster, call)
@@ -285,7 +285,7 @@ class View(NamedTuple):
     """What an open watch looks at."""
 
     resource: Resource
-    api_version: str
+    path: tuple[str, str, str]  # group, version, plural
     namespace: str | None
     name: str | None
     selection: Selection
@@ -306,7 +306,7 @@ def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
     tests = field_selection(None, fields, (group, route.plural))
     return View(
         storage_of(group, route.plural),
-        f"{group}/{version}" if group else version,
+        (group, version, route.plural),
         route.namespace,
         route.name if always else None,
         Selection(labels, tests),
@@ -314,19 +314,21 @@ def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
     )
 
 
-def seen_by(request: ApiRequest, event: StoredEvent) -> StoredEvent | None:
+def seen_by(
+    request: ApiRequest, event: StoredEvent, registry: Registry
+) -> StoredEvent | None:
     """What an open watch shows of a later event, if anything.
 
     A change that moves an object into the selection is an addition to it, one
     that moves it out a deletion.
     """
     view = _view(request.path, request.query)
-    return None if view is None else _seen(view, event)
+    return None if view is None else _seen(view, event, registry)
 
 
-def selects(request: ApiRequest, event: StoredEvent) -> bool:
+def selects(request: ApiRequest, event: StoredEvent, registry: Registry) -> bool:
     """Whether an open watch of that request shows this later event."""
-    return seen_by(request, event) is not None
+    return seen_by(request, event, registry) is not None
 
 
 def presented(
@@ -352,8 +354,8 @@ def presented(
         return None  # the kind is gone
 
 
-def _seen(view: View, event: StoredEvent) -> StoredEvent | None:
-    resource, api_version, namespace, name, selection, since = view
+def _seen(view: View, event: StoredEvent, registry: Registry) -> StoredEvent | None:
+    resource, path, namespace, name, selection, since = view
     if event.resource != resource:
         return None
     if namespace is not None and event.namespace != namespace:
@@ -372,7 +374,8 @@ def _seen(view: View, event: StoredEvent) -> StoredEvent | None:
         if not is_in and event.previous is not None:
             # It is shown as it was last selected, at the version of the change.
             obj = _at_version(event.previous, event.version)
-    obj = served(api_version, obj)
+    asked = registry.by_path.get(path)
+    obj = obj if asked is None else served(asked, obj)
     if kind == event.type and obj is event.object:
         return event
     return replace(event, type=kind, object=obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -10,13 +10,14 @@ import orjson
 from fnop.interpreters.cluster.apply import (
     Applying,
     applied,
+    changes,
     configuration,
     null_faults,
 )
 from fnop.interpreters.cluster.body import decoded
 from fnop.interpreters.cluster.builtins import defaulted, kept
 from fnop.interpreters.cluster.commit import is_released, removed, stored
-from fnop.interpreters.cluster.conversion import served, to_storage
+from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crd_rules import crd_update_faults
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.create import (
@@ -42,7 +43,8 @@ from fnop.interpreters.cluster.options import (
 )
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
-from fnop.interpreters.cluster.schema import status_faults
+from fnop.interpreters.cluster.scale_rules import scale_faults
+from fnop.interpreters.cluster.schema import in_status, status_faults
 from fnop.interpreters.cluster.signing import SIGNING, condition_faults, unchanged
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -60,20 +62,35 @@ from fnop.interpreters.cluster.store import (
     Object,
     Resource,
     lookup,
+    remembered,
     same,
+    written,
 )
 from fnop.interpreters.protocol import ApiResponse
 
-__all__ = ["Answer", "create", "patch", "replaced", "update"]
+__all__ = [
+    "Answer",
+    "check_identity",
+    "check_uid",
+    "create",
+    "patch",
+    "replaced",
+    "unfit_patch",
+    "update",
+]
 
 
-def _status_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
+def _status_faults(
+    call: Call, new: Object, old: Object, known: Sequence[Fault]
+) -> Iterator[Fault]:
     """Through `/status`, only status is checked; its messages begin there."""
-    if call.kind.resource == SIGNING:
+    kind = call.kind
+    if kind.resource == SIGNING:
         yield from condition_faults(new, old, deciding=False)
-    schema = call.kind.schema
-    if schema is not None:
-        yield from status_faults(schema, new, old, call.warnings)
+    if kind.custom:
+        yield from scale_faults(kind.scale, new, status_only=True)
+    if kind.schema is not None:
+        yield from status_faults(kind.schema, new, old, call.warnings, known)
 
 
 def update(cluster: Cluster, call: Call) -> Answer:
@@ -85,20 +102,20 @@ def update(cluster: Cluster, call: Call) -> Answer:
     body = call.request.body
     new = decoded(kind, body)
     check_fields(call, body)
-    _check_identity(call, new)
+    check_identity(call, new)
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         if kind.creates_on_update and not call.route.subresource:
-            _check_uid(call, new, "")
+            check_uid(call, new, "")
             new["metadata"].pop("resourceVersion", None)
             return created(cluster, call, new, recorded(cluster, call, None, body))
         raise not_found(kind.group, kind.plural, call.route.name)
-    _check_uid(call, new, old["metadata"]["uid"])
+    check_uid(call, new, old["metadata"]["uid"])
     if "resourceVersion" not in new["metadata"] and not kind.unconditional:
         message = "Invalid value: 0: must be specified for an update"
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", message)
         raise invalid(kind.group, kind.plural, call.route.name, [fault])
-    live = served(kind.api_version, old)
+    live = served(kind, old)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
@@ -118,11 +135,11 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     old = lookup(cluster, kind.resource, call.key)
     if old is None:
         raise not_found(kind.group, kind.plural, name)
-    live = served(kind.api_version, old)
+    live = served(kind, old)
     body = apply_patch(live)
     new = _decoded_result(kind, body)
     check_patched_fields(call, body, live)
-    _check_identity(call, new)
+    check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
@@ -154,6 +171,11 @@ def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
             f'no kind "{body.get("kind")}" is registered for version "{version}" in '
             'scheme "pkg/api/legacyscheme/scheme.go:30"'
         )
+    return unfit_patch(text, why)
+
+
+def unfit_patch(text: str, why: str) -> Refusal:
+    """The refusal of a patch that makes of an object what it cannot be."""
     fault = Fault("patch", "FieldValueInvalid", f"Invalid value: {quoted(text)}: {why}")
     refusal = invalid("", "", "", [fault])
     del refusal.response.body["details"]["kind"]
@@ -169,16 +191,17 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         raise not_found(kind.group, kind.plural, call.route.name or "")
     config = configuration(call.request.body)
     applying = Applying(cluster.registry, kind, writer_of(call), is_forced(call))
-    live = None if old is None else served(kind.api_version, old)
+    live = None if old is None else served(kind, old)
     result = applied(applying, live, config)
-    faults = [*null_faults(kind.schema, result)] if kind.schema else []
+    nulls = _null_faults(call, result)
     new = _converted(kind, result)
     entries = (result.get("metadata") or {}).get("managedFields", ())
-    _check_identity(call, new)
-    if faults:
-        raise invalid(kind.group, kind.kind, call.route.name or "", faults)
+    check_identity(call, new)
     if old is not None:
-        return replaced(cluster, call, new, old, _keeping(entries))
+        # What changes nothing is left as it is: without defaults of this version.
+        is_same = live is not None and not changes(live, result)
+        track = _keeping(entries)
+        return replaced(cluster, call, new, old, track, nulls, filled=is_same)
     uid = new["metadata"].get("uid")
     if uid:
         why = (
@@ -187,7 +210,20 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         )
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
     new["metadata"].pop("resourceVersion", None)
-    return created(cluster, call, new, _keeping(entries))
+    return created(cluster, call, new, _keeping(entries), nulls)
+
+
+def _null_faults(call: Call, result: Object) -> list[Fault]:
+    """The nulls that an apply has left, and that its schema does not allow."""
+    schema = call.kind.schema
+    if schema is None:
+        return []
+    if call.route.subresource != "status":
+        return [*null_faults(schema, result)]
+    status = schema.properties.get("status")
+    if status is None or result.get("status") is None:
+        return []
+    return [*map(in_status, null_faults(status, result["status"]))]
 
 
 def _converted(kind: Kind, result: Object) -> Object:
@@ -211,7 +247,7 @@ def _keeping(entries: list[Entry]) -> Track:
     return lambda new: with_entries(new, entries)
 
 
-def _check_identity(call: Call, new: Object) -> None:
+def check_identity(call: Call, new: Object) -> None:
     name, expected = new["metadata"].get("name"), call.route.name
     if not name:
         raise bad_request(
@@ -226,7 +262,7 @@ def _check_identity(call: Call, new: Object) -> None:
     check_namespace(call, new)
 
 
-def _check_uid(call: Call, new: Object, present: str) -> None:
+def check_uid(call: Call, new: Object, present: str) -> None:
     """A PUT that names a uid means that very object."""
     kind, uid = call.kind, new["metadata"].get("uid")
     if uid and uid != present:
@@ -254,52 +290,67 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
 
 
 def replaced(
-    cluster: Cluster, call: Call, new: Object, old: Object, track: Track
+    cluster: Cluster,
+    call: Call,
+    new: Object,
+    old: Object,
+    track: Track,
+    known: Sequence[Fault] = (),
+    *,
+    filled: bool = False,
 ) -> Answer:
-    """The common end of update, patch and apply: `new` shall take `old`'s place."""
+    """The common end of update, patch and apply: `new` shall take `old`'s place.
+
+    What is not `filled` already, as what comes from the store, gets its defaults.
+    """
     kind, key = call.kind, call.key
     _check_version(kind, new, old)
-    new = _untimed(_prepared(call, new, old, track), old)
+    if kind.schema is not None and not filled:
+        # What is stored is filled already, by the schema of its own version.
+        new = kind.schema.filled(new, old if kind.storage else None)
+    asked = _prepared(call, new, old, track)
+    new = _untimed(to_storage(kind, asked), old)
     if call.route.subresource == "status":
-        faults = [*_update_faults(new, old), *_status_faults(call, new, old)]
+        found = _status_faults(call, new, old, known)
     else:
-        faults = [*_update_faults(new, old), *_object_faults(call, new, old)]
+        found = _object_faults(call, new, old, known)
+    faults = [*known, *_update_faults(new, old), *found]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
+    raw, new = new, as_read(kind, new)
     if call.dry_run:
-        return cluster, ApiResponse(200, served(kind.api_version, new)), ()
+        return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
         # The last finalizer is gone: the answer shows the new object at its old
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
-        return cluster, ApiResponse(200, served(kind.api_version, new)), events
-    if same(new, old):
+        return cluster, ApiResponse(200, asked), events
+    if same(raw, written(cluster, kind.resource, key, old)):
         # A write that changes nothing is none.
-        return cluster, ApiResponse(200, served(kind.api_version, old)), ()
+        return cluster, ApiResponse(200, served(kind, old)), ()
     cluster, events = stored(cluster, kind, key, new, old, call.now)
-    return cluster, ApiResponse(200, served(kind.api_version, events[0].object)), events
+    cluster = remembered(cluster, kind.resource, key, raw, new)
+    return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
 def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
-    if kind.schema is not None:
-        # What is stored is filled already, by the schema of its own version.
-        new = kind.schema.filled(new, old if kind.storage else None)
+    live = served(kind, old)
     # Who changed what is found out before the strategy takes some of it back.
     new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
-        new = _status_only(kind, new, old)
+        new = _status_only(kind, new, live)
     elif kind.status:
-        new = _status_kept(new, old)
+        new = _status_kept(new, live)
     if kind.resource == SIGNING:
         new = unchanged(new, old)
-    metadata = _carried(new["metadata"], old["metadata"])
-    new = to_storage(kind, {**new, "metadata": metadata})
+    new = {**new, "metadata": _carried(new["metadata"], old["metadata"])}
     if not kind.custom and not call.route.subresource:
-        new = kept(kind, new, old)
+        new = served(kind, kept(kind, to_storage(kind, new), old))
     if kind.generation:
-        count = _generation(kind, new, old, call.route.subresource)
+        # Changes are counted as the version of the request shows them.
+        count = _generation(kind, new, live, call.route.subresource)
         counted = {**new["metadata"], "generation": count}
         new = {**new, "metadata": counted}
     return new
@@ -307,7 +358,7 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
 
 def _filled(kind: Kind, new: Object) -> Object:
     """A built-in object with its defaults, in the version of the request."""
-    return served(kind.api_version, defaulted(kind, to_storage(kind, new)))
+    return served(kind, defaulted(kind, to_storage(kind, new)))
 
 
 def _untimed(new: Object, old: Object) -> Object:
@@ -433,13 +484,15 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
             yield from (fault, fault)
 
 
-def _object_faults(call: Call, new: Object, old: Object) -> Iterator[Fault]:
+def _object_faults(
+    call: Call, new: Object, old: Object, known: Sequence[Fault]
+) -> Iterator[Fault]:
     """What is wrong with a whole object that takes another's place.
 
     Several layers of the real server look at metadata, and each reports what it finds.
     """
     kind = call.kind
-    for fault in object_faults(kind, new, old, call.warnings):
+    for fault in object_faults(kind, new, old, call.warnings, known):
         yield fault
         if fault.field.startswith("metadata."):
             few = fault.field == "metadata.finalizers"

@@ -30,6 +30,7 @@ __all__ = [
     "Memory",
     "Op",
     "families",
+    "resource_of",
     "sequences",
 ]
 
@@ -38,6 +39,15 @@ Strategy = st.SearchStrategy[Any]
 
 NAMES = ("a", "b", "c")
 NOWHERE = "00000000-0000-0000-0000-000000000000"
+
+
+def resource_of(plural: str) -> str:
+    """What is stored: the versions of a kind are one resource.
+
+    >>> resource_of("crates@v1beta1")
+    'crates'
+    """
+    return plural.partition("@")[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,15 +65,21 @@ class Kind:
     paths: tuple[str, ...] = ()  # for JSON patches
     custom: bool = False
     cluster: bool = False
+    scaled: bool = False
 
     def __repr__(self) -> str:
         return self.kind
 
     @property
+    def resource(self) -> str:
+        """The plural without the version that tells kinds of one resource apart."""
+        return resource_of(self.plural)
+
+    @property
     def collection(self) -> str:
         root = "/apis/" if "/" in self.api_version else "/api/"
         inside = "" if self.cluster else "/namespaces/{ns}"
-        return f"{root}{self.api_version}{inside}/{self.plural}"
+        return f"{root}{self.api_version}{inside}/{self.resource}"
 
     @property
     def everywhere(self) -> str:
@@ -88,6 +104,7 @@ class Op:
     query: tuple[tuple[str, str], ...] = ()
     # The body is what was last seen of the object, with this merged into it.
     onto: bool = False
+    accept: str = JSON
 
 
 class Memory:
@@ -102,7 +119,8 @@ class Memory:
         metadata = body.get("metadata") if isinstance(body, dict) else None
         if not isinstance(metadata, dict) or "uid" not in metadata:
             return
-        key = f"{plural}/{metadata['name'].removeprefix(self.namespace + '-')}"
+        name = metadata["name"].removeprefix(self.namespace + "-")
+        key = f"{resource_of(plural)}/{name}"
         self.seen[key] = body
         self.versions.setdefault(key, []).append(metadata["resourceVersion"])
 
@@ -172,7 +190,7 @@ def references(kinds: tuple[Kind, ...]) -> Strategy:
 
     def to(kind: Kind, name: str, more: Json) -> list[Json]:
         owner = {"apiVersion": kind.api_version, "kind": kind.kind}
-        uid = f"@uid:{kind.plural}/{name}"
+        uid = f"@uid:{kind.resource}/{name}"
         return [{**owner, "name": kind.called(name), "uid": uid, **more}]
 
     more = some(controller=st.booleans(), blockOwnerDeletion=st.booleans())
@@ -369,7 +387,142 @@ def definition(
     }
 
 
+def in_two_versions(crd: Json, schema: Json) -> Json:
+    """The definition with an older version beside the one that is stored."""
+    spec = crd["spec"]
+    (version,) = spec["versions"]
+    older = {"name": "v1beta1", "storage": False}
+    older["schema"] = {"openAPIV3Schema": schema}
+    return {**crd, "spec": {**spec, "versions": [version, {**version, **older}]}}
+
+
+def slots(**more: Json) -> Json:
+    return {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "maxItems": 3,
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {**TEXT, "maxLength": 3},
+                "size": {**INTEGER, "default": 1},
+                **more,
+            },
+        },
+    }
+
+
+CRATE_SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "replicas": {**INTEGER, "minimum": 0, "maximum": 8},
+                "mode": {**TEXT, "enum": ["A", "B"]},
+                "slots": slots(note=TEXT),
+                "marks": {
+                    "type": "array",
+                    "items": TEXT,
+                    "x-kubernetes-list-type": "set",
+                    "maxItems": 4,
+                },
+                "limits": {
+                    "type": "object",
+                    "maxProperties": 3,
+                    "additionalProperties": INTEGER,
+                },
+                "whole": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "properties": {"a": INTEGER, "b": INTEGER},
+                },
+            },
+            "x-kubernetes-validations": [
+                {"rule": "!has(self.replicas) || self.replicas < 7", "message": "big"},
+                {
+                    "rule": "!has(oldSelf.mode) || has(self.mode)",
+                    "message": "a mode stays",
+                },
+            ],
+        },
+        "status": {
+            "type": "object",
+            "default": {"phase": "New"},
+            "properties": {
+                "phase": TEXT,
+                "replicas": INTEGER,
+                "selector": TEXT,
+                "slots": slots(),
+            },
+        },
+    },
+}
+OLD_CRATE_SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "replicas": INTEGER,
+                "slots": slots(),
+                "old": {**TEXT, "default": "yes"},
+            },
+        },
+        "status": {"type": "object", "properties": {"phase": TEXT}},
+    },
+}
+SLOTS = st.lists(
+    some(name=st.sampled_from(["p", "q", "r"]), size=NUMBERS, note=WORDS), max_size=3
+)
+FITTING_SLOTS = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["p", "q", "r"])},
+        optional={"size": st.integers(0, 2), "note": st.sampled_from(["", "ab"])},
+    ),
+    max_size=3,
+    unique_by=lambda item: str(item["name"]),
+)
+CRATE = some(
+    replicas=rarely(st.integers(0, 6), st.sampled_from([7, 9, -1, "x", 1.5, None])),
+    mode=rarely(st.sampled_from(["A", "B"]), st.sampled_from(["C", None, 1])),
+    slots=rarely(SLOTS, ODD),
+    marks=rarely(st.lists(WORDS, max_size=3), ODD),
+    limits=rarely(some(a=st.integers(0, 2), b=st.integers(0, 2)), ODD),
+    whole=rarely(some(a=st.integers(0, 2), b=st.integers(0, 2)), ODD),
+    old=WORDS,
+)
+FITTING_CRATE = some(
+    replicas=st.integers(0, 6),
+    mode=st.sampled_from(["A", "B"]),
+    slots=FITTING_SLOTS,
+    marks=st.lists(st.sampled_from(["x", "y", "z"]), max_size=2, unique=True),
+    limits=some(a=st.integers(0, 2), b=st.integers(0, 2)),
+    whole=some(a=st.integers(0, 2), b=st.integers(0, 2)),
+)
+CRATE_STATUS = some(
+    phase=rarely(st.sampled_from(["", "Ready"]), ODD),
+    replicas=rarely(st.integers(0, 3), st.sampled_from([-1, "x", None])),
+    selector=rarely(st.just("a=b"), ODD),
+    slots=rarely(SLOTS, ODD),
+)
+
 DEFINITIONS_OF_KINDS = (
+    in_two_versions(
+        definition(
+            "Crate",
+            CRATE_SCHEMA,
+            status={},
+            scale={
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        ),
+        OLD_CRATE_SCHEMA,
+    ),
     definition("Thing", THING_SCHEMA, status={}),
     definition("Plain", OPEN),
     definition("Globe", OPEN, cluster=True, status={}),
@@ -409,13 +562,37 @@ GLOBE = Kind(
     custom=True,
     cluster=True,
 )
+CRATES = tuple(
+    Kind(
+        "Crate",
+        f"{GROUP}/{version}",
+        plural,
+        st.fixed_dictionaries({}, optional={"spec": CRATE, "status": CRATE_STATUS}),
+        sample={"spec": {"replicas": 1}},
+        fitting=some(spec=FITTING_CRATE)
+        if version == "v1"
+        else some(spec=some(replicas=st.integers(0, 6), old=WORDS)),
+        status=CRATE_STATUS,
+        paths=("/spec/replicas", "/spec/slots/0/size", "/spec/marks/-", "/spec/slots"),
+        custom=True,
+        scaled=True,
+    )
+    for version, plural in (("v1", "crates"), ("v1beta1", "crates@v1beta1"))
+)
 KINDS = {
-    kind.plural: kind for kind in (CONFIG_MAP, SECRET, DEPLOYMENT, THING, PLAIN, GLOBE)
+    kind.plural: kind
+    for kind in (CONFIG_MAP, SECRET, DEPLOYMENT, THING, PLAIN, GLOBE, *CRATES)
 }
 
 # ----------------------------------------------------------------- operations
 
 DRY = rarely(st.just(()), st.just((("dryRun", "All"),)))
+VALIDATED = rarely(
+    st.just(()),
+    st.sampled_from(
+        [(("fieldValidation", how),) for how in ("Strict", "Warn", "Ignore")]
+    ),
+)
 SELECTORS = st.sampled_from(
     [
         (),
@@ -467,14 +644,14 @@ def creations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 
 def versions_of(kind: Kind, name: str) -> Strategy:
     """Which version a write claims to know: the right one, mostly."""
-    right = st.just({"resourceVersion": f"@version:{kind.plural}/{name}"})
+    right = st.just({"resourceVersion": f"@version:{kind.resource}/{name}"})
     wrong = st.sampled_from(
         [
             {},
-            {"resourceVersion": f"@stale:{kind.plural}/{name}"},
+            {"resourceVersion": f"@stale:{kind.resource}/{name}"},
             {"resourceVersion": ""},
             {"resourceVersion": "x"},
-            {"uid": f"@uid:{kind.plural}/{name}"},
+            {"uid": f"@uid:{kind.resource}/{name}"},
             {"uid": NOWHERE},
         ]
     )
@@ -544,7 +721,87 @@ def status_updates(kind: Kind, status: Strategy) -> Strategy:
             some(labels=LABELS),
             status,
         )
-        return put | merge
+        apply = st.builds(
+            lambda status, manager, force: Op(
+                "patch",
+                kind.plural,
+                name,
+                "status",
+                body=body_of(kind, name, {}, {"status": status}),
+                type=APPLY_PATCH,
+                query=(("fieldManager", manager), *force),
+            ),
+            status,
+            st.sampled_from(["x", "y"]),
+            rarely(st.just(()), st.just((("force", "true"),)), 3),
+        )
+        return put | merge | (apply if kind.custom else merge)
+
+    return st.sampled_from(NAMES).flatmap(of)
+
+
+def scales(kind: Kind) -> Strategy:
+    """What is done through `/scale`."""
+    head = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+
+    def of(name: str) -> Strategy:
+        read = st.just(Op("get", kind.plural, name, "scale"))
+        replicas = rarely(st.integers(0, 6), st.sampled_from([-1, 7, 9, "x", None]))
+        meta = rarely(
+            st.just({}),
+            st.sampled_from(
+                [
+                    {"resourceVersion": f"@stale:{kind.resource}/{name}"},
+                    {"uid": NOWHERE},
+                    {"name": "other"},
+                    {"labels": {"a": "b"}},
+                ]
+            ),
+        )
+        body = st.builds(
+            lambda more, count: {
+                **head,
+                "metadata": {"name": kind.called(name), **more},
+                "spec": {"replicas": count},
+            },
+            meta,
+            replicas,
+        )
+        put = st.builds(
+            lambda body, query: Op(
+                "update", kind.plural, name, "scale", body=body, query=query
+            ),
+            body,
+            DRY,
+        )
+        merge = st.builds(
+            lambda count, query: Op(
+                "patch",
+                kind.plural,
+                name,
+                "scale",
+                body={"spec": {"replicas": count}},
+                type=MERGE_PATCH,
+                query=query,
+            ),
+            replicas,
+            DRY,
+        )
+        apply = st.builds(
+            lambda body, manager, force: Op(
+                "patch",
+                kind.plural,
+                name,
+                "scale",
+                body=body,
+                type=APPLY_PATCH,
+                query=(("fieldManager", manager), *force),
+            ),
+            body,
+            st.sampled_from(["x", "y"]),
+            rarely(st.just(()), st.just((("force", "true"),)), 3),
+        )
+        return read | put | merge | apply
 
     return st.sampled_from(NAMES).flatmap(of)
 
@@ -581,7 +838,7 @@ def merges(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
             st.just({}),
             st.sampled_from(
                 [
-                    {"resourceVersion": f"@stale:{kind.plural}/a"},
+                    {"resourceVersion": f"@stale:{kind.resource}/a"},
                     {"uid": NOWHERE},
                     {"name": "other"},
                     {"generation": 9},
@@ -596,14 +853,14 @@ def merges(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 def applies(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     """Server-side apply by two managers."""
     return st.builds(
-        lambda name, meta, parts, manager, force, dry: Op(
+        lambda name, meta, parts, manager, force, dry, strict: Op(
             "patch",
             kind.plural,
             name,
             # An empty list or map in metadata is kept by the real server, unseen.
             body=body_of(kind, name, {k: v for k, v in meta.items() if v}, parts),
             type=APPLY_PATCH,
-            query=(("fieldManager", manager), *force, *dry),
+            query=(("fieldManager", manager), *force, *dry, *strict),
         ),
         st.sampled_from(NAMES),
         some(
@@ -612,10 +869,11 @@ def applies(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
             finalizers=FINALIZERS,
             ownerReferences=references(kinds),
         ),
-        kind.fitting,
-        st.sampled_from(["x", "y"]),
+        rarely(kind.fitting, kind.parts) if kind.custom else kind.fitting,
+        st.sampled_from(["x", "y", "z"]),
         rarely(st.just(()), st.just((("force", "true"),)), 3),
         DRY,
+        VALIDATED if kind.custom else st.just(()),
     )
 
 
@@ -654,7 +912,7 @@ def json_patches(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 
 
 def options(kind: Kind, name: str) -> Strategy:
-    key = f"{kind.plural}/{name}"
+    key = f"{kind.resource}/{name}"
     conditions = st.sampled_from(
         [
             {"uid": f"@uid:{key}"},
@@ -688,14 +946,24 @@ def collections(kind: Kind) -> Strategy:
     )
 
 
+FORMS = tuple(
+    f"application/json;as={form};g=meta.k8s.io;v=v1"
+    for form in ("PartialObjectMetadata", "PartialObjectMetadataList", "Table")
+)
+
+
 def reads(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
-    get = st.builds(lambda name: Op("get", kind.plural, name), st.sampled_from(NAMES))
+    get = st.builds(
+        lambda name, form: Op("get", kind.plural, name, accept=form or JSON),
+        st.sampled_from(NAMES),
+        rarely(st.just(""), st.sampled_from(FORMS), 4) if kind.custom else st.just(""),
+    )
     if kind.cluster:
         return get
     limits = st.sampled_from([(), (("limit", "1"),), (("limit", "2"),)])
     versions = st.builds(
         lambda which, name, match: (
-            ("resourceVersion", f"{which}{kind.plural}/{name}"),
+            ("resourceVersion", f"{which}{kind.resource}/{name}"),
             ("resourceVersionMatch", match),
         ),
         st.sampled_from(VERSIONS),
@@ -703,9 +971,12 @@ def reads(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
         st.sampled_from(["Exact", "Exact", "NotOlderThan", "Nonsense"]),
     )
     return get | st.builds(
-        lambda selector, more: Op("list", kind.plural, query=selector + more),
+        lambda selector, more, form: Op(
+            "list", kind.plural, query=selector + more, accept=form or JSON
+        ),
         rarely(SELECTORS, BAD_SELECTORS),
         rarely(limits, versions, 4),
+        rarely(st.just(""), st.sampled_from(FORMS), 4) if kind.custom else st.just(""),
     )
 
 
@@ -739,7 +1010,7 @@ def misdirections(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 @cache
 def watches(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     """Watches are opened when all is done; the last object is always in them."""
-    starts = ["@start:", *(f"@stale:{kind.plural}/{name}" for name in NAMES)]
+    starts = ["@start:", *(f"@stale:{kind.resource}/{name}" for name in NAMES)]
     if not kind.cluster:
         starts += ["", "0"]
     return st.builds(
@@ -769,6 +1040,8 @@ def operations(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
     made = [(weight, maker(kind, kinds)) for weight, maker in WEIGHTS]
     if kind.status is not None:
         made.append((3, status_updates(kind, kind.status)))
+    if kind.scaled:
+        made.append((4, scales(kind)))
     if not kind.cluster:  # other sequences have theirs in the same collection
         made.append((1, collections(kind)))
     table = [strategy for weight, strategy in made for _ in range(weight)]
@@ -782,7 +1055,9 @@ def sequences(plurals: tuple[str, ...]) -> Strategy:
     chosen = st.lists(st.sampled_from(kinds), min_size=1, max_size=2, unique=True)
 
     def of(some_kinds: list[Kind]) -> Strategy:
-        given = tuple(some_kinds)
+        # All versions of a kind together.
+        wanted = {kind.resource for kind in some_kinds}
+        given = tuple(kind for kind in kinds if kind.resource in wanted)
         each = st.sampled_from(given).flatmap(lambda kind: operations(kind, given))
         late = st.sampled_from(given).flatmap(lambda kind: watches(kind, given))
         return st.builds(

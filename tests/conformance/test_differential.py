@@ -35,7 +35,7 @@ COUNT = int(os.environ.get("FNOP_SEQUENCES") or 60)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 PLURALS = {
     "1.20": ("configmaps", "secrets", "things", "plains", "globes"),
-    "1.36": ("things", "plains", "globes"),
+    "1.36": ("things", "plains", "globes", "crates", "crates@v1beta1"),
 }
 
 

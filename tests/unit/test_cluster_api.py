@@ -380,7 +380,7 @@ def test_every_request_has_an_answer(
         assert isinstance(response.body, dict | str)
         for event in events:
             assert event.object["metadata"]["resourceVersion"] == str(event.version)
-            selects(request, event)
+            selects(request, event, cluster.registry)
         backlog(cluster, request)
         cluster, _ = tick(cluster, 0.0)
 
@@ -408,7 +408,8 @@ def test_backlog_and_live_events_agree(cluster: Cluster) -> None:
         ("DELETE", FOOS + "/b"),
     ):
         state, _, events = ask(state, *step)
-        live += [seen for e in events if (seen := seen_by(request, e)) is not None]
+        views = (seen_by(request, e, state.registry) for e in events)
+        live += [seen for seen in views if seen is not None]
     assert [e.type for e in live] == ["ADDED", "ADDED", "DELETED", "DELETED"]
     assert list(backlog(state, request)) == live  # type: ignore[arg-type]
 
@@ -417,7 +418,7 @@ def test_a_selection_shows_the_object_as_it_left(cluster: Cluster) -> None:
     state = after(cluster, ("POST", FOOS, foo("a", metadata={"labels": {"l": "1"}})))
     gone = {"metadata": {"labels": {"l": "2"}}}
     _, _, (event,) = ask(state, "PATCH", FOOS + "/a", gone, MERGE_PATCH)
-    seen = seen_by(watch(FOOS, 0, labelSelector="l=1"), event)
+    seen = seen_by(watch(FOOS, 0, labelSelector="l=1"), event, state.registry)
     assert seen is not None
     assert seen.type == "DELETED"
     assert seen.object["metadata"]["labels"] == {"l": "1"}
@@ -426,12 +427,14 @@ def test_a_selection_shows_the_object_as_it_left(cluster: Cluster) -> None:
 
 def test_other_collections_do_not_see_an_event(cluster: Cluster) -> None:
     _, _, (event,) = ask(cluster, "POST", FOOS, foo("a"))
-    assert selects(watch(FOOS, None), event)
-    assert selects(watch("/apis/conf.dev/v1/foos", None), event)
-    assert not selects(watch(FOOS.replace("default", "other"), None), event)
-    assert not selects(watch(FOOS.replace("foos", "bars"), None), event)
-    assert not selects(watch("/version", None), event)
-    assert not selects(watch(FOOS, None, fieldSelector="metadata.name=b"), event)
+    kinds = cluster.registry
+    assert selects(watch(FOOS, None), event, kinds)
+    assert selects(watch("/apis/conf.dev/v1/foos", None), event, kinds)
+    assert not selects(watch(FOOS.replace("default", "other"), None), event, kinds)
+    assert not selects(watch(FOOS.replace("foos", "bars"), None), event, kinds)
+    assert not selects(watch("/version", None), event, kinds)
+    by_name = watch(FOOS, None, fieldSelector="metadata.name=b")
+    assert not selects(by_name, event, kinds)
 
 
 def test_old_versions_are_expired() -> None:

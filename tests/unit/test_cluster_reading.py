@@ -148,7 +148,7 @@ def test_an_old_path_of_one_object_follows_that_object() -> None:
     for name in "ab":
         create = ApiRequest("POST", MAPS, body=configmap(name))
         cluster, _, (event,) = answer(cluster, create, NOW)
-        seen.append(seen_by(request, event) is not None)
+        seen.append(seen_by(request, event, cluster.registry) is not None)
     assert seen == [True, False]
     found = backlog(cluster, request)
     assert isinstance(found, tuple)
