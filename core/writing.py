@@ -27,6 +27,7 @@ from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
 from fnop.core.pace import paced
+from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler
 from fnop.core.storage import Place, StorageFailed
@@ -413,7 +414,7 @@ def _followed(
     """The records of those who have written, for the state that they have made."""
     kind, base = turn.kinds[key.resource], writing.base
     names = sorted({name for name, _ in writing.patches})
-    if base is None or not names:
+    if base is None or not names or not _is_observed(kind, writing.endpoint):
         return known, writing
     moves = moves_of(kind, names, base, body)
     known = with_moves(known, kind, moves)
@@ -423,6 +424,13 @@ def _followed(
     )
     known = keeping_pace(turn, key, known, names, base, body)
     return known, writing._replace(after=after, memory=memory)
+
+
+def _is_observed(kind: Kind, endpoint: str) -> bool:
+    """Whether handlers may be called for what an endpoint changes."""
+    if endpoint != "status" or kind.spies:
+        return True
+    return any(path[:1] == ("status",) for path in kind.observation.scopes)
 
 
 def keeping_pace(
