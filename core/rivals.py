@@ -203,12 +203,13 @@ def settle(turn: Turn) -> None:
         return
     turn.phase = after
     if after is Phase.FROZEN:
-        _pause(turn)
+        _let_go(turn, StreamPhase.PAUSED)
     elif before is Phase.FROZEN:
         _go_on(turn)
         return  # each object comes into its own again when it is listed
     elif after is Phase.SERVING:
-        _read_anew(turn)
+        # Who waits may have been deaf for long: before its first act it lists all.
+        _let_go(turn, StreamPhase.WAITING)
     for key, _ in turn.all_known():
         turn.due(key)
 
@@ -223,8 +224,8 @@ def _wanted(turn: Turn) -> Phase:
     return Phase.SERVING
 
 
-def _pause(turn: Turn) -> None:
-    """Close what is followed for handlers; where it is, is remembered."""
+def _let_go(turn: Turn, phase: StreamPhase) -> None:
+    """Close what is followed for handlers, to be listed anew; where it was, is kept."""
     for stream in turn.followed.values():
         if stream.purpose is not Purpose.OBJECTS:
             continue
@@ -232,23 +233,10 @@ def _pause(turn: Turn) -> None:
             turn.emit(CloseStream(stream.id))
         turn.streams = turn.streams.discard(stream.id)
         before = stream.version or stream.before
-        paused = stream._replace(phase=StreamPhase.PAUSED, version=None, before=before)
-        turn.followed = turn.followed.set(stream.key, paused)
-
-
-def _read_anew(turn: Turn) -> None:
-    """List everything before the first act: who waits may have been deaf for long."""
-    for stream in turn.followed.values():
-        if stream.purpose is not Purpose.OBJECTS:
-            continue
-        if stream.id in turn.streams:
-            turn.emit(CloseStream(stream.id))
-        turn.streams = turn.streams.discard(stream.id)
-        before = stream.version or stream.before
-        anew = stream._replace(
-            phase=StreamPhase.WAITING, version=None, before=before, due=turn.now.mono
+        closed = stream._replace(
+            phase=phase, version=None, before=before, due=turn.now.mono
         )
-        turn.followed = turn.followed.set(stream.key, anew)
+        turn.followed = turn.followed.set(stream.key, closed)
 
 
 def _go_on(turn: Turn) -> None:
