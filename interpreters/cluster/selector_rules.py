@@ -28,20 +28,9 @@ def selector_faults(selector: Spec | None, path: str) -> Iterator[Fault]:
 
 
 def _expression_faults(one: Spec, path: str) -> Iterator[Fault]:
-    values = one.get("values") or ()
-    match one.get("operator", ""):
-        case "In" | "NotIn":
-            if not values:
-                why = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield required(f"{path}.values", why)
-        case "Exists" | "DoesNotExist":
-            if values:
-                why = "may not be specified when `operator` is 'Exists' or "
-                yield forbidden(f"{path}.values", f"{why}'DoesNotExist'")
-        case operator:
-            yield bad(f"{path}.operator", operator, "not a valid selector operator")
+    yield from _operator_faults(one, path)
     yield from qualified(f"{path}.key", one.get("key", ""))
-    for index, value in enumerate(values):
+    for index, value in enumerate(one.get("values") or ()):
         # Since 1.27, for objects that are new.
         yield from (
             bad(f"{path}.values[{index}]", value, why) for why in value_faults(value)
@@ -89,13 +78,14 @@ def node_term_faults(term: Spec, path: str) -> Iterator[Fault]:
     """What is wrong with one term of a NodeSelector."""
     for index, one in enumerate(term.get("matchExpressions") or ()):
         field = f"{path}.matchExpressions[{index}]"
-        yield from _operator_faults(one, field)
+        yield from _operator_faults(one, field, ordered=True)
         yield from qualified(f"{field}.key", one.get("key", ""))
     for index, one in enumerate(term.get("matchFields") or ()):
         yield from _field_faults(one, f"{path}.matchFields[{index}]")
 
 
-def _operator_faults(one: Spec, path: str) -> Iterator[Fault]:
+def _operator_faults(one: Spec, path: str, *, ordered: bool = False) -> Iterator[Fault]:
+    """Nodes can be selected by labels that are numbers, in their order."""
     values = one.get("values") or ()
     match one.get("operator", ""):
         case "In" | "NotIn":
@@ -106,7 +96,7 @@ def _operator_faults(one: Spec, path: str) -> Iterator[Fault]:
             if values:
                 why = "may not be specified when `operator` is 'Exists' or "
                 yield forbidden(f"{path}.values", f"{why}'DoesNotExist'")
-        case "Gt" | "Lt":
+        case "Gt" | "Lt" if ordered:
             if len(values) != 1:
                 why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 yield required(f"{path}.values", why)
