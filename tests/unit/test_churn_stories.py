@@ -23,6 +23,46 @@ def registry() -> Registry:
     return Registry()
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_field_that_is_handled_is_not_handled_again_at_the_end(
+    registry: Registry, restarted: bool
+) -> None:
+    """Another handler of the same update was still at work when the end came."""
+    diary: list[str] = []
+
+    @fnop.on.field(KIND, field="spec.other", registry=registry)
+    def field(new: Any, **_: Any) -> None:
+        diary.append(f"field {new}")
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(**_: Any) -> None:
+        diary.append("update")
+        raise fnop.TemporaryError("not yet", delay=100)
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete(retry: int, **_: Any) -> None:
+        diary.append("delete")
+        if not retry:
+            raise fnop.TemporaryError("not yet", delay=200)
+
+    story = Story(registry, [example(other=1)])
+    story.settle(seconds=5)
+    story.edit(KIND, spec={"other": 2})
+    story.settle(seconds=5)
+    assert diary == ["field 1", "field 2", "update"]
+    story.delete(KIND)
+    story.settle(seconds=5)
+    if restarted:
+        story.crash()
+    story.settle(seconds=300)
+    assert story.get(KIND) is None
+    assert [each for each in diary if each.startswith("field")] == [
+        "field 1",
+        "field 2",
+    ]
+    assert diary.count("delete") >= 2
+
+
 def test_a_listing_from_before_the_end_ends_nothing_again(registry: Registry) -> None:
     """The answer that ends the last finalizer has the version from before."""
     ends: list[str] = []
