@@ -141,7 +141,12 @@ class User:
     async def _delete(self, item: Item) -> None:
         later = self._random.choice((0.2, 2.0, 10.0, 30.0))
         path = f"{self.collection}/{item.name}"
-        if await self._ask("delete", "DELETE", path) is not None:
+        answer = await self._ask("delete", "DELETE", path)
+        if answer is None or answer["kind"] == "Status":
+            # Gone at once: the API server had read it before a finalizer was added,
+            # which 1.20 does not compare.  Or nobody knows; who sees it still, says so.
+            self.judge.held.discard(item.uid)
+        if answer is not None:
             del self.items[item.name]
             item.release_at = time.monotonic() + later * self._random.random()
             self.deleted[item.name] = item
