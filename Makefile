@@ -52,6 +52,9 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)
 
+churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS)
+	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1}
+
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
@@ -59,4 +62,4 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients bench bench-cluster
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn bench bench-cluster

@@ -653,9 +653,25 @@ def _runs(work: Work, handler: Handler) -> bool:
 
 def _progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progress:
     aim, found = cycle.aims[name], known.record_of(name)
-    if found is not None and _is_for(found, aim):
+    if found is not None and (
+        _is_for(found, aim) or _is_done_before(cycle, name, found, aim)
+    ):
         return found
     return anew(found, aim)
+
+
+def _is_done_before(cycle: Cycle, name: str, found: Progress, aim: str) -> bool:
+    """Whether the handler of a field has succeeded before the end of the object began.
+
+    A deletion changes no field.  That update is not over, so it is not what the object
+    was seen as last.
+    """
+    if cycle.reason is not Reason.DELETE or not found.has_succeeded:
+        return False
+    is_of_field = any(
+        each.id == name and each.role is Role.FIELD for each in cycle.selected
+    )
+    return is_of_field and found.aim.partition(":")[2] == aim.partition(":")[2]
 
 
 def _aim(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:

@@ -175,7 +175,7 @@ def _refreshed(
         return _doubted(turn, known)
     if is_behind(body.version, known.body.version) and not is_fresh:
         return known
-    if body.version == known.body.version and type is not None:
+    if body.version == known.body.version and not is_fresh:
         body = known.body  # the answer to the end of the last finalizer has it, too
     if known.work is None and known.echo is None:
         return known._replace(body=body, shown=(body.version,))

@@ -71,7 +71,7 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     answer that changed nothing has nothing to be shown (R24).
     """
     if body.version == known.body.version:
-        return known._replace(body=body)
+        return known._replace(body=body, learned=turn.step)
     if body.version in known.shown or is_behind(body.version, known.body.version):
         return known  # the watch has shown it, and what came after it
     echo = _echo(turn, body.version)

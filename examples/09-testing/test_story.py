@@ -61,7 +61,7 @@ def test_what_is_archived_stays_until_the_archive_answers() -> None:
 
     sim = simulation(calls={example.archive: busy_at_first})
     sim.edit("fex/example-1", spec={"archived": True}).settle()
-    sim.delete("fex/example-1").wait(30)
+    sim.delete("fex/example-1").wait(0.5)
     assert sim.get("fex/example-1") is not None
     sim.settle()
     assert sim.get("fex/example-1") is None

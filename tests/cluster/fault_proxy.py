@@ -17,7 +17,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, MutableSequence, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +98,11 @@ class Upstream:
     ) -> tuple[int, Any]:
         """One request past every fault, for those who play the user."""
         data = b"" if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        headers = {
+            "Content-Type": content_type,
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
         async with await self.open(method, target, data, headers) as response:
             text = await response.read()
         try:
@@ -204,6 +208,12 @@ class Exchange:
         finally:
             response.close()
 
+    async def read(self, response: aiohttp.ClientResponse) -> bytes:
+        """All of its body, which whoever listens to the API server hears, too."""
+        body = await response.read()
+        self._proxy.heard(self.record, body)
+        return body
+
     async def answer(
         self, status: int, headers: dict[str, str], body: bytes, sent: int | None = None
     ) -> None:
@@ -270,7 +280,7 @@ class Answer:
     async def __call__(self, exchange: Exchange) -> None:
         if self.applies:
             async with exchange.asked() as response:
-                await response.read()
+                await exchange.read(response)
         await exchange.answer(self.status, dict(self.headers), self.body)
 
 
@@ -306,7 +316,7 @@ class Dropped:
 
     async def __call__(self, exchange: Exchange) -> None:
         async with exchange.asked() as response:
-            await response.read()
+            await exchange.read(response)
         await self.then(exchange)
 
 
@@ -318,7 +328,7 @@ class Late:
 
     async def __call__(self, exchange: Exchange) -> None:
         async with exchange.asked() as response:
-            body = await response.read()
+            body = await exchange.read(response)
             await asyncio.sleep(self.seconds)
             await exchange.answer(response.status, _passed_on(response), body)
 
@@ -332,7 +342,7 @@ class Cut:
 
     async def __call__(self, exchange: Exchange) -> None:
         async with exchange.asked() as response:
-            body = await response.read()
+            body = await exchange.read(response)
             sent = int(len(body) * self.part)
             await exchange.answer(response.status, _passed_on(response), body, sent)
         await self.then(exchange)
@@ -366,7 +376,7 @@ class Edited:
     async def __call__(self, exchange: Exchange) -> None:
         async with exchange.asked() as response:
             if not exchange.record.is_watch or response.status != 200:
-                body = await response.read()
+                body = await exchange.read(response)
                 await exchange.answer(response.status, _passed_on(response), body)
                 return
             await exchange.chunk(b"")
@@ -443,7 +453,9 @@ class FaultProxy:
     """Listens on a port of its own; made by `proxying`."""
 
     upstream: Upstream
-    records: list[Record] = field(default_factory=list)
+    records: MutableSequence[Record] = field(default_factory=list)
+    # Is told of the API server's answers but for watches, also where they get lost.
+    heard: Callable[[Record, bytes], None] = lambda record, body: None
     port: int = 0
     _armed: list[_Counted] = field(default_factory=list)
     _under_way: list[_Under] = field(default_factory=list)

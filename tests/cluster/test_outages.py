@@ -4,104 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import aiohttp
 import pytest
 
-from tests.cluster.envtest import (
-    ApiServer,
-    admin_tls,
-    apiserver_flags,
-    assets,
-    etcd_flags,
-    free_ports,
-    http_ok,
-    make_certificates,
-    missing,
-    process,
-    wait_until,
-    write_kubeconfigs,
-)
+from tests.cluster.envtest import missing
 from tests.cluster.fault_proxy import Upstream
 from tests.cluster.fault_world import Operated, User, operated, repeated, until_met
+from tests.cluster.servers import Servers
 
 RECOVERY_SECONDS = 15.0
 # The same without any fault, on a machine that others use too.
 PATIENCE_SECONDS = 60.0
 OBJECTS = 8
-
-
-class Servers:
-    """etcd and kube-apiserver in a folder, each of which can be killed and started."""
-
-    def __init__(self, folder: Path) -> None:
-        make_certificates(folder / "pki")
-        etcd_port, peer_port, port = free_ports(3)
-        self.api = ApiServer(f"https://127.0.0.1:{port}", folder)
-        write_kubeconfigs(folder, self.api.url)
-        tls = admin_tls(folder / "pki")
-        self._folder = folder
-        self._flags = {
-            "etcd": etcd_flags(folder, etcd_port, peer_port),
-            "kube-apiserver": apiserver_flags(folder, port, etcd_port, managed=False),
-        }
-        self._is_ready: dict[str, Callable[[], bool]] = {
-            "etcd": lambda: http_ok(etcd_port, "/health"),
-            "kube-apiserver": lambda: (
-                http_ok(port, "/readyz", tls)
-                and http_ok(port, "/api/v1/namespaces/default", tls)
-            ),
-        }
-        self._running: dict[str, tuple[subprocess.Popen[bytes], ExitStack]] = {}
-        # The system ends a process with the thread that has started it.
-        self._thread = ThreadPoolExecutor(1, "servers")
-
-    async def aside(self, work: Callable[[], None]) -> None:
-        """Do it while the loop goes on, in a thread that stays."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def start(self, *names: str) -> None:
-        """Start them, and wait until all is ready."""
-        for name in names:
-            stack, log = ExitStack(), self._folder / f"{name}.log"
-            binary = assets() / name
-            child = stack.enter_context(process(binary, self._flags[name], log))
-            self._running[name] = child, stack
-            wait_until(self._is_ready[name], child, log)
-        child, log = self._running["kube-apiserver"][0], self._folder / "etcd.log"
-        wait_until(self._is_ready["kube-apiserver"], child, log)
-
-    def end(self, *names: str, by: signal.Signals = signal.SIGKILL) -> None:
-        """End them, without a warning unless `by` is one."""
-        for name in names:
-            self._running[name][0].send_signal(by)
-        for name in names:
-            child, stack = self._running.pop(name)
-            child.wait()
-            stack.close()
-
-    def back_up(self) -> None:
-        """Keep what etcd has, which must not run."""
-        shutil.copytree(self._folder / "etcd", self._folder / "backup")
-
-    def restore(self) -> None:
-        """Let etcd, which must not run, have what it had then."""
-        shutil.rmtree(self._folder / "etcd")
-        (self._folder / "backup").rename(self._folder / "etcd")
-
-    def close(self) -> None:
-        self.api.close()
-        self.end(*self._running)
-        self._thread.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ import pytest
 
 from tests.cluster.envtest import ApiServer
 from tests.conformance.differential import DECODER, with_each_cause_once
+from tests.conformance.made_objects import samples
 from tests.conformance.packaged import PACKAGES, Package, definitions_of
 from tests.conformance.renaming import Renaming, differences
-from tests.conformance.made_objects import samples
 from tests.conformance.servers import DEFINITIONS, install, missing, running
 from tests.conformance.suite import Raw, Simulated
 

@@ -89,7 +89,8 @@ def test_its_first_step_is_what_the_command_prints(
 ) -> None:
     folder = ROOT / "examples" / story.example
     done = fnop(
-        *("run", folder / "example.py", "--simulate", folder / "object.yaml"),
+        # What repeats is shown once, and each time with -v.
+        *("run", folder / "example.py", "-v", "--simulate", folder / "object.yaml"),
         folder=tmp_path,
     )
     assert done.status == (1 if story.failing else 0), done

@@ -1,0 +1,27 @@
+"""A run as it is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: `seconds` of faults, and at most `bound` more until all is well.
+
+    Of several `replicas` one serves: who holds the lease.
+    """
+
+    seconds: float
+    seed: int
+    objects: int
+    bound: float = 60.0
+    outages: bool = True
+    replicas: int = 1
+
+    @property
+    def per_second(self) -> float:
+        """How many changes the user makes."""
+        return min(10.0, max(2.0, self.objects / 50))
