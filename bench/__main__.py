@@ -74,7 +74,7 @@ async def measure(given: Options, kubeconfig: str, log: Path) -> Results:
         padding = await workload.padding_for(session, place, given.size)
         trial = Trial(session, kubeconfig, place, padding, given.delete_handler, log)
         for number in range(1, given.rounds + 1):
-            for name in given.only:
+            for name in in_turn(given.only, number):
                 if name in failures:
                     continue
                 try:
@@ -86,6 +86,15 @@ async def measure(given: Options, kubeconfig: str, log: Path) -> Results:
                     rounds[name].append(found)
                     say(f"round {number}, {name}: {summary(found)}")
     return Results({k: v for k, v in rounds.items() if k not in failures}, failures)
+
+
+def in_turn(names: Sequence[str], number: int) -> Sequence[str]:
+    """The contenders of a round: who comes first in one comes last in the next.
+
+    >>> in_turn(["floor", "fnop"], 1), in_turn(["floor", "fnop"], 2)
+    (['floor', 'fnop'], ['fnop', 'floor'])
+    """
+    return names if number % 2 else names[::-1]
 
 
 async def one_round(trial: Trial, name: str, objects: int) -> Round:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from bench.workload import PLURAL
 
-_COUNT = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_SAMPLE = re.compile(
+    r"^apiserver_request_(total|duration_seconds_sum)\{(.*)\} (\S+)$", re.MULTILINE
+)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITING = {"APPLY", "PATCH", "POST", "PUT"}  # no operator here deletes anything
 
@@ -16,13 +18,23 @@ class Writes:
 
     objects: int  # the custom objects, their status included
     events: int
+    seconds: float  # that the server took for those to the objects, added up
 
 
 def parse(text: str) -> Writes:
     """Read the counters from an answer to GET /metrics."""
-    written = {PLURAL: 0, "events": 0}
-    for labels, count in _COUNT.findall(text):
+    found = {
+        (measure, resource): 0.0
+        for measure in ("total", "duration_seconds_sum")
+        for resource in (PLURAL, "events")
+    }
+    for measure, labels, value in _SAMPLE.findall(text):
         label = dict(_LABEL.findall(labels))
-        if label["verb"] in _WRITING and label["resource"] in written:
-            written[label["resource"]] += int(float(count))
-    return Writes(objects=written[PLURAL], events=written["events"])
+        counter = measure, label["resource"]
+        if label["verb"] in _WRITING and counter in found:
+            found[counter] += float(value)
+    return Writes(
+        objects=int(found["total", PLURAL]),
+        events=int(found["total", "events"]),
+        seconds=found["duration_seconds_sum", PLURAL],
+    )

@@ -30,10 +30,16 @@ def figures(round_: Round) -> Figures:
     start, run = round_.start, round_.backlog
     more = run.objects - start.objects
     longer = run.wall - start.wall
+    per_write = run.write_seconds / run.writes if run.writes else float("nan")
+    # The first result was being written before it was there.
+    at_work = run.span + per_write
     return {
         "wall, s": run.wall,
         "objects/s": run.objects / run.wall,
         "objects/s without start-up": more / longer if longer > 0 else float("nan"),
+        "objects/s from the first result": more / run.span,
+        "API server's time per write, ms": 1000 * per_write,
+        "writes under way": run.write_seconds / at_work,
         "operator CPU, s": run.cpu,
         "CPU per object, ms": 1000 * run.cpu / run.objects,
         "CPU per object without start-up, ms": 1000 * (run.cpu - start.cpu) / more,

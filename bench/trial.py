@@ -23,10 +23,12 @@ class Run:
     contender: str
     objects: int
     wall: float  # seconds from the start of the process to the last result
+    span: float  # seconds from the first result to the last
     cpu: float  # seconds, user and system, of the whole life of the process
     peak_mb: float
     writes: int  # to the objects and their status
     events: int  # Kubernetes Events posted
+    write_seconds: float  # that the API server took for the writes, added up
 
 
 class Failed(Exception):
@@ -47,21 +49,23 @@ class Trial:
     async def run(self, contender: str, objects: int) -> Run:
         async with workload.filled(self.session, self.namespace, objects, self.padding):
             before = await self._writes()
-            wall, cpu, peak_mb = await self._operate(contender, objects)
+            wall, span, cpu, peak_mb = await self._operate(contender, objects)
             after = await self._writes()
         return Run(
             contender,
             objects,
             wall,
+            span,
             cpu,
             peak_mb,
             writes=after.objects - before.objects,
             events=after.events - before.events,
+            write_seconds=after.seconds - before.seconds,
         )
 
     async def _operate(
         self, contender: str, objects: int
-    ) -> tuple[float, float, float]:
+    ) -> tuple[float, float, float, float]:
         args = command(contender, self.namespace, self.kubeconfig)
         env = environment(self.kubeconfig, self.delete_handler)
         since = await workload.version(self.session, self.namespace)
@@ -69,11 +73,11 @@ class Trial:
         process = Process.start(args, env, self.log)
         changes = workload.changes(self.session, self.namespace, since)
         try:
-            finished = await _finished(process, changes, objects)
+            results = await _finished(process, changes, objects)
             peak_mb = process.peak_mb()
         finally:
             cpu = await process.stop()
-        return finished - started, cpu, peak_mb
+        return results.last - started, results.last - results.first, cpu, peak_mb
 
     async def _writes(self) -> Writes:
         async with self.session.get("/metrics") as response:
@@ -83,7 +87,7 @@ class Trial:
 
 async def _finished(
     process: Process, changes: AsyncIterator[Json], objects: int
-) -> float:
+) -> workload.Results:
     """When the work was done, unless the process or our patience ends first."""
     working = asyncio.create_task(workload.all_handled(changes, objects))
     await asyncio.wait(

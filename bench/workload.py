@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from time import perf_counter as now
+from typing import Any, NamedTuple
 
 import aiohttp
 import orjson
@@ -175,19 +175,26 @@ async def changes(
                 yield event["object"]
 
 
-async def all_handled(stream: AsyncIterator[Json], objects: int) -> float:
-    """When the last object got its result; returns once all is quiet after that."""
-    done: set[str] = set()
+class Results(NamedTuple):
+    """When the first and the last object got its result, by `time.perf_counter`."""
+
+    first: float
+    last: float
+
+
+async def all_handled(stream: AsyncIterator[Json], objects: int) -> Results:
+    """When the objects got their results; returns once all is quiet after that."""
+    done: dict[str, float] = {}  # names, and when
     async for body in stream:
-        if handled(body):
-            done.add(body["metadata"]["name"])
+        name = body["metadata"]["name"]
+        if name not in done and handled(body):
+            done[name] = now()
         if len(done) == objects:
             break
-    finished = time.perf_counter()
     with suppress(TimeoutError):
         while True:
             await asyncio.wait_for(anext(stream), QUIET)
-    return finished
+    return Results(min(done.values()), max(done.values()))
 
 
 async def _in_parallel(jobs: Iterable[Coroutine[Any, Any, None]]) -> None:

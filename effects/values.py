@@ -245,12 +245,20 @@ def digest(value: Any) -> str:
     (True, False)
     """
     raw = canonical(value)
-    if _WHOLE_FLOAT.search(raw):  # it may stand in a text, too: no matter
+    if _has_whole_float(raw):  # it may stand in a text, too: no matter
         raw = canonical(_integral(value))
     return hashlib.blake2b(raw, digest_size=10).hexdigest()
 
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
+# How it ends.  What begins with a letter of its own is found some 20 times as fast.
+_ENDS = (re.compile(rb"\.0(?:$|[\],}])"), re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])"))
+
+
+def _has_whole_float(raw: bytes) -> bool:
+    """Whether canonical JSON may hold a float that is a whole number."""
+    ends = any(end.search(raw) for end in _ENDS)
+    return ends and _WHOLE_FLOAT.search(raw) is not None
 
 
 def _integral(value: Any) -> Any:

@@ -1,11 +1,13 @@
 """The pure parts of the benchmark: what it counts, computes and judges."""
 
+import asyncio
 import doctest
+from collections.abc import AsyncIterator
 from types import ModuleType
 
 import pytest
 
-from bench import floor, metrics, process, report, workload
+from bench import __main__ as command, floor, metrics, process, report, workload
 from bench.client import Json
 from bench.report import Round, figures, medians, table, verdicts
 from bench.trial import Run
@@ -18,18 +20,33 @@ apiserver_request_total{code="200",resource="benchobjects",verb="WATCH"} 50
 apiserver_request_total{code="201",resource="events",verb="POST"} 1.2e+01
 apiserver_request_total{code="200",resource="leases",verb="PUT"} 99
 apiserver_request_duration_seconds_count{resource="benchobjects",verb="PATCH"} 9
+apiserver_request_duration_seconds_sum{resource="benchobjects",verb="PATCH"} 1.5
+apiserver_request_duration_seconds_sum{resource="benchobjects",verb="PUT"} 0.25
+apiserver_request_duration_seconds_sum{resource="benchobjects",verb="WATCH"} 290
+apiserver_request_duration_seconds_sum{resource="events",verb="POST"} 3
 """
 
 
 def run(name: str, objects: int, wall: float, cpu: float, mb: float = 50.0) -> Run:
-    return Run(name, objects, wall, cpu, mb, writes=objects, events=0)
+    """A run in which each write takes the server 100 ms; with start-up of 500 ms."""
+    return Run(
+        name,
+        objects,
+        wall,
+        span=wall - 0.5,
+        cpu=cpu,
+        peak_mb=mb,
+        writes=objects,
+        events=0,
+        write_seconds=0.1 * objects,
+    )
 
 
 def result(name: str, cpu: float, mb: float = 50.0) -> report.Figures:
     return figures(Round(run(name, 1, 0.5, 0.4, mb), run(name, 1000, 4.0, cpu, mb)))
 
 
-@pytest.mark.parametrize("module", [process, report, workload])
+@pytest.mark.parametrize("module", [command, process, report, workload])
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
@@ -37,7 +54,7 @@ def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
 
 
 def test_only_writes_count_and_refused_ones_too() -> None:
-    assert metrics.parse(COUNTERS) == metrics.Writes(objects=9, events=12)
+    assert metrics.parse(COUNTERS) == metrics.Writes(objects=9, events=12, seconds=1.75)
 
 
 def test_start_up_is_what_a_single_object_takes() -> None:
@@ -46,6 +63,35 @@ def test_start_up_is_what_a_single_object_takes() -> None:
     assert found["objects/s without start-up"] == pytest.approx(250.0)
     assert found["start-up, s"] == 0.5
     assert found["writes per object"] == 1.0
+
+
+def test_who_keeps_the_server_as_busy_waits_for_the_server() -> None:
+    """As many writes under way (Little's law): the rest is the server's time."""
+    found = figures(Round(run("fnop", 1, 0.5, 0.4), run("fnop", 1001, 10.4, 2.4)))
+    assert found["objects/s from the first result"] == pytest.approx(1000 / 9.9)
+    assert found["API server's time per write, ms"] == pytest.approx(100.0)
+    assert found["writes under way"] == pytest.approx(100.1 / 10.0)
+
+
+async def test_the_span_is_from_the_first_result_to_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter((3.0, 4.0, 7.0))
+    monkeypatch.setattr(workload, "now", lambda: next(clock))
+    monkeypatch.setattr(workload, "QUIET", 0.0)
+
+    async def stream() -> AsyncIterator[Json]:
+        for name, body in (
+            ("a", NEW),
+            ("a", DONE),
+            ("b", DONE),
+            ("a", DONE),
+            ("c", DONE),
+        ):
+            yield {**body, "metadata": {"name": name}}
+        await asyncio.Event().wait()
+
+    assert await workload.all_handled(stream(), 3) == workload.Results(3.0, 7.0)
 
 
 def test_medians_are_taken_measure_by_measure() -> None:
