@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from hashlib import blake2b
-from timeit import repeat
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
 
-from fnop.effects.values import canonical, digest, same_json
+from fnop.effects.values import digest, same_json
 
 # Texts that look like the end of a number, and numbers of all forms.
 TEXTS = st.text('.0e+1,]}["-', max_size=8)
@@ -44,22 +40,3 @@ def test_the_form_of_a_number_does_not_change_the_digest(value: Any) -> None:
 @given(VALUES, VALUES)
 def test_digests_are_equal_where_values_are(one: Any, other: Any) -> None:
     assert (digest(one) == digest(other)) is same_json(one, other)
-
-
-def best(work: Callable[[], object]) -> float:
-    """Seconds that it takes when nothing disturbs it."""
-    return min(repeat(work, number=3, repeat=30))
-
-
-LARGE = {
-    "text": {"text": "x" * 28_000},
-    "versions": {"list": [f"v1.{n}.0-release, e{n}" for n in range(1_300)]},
-}
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_a_digest_costs_little_more_than_writing_and_hashing(name: str) -> None:
-    """A search that began anew at each character cost fifteen times as much."""
-    value = LARGE[name]
-    least = best(lambda: blake2b(canonical(value), digest_size=10).hexdigest())
-    assert best(lambda: digest(value)) < 6 * least
