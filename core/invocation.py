@@ -160,6 +160,7 @@ class _Drive:
         if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
             raise TypeError(_not_awaitable(asked))
         self.taken.add(identity(asked))
+        self.witness.unasked = 0
         return _Asked(asked)
 
     def answer(self, effect: Effect, entry: Entry) -> Any:

@@ -75,6 +75,8 @@ _DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire)
 GRACE_SECONDS = 10.0
 # How long an object rests about which something went wrong that nobody foresaw.
 _BEGIN_ANEW_SECONDS = 60.0
+# A timer whose function always finds it overdue still leaves a moment to others.
+_OVERDUE_SECONDS = 1.0
 
 
 def serve(turn: Turn, key: Key) -> None:
@@ -431,6 +433,7 @@ def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
     handler, usual = move.handler, _BEGIN_ANEW_SECONDS
     situation = _situation(turn, key, known, handler)
     seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
+    seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
     if problem is not None:
         line = f"interval= of {handler.id} failed and counts as {usual:g} s"
         _complain(turn, key, known, line, problem)

@@ -355,8 +355,8 @@ def function_name(function: _Any) -> str:
     module = getattr(function, "__module__", None)
     if not callable(function) or not name or not module or "<" in name:
         raise ValueError(
-            f"what runs outside is a function at the top level of a module, not "
-            f"{function!r}"
+            "what runs outside is a function at the top level of a module, not "
+            f"{name or type(function).__name__}"
         )
     if getattr(function, "__self__", None) is not None and "." in name:
         raise ValueError(

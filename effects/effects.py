@@ -60,6 +60,13 @@ def _is_own(module: dict[str, Any]) -> bool:
     return str(module.get("__name__")).startswith(_OWN_MODULES)
 
 
+def _endless(effect: Any, where: str) -> BaseException:
+    return TypeError(
+        f"{Witness.UNASKED_MAX} effects were built and not awaited, the last of them "
+        f"the {effect.kind} at {where}: await it; a plan that is returned is shorter"
+    )
+
+
 class Witness:
     """Sees which effects are built while a handler is driven, and where.
 
@@ -69,14 +76,18 @@ class Witness:
     for ever.
 
     `refused` is what the handler was forbidden to do in the world, if anything: that
-    fails it, even if it catches the error.
+    fails it, even if it catches the error.  `unasked` counts what was built since the
+    handler last asked for something: a loop that forgets its await never ends.
     """
+
+    UNASKED_MAX: ClassVar[int] = 10_000
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
     def __init__(self, most: int = sys.maxsize) -> None:
         self.built: list[tuple[Any, str]] = []
         self.refused: BaseException | None = None
+        self.unasked = 0
         self._most = most
 
     @contextmanager
@@ -101,13 +112,18 @@ class Witness:
     def saw(self, effect: Any) -> None:
         if len(self.built) >= self._most:
             return
+        self.unasked += 1
         frame = sys._getframe(2)
         # Leave the builders, and the __init__ that dataclasses generate.  By the names
         # of modules: Python tells audit hooks of each look at a frame's code.
         while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
         file = frame.f_globals.get("__file__") or frame.f_code.co_filename
-        self.built.append((effect, f"{file}:{frame.f_lineno}"))
+        where = f"{file}:{frame.f_lineno}"
+        if self.unasked > self.UNASKED_MAX:
+            self.refused = self.refused or _endless(effect, where)
+            raise self.refused
+        self.built.append((effect, where))
 
 
 class _Effect:

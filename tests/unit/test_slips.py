@@ -16,7 +16,7 @@ from fnop.adapters.cluster_client import ObjectProblem, kind_called
 from fnop.core import resources
 from fnop.core.registry import Registry
 from fnop.core.resources import Catalogue, Resource
-from fnop.effects.effects import _BUILT_BY, Execute
+from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.cluster.kinds import builtin_registry
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
@@ -323,3 +323,55 @@ def test_a_mistyped_kind_is_told_to_a_client_of_the_simulated_cluster() -> None:
             kind_called(builtin_registry(), name)
     with pytest.raises(ObjectProblem, match=r"has no kind zzz$"):
         kind_called(builtin_registry(), "zzz")
+
+
+@pytest.mark.parametrize("how", ["wait", "sleep"])
+def test_a_forgotten_await_in_a_daemon_s_loop_ends_it_with_its_line(how: str) -> None:
+    registry = Registry()
+
+    @fnop.daemon("fnopexamples", registry=registry, retries=1)
+    async def watch(stopped: Any, **_: Any) -> None:
+        while not stopped:
+            if how == "wait":
+                stopped.wait(10)
+            else:
+                fnop.sleep(10)
+
+    run = Scenario(registry, [example()])
+    run.wait(5)
+    (line,) = [say.message for say in run.said if say.level == "error"]
+    assert "10000 effects were built and not awaited" in line
+    assert "test_slips.py:" in line
+
+
+def test_a_daemon_that_awaits_each_effect_goes_on() -> None:
+    registry = Registry()
+    calls: list[int] = []
+
+    @fnop.daemon("fnopexamples", registry=registry)
+    async def watch(**_: Any) -> None:
+        while True:
+            await fnop.sleep(1)
+            calls.append(1)
+
+    run = Scenario(registry, [example()])
+    witness = Witness.UNASKED_MAX
+    try:
+        Witness.UNASKED_MAX = 5
+        run.wait(30)
+    finally:
+        Witness.UNASKED_MAX = witness
+    assert len(calls) > 20
+
+
+def test_a_timer_that_always_finds_itself_overdue_leaves_a_moment_to_others() -> None:
+    registry = Registry()
+    calls: list[int] = []
+
+    @fnop.timer("fnopexamples", registry=registry, interval=lambda **_: -5)
+    def tick(**_: Any) -> None:
+        calls.append(1)
+
+    run = Scenario(registry, [example()])
+    run.wait(10)
+    assert len(calls) <= 11
