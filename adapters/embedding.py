@@ -11,6 +11,7 @@ import asyncio
 import os
 import secrets
 import signal
+import sys
 import threading
 from collections.abc import (
     AsyncIterator,
@@ -42,6 +43,7 @@ from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Exit, Say
 from fnop.core.health import Health, health
+from fnop.core.operator import ECHO_SECONDS
 from fnop.core.program import Program
 from fnop.core.registry import Registry, Role, default_registry
 from fnop.core.settings import Settings
@@ -237,20 +239,45 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop = asyncio.get_running_loop()
+    signals = _Signals(asyncio.get_running_loop(), running)
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    heard = []
-    for each, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            with suppress(NotImplementedError):  # Windows
-                loop.add_signal_handler(each, running.stop, each.name)
-                heard.append(each)
+    heard = [each for each, was in before.items() if was is not signal.SIG_IGN]
+    for each in heard:
+        signal.signal(each, signals.hear)
     try:
         yield
     finally:
         for each in heard:
-            if loop.remove_signal_handler(each) and before[each] is not None:
+            if before[each] is not None:
                 signal.signal(each, before[each])
+
+
+class _Signals:
+    """Hands signals to the loop; ends the process where the loop hears none.
+
+    A handler that never returns holds the loop: then nothing can be stopped in order,
+    and a second signal ends it at once.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, running: Running) -> None:
+        self._loop, self._running = loop, running
+        self._unheard: float | None = None
+
+    def hear(self, number: int, _frame: object) -> None:
+        """A signal has come, in the main thread, between two of its instructions."""
+        now = self._loop.time()
+        if self._unheard is None:
+            self._unheard = now
+        elif now > self._unheard + ECHO_SECONDS:
+            sys.stderr.write("fnop: ended at once: a handler does not let go\n")
+            sys.stderr.flush()
+            os._exit(1)
+        name = signal.Signals(number).name
+        self._loop.call_soon_threadsafe(self._tell, name)
+
+    def _tell(self, name: str) -> None:
+        self._unheard = None
+        self._running.stop(name)
 
 
 # ----------------------------------------------------------------- embedding

@@ -264,7 +264,8 @@ def _authors_line(problem: BaseException) -> tuple[str, int | None]:
 
 
 def _is_authors(file: str, module: str) -> bool:
-    return not module.startswith("fnop.") and is_authors_file(file, module)
+    is_ours = module == "fnop" or module.startswith("fnop.")
+    return not is_ours and is_authors_file(file, module)
 
 
 def is_authors_file(file: str, module: str) -> bool:

@@ -18,7 +18,7 @@ from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
-from fnop.core.own_writes import is_all_ours, moves_of, with_moves
+from fnop.core.own_writes import followers, is_all_ours, moves_of, with_moves
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -35,6 +35,7 @@ from fnop.effects import (
     Again,
     Answer,
     Applied,
+    Apply,
     Delete,
     Effect,
     Execute,
@@ -353,7 +354,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         return
     if invocation.errand.id != number:
         return
-    own = _own_answer(invocation, outcome)
+    own = _own_answer(key, known, invocation, outcome)
     if own is not None and own.uid != known.body.uid:
         known = vanished(turn, known)
         outcome = Missing("the object has been deleted, and made anew")
@@ -379,19 +380,40 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
 def _followed(
     turn: Turn, key: Key, known: Known, invocation: Invocation, body: Body
 ) -> Known:
-    """An awaited patch of the handled object makes no new change for its author."""
+    """An awaited change of the handled object is no new one for who is at work."""
     kind, handler, errand = (
         turn.kinds[key.resource],
         invocation.handler,
         invocation.errand,
     )
     assert errand is not None
-    patch, base = errand.effect, errand.base
-    if base is None or not isinstance(patch, Patch):
+    base = errand.base
+    if base is None:
         return known
-    if is_all_ours(patch, kind, handler.field, base, body):
-        known = with_moves(known, kind, moves_of(kind, (handler.id,), base, body))
+    change = _as_patch(errand.effect)
+    moves = {
+        name: move
+        for name, move in moves_of(
+            kind, followers(known, (handler.id,)), base, body
+        ).items()
+        if is_all_ours(change, kind, name, base, body)
+    }
+    known = with_moves(known, kind, moves)
     return keeping_pace(turn, key, known, [handler.id], base, body)
+
+
+def _as_patch(effect: Effect) -> Patch | None:
+    """What a change of the handled object sets: of an apply, what it names."""
+    match effect:
+        case Patch():
+            return effect
+        case Apply(manifest=manifest):
+            fields = {
+                k: v for k, v in manifest.items() if k not in ("apiVersion", "kind")
+            }
+            return Patch(None, fields)
+        case _:
+            return None
 
 
 def _pace_another(
@@ -407,19 +429,23 @@ def _pace_another(
         turn.put(key, paced)
 
 
-def _own_answer(invocation: Invocation, outcome: Outcome) -> Body | None:
-    """The handled object, as the answer to an awaited patch of it shows it (R23)."""
+def _own_answer(
+    key: Key, known: Known, invocation: Invocation, outcome: Outcome
+) -> Body | None:
+    """The handled object, as the answer to an awaited change of it shows it (R23)."""
     errand = invocation.errand
-    if (
-        errand is None
-        or errand.looking
-        or not isinstance(errand.effect, Patch)
-        or not is_own(errand.effect, invocation)
-        or not isinstance(outcome, Applied)
-        or not isinstance(outcome.object, dict)
-    ):
+    if errand is None or errand.looking or errand.reads_first:
         return None
-    return Body(outcome.object)
+    if not isinstance(outcome, Applied) or not isinstance(outcome.object, dict):
+        return None
+    effect, body = errand.effect, Body(outcome.object)
+    if isinstance(effect, Patch) and is_own(effect, invocation):
+        return body
+    # It may be named as any other object is: by its name, or by a manifest.
+    is_named = errand.requests[0].address.key == key and body.uid == known.body.uid
+    if isinstance(effect, Patch) and effect.subresource in (None, "status"):
+        return body if is_named else None
+    return body if is_named and isinstance(effect, Apply) else None
 
 
 def _answered(

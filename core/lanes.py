@@ -30,6 +30,7 @@ from fnop.core.background import (
     retimed,
     with_standing,
 )
+from fnop.core.backoff import Backoff
 from fnop.core.commands import Refresh
 from fnop.core.errors import described
 from fnop.core.filters import Callback
@@ -430,7 +431,8 @@ def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
 
 def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
     """Ask a timer's function for the interval, as filters are asked."""
-    handler, usual = move.handler, _BEGIN_ANEW_SECONDS
+    handler, backoff = move.handler, turn.settings.default_backoff
+    usual = backoff.most if isinstance(backoff, Backoff) else backoff
     situation = _situation(turn, key, known, handler)
     seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
     seconds = seconds if seconds > 0 else _OVERDUE_SECONDS

@@ -1,9 +1,10 @@
 """What follows for handlers from what they themselves have written on their object.
 
-A handler's record is about one state of the object, by digest.  What the handler
-itself writes makes another state of it, but no other change: its record follows, so
-that its delays, retries and timeout hold.  What anybody else writes, another handler
-among them, makes a new change.
+A handler's record is about one state of the object, by digest.  What the operator
+itself writes makes another state of it, but no other change for a handler that is at
+work: its record follows, so that its delays, retries and timeout hold, and its next
+attempt gets the object as it is then.  What anybody else writes makes a new change;
+and so does an own write for handlers that are done, but for those that wrote it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "Moves",
     "changed_fields",
     "followed",
+    "followers",
     "is_all_ours",
     "moves_of",
     "with_moves",
@@ -34,10 +36,20 @@ __all__ = [
 Moves = Mapping[str, tuple[str, str]]
 
 
-def moves_of(kind: Kind, authors: Iterable[str], before: Body, after: Body) -> Moves:
-    """What the authors of a write made of what they observe, where that is another."""
+def followers(known: Known, authors: Iterable[str]) -> tuple[str, ...]:
+    """Whose records follow an own write: its authors', and of all that are not done.
+
+    Those get the object as it is then at their next attempt.
+    """
+    records = {**known.stored.progress, **(known.work.progress if known.work else {})}
+    unfinished = [name for name, each in records.items() if not each.is_finished]
+    return tuple(sorted({*authors, *unfinished}))
+
+
+def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Moves:
+    """What a write made of what handlers observe, where that is another."""
     found: dict[str, tuple[str, str]] = {}
-    for name in authors:
+    for name in names:
         handler = _handler_of(kind, name)
         if handler is None or handler.id in found:
             continue
@@ -51,7 +63,7 @@ def moves_of(kind: Kind, authors: Iterable[str], before: Body, after: Body) -> M
 def followed(
     records: Mapping[str, Progress], kind: Kind, moves: Moves
 ) -> Mapping[str, Progress]:
-    """The records of handlers, with those of the authors about the state they made.
+    """The records of handlers, with those that follow about the state that was made.
 
     What one has acted upon that has succeeded stays what it was: its own change is
     one like any other.
@@ -124,14 +136,17 @@ def _moved(record: Progress, move: tuple[str, str]) -> Progress:
 
 
 def is_all_ours(
-    patch: Patch, kind: Kind, field: Any, before: Body, after: Body
+    patch: Patch | None, kind: Kind, name: str, before: Body, after: Body
 ) -> bool:
     """Whether a patch alone makes one state of the other, as a handler observes it."""
+    handler = _handler_of(kind, name)
+    if patch is None or handler is None:
+        return False
     try:
         made = Body(operated(patch.json, applied(patch.merge or {}, before.data)))
     except OperationFailed:
         return False
-    observation = kind.observation
+    field, observation = handler.field, kind.observation
     return digest_at(made, field, observation) == digest_at(after, field, observation)
 
 

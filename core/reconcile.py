@@ -41,7 +41,7 @@ from fnop.core.last_seen import (
 )
 from fnop.core.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.progress import Progress, anew
 from fnop.core.registry import Handler, Role
@@ -272,10 +272,28 @@ def _own_lane(at: Moment, known: Known, work: Work) -> Move:
             return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
         return Rest(_earlier(waking, work.outstanding_until))
+    if not work.running and _is_being_written(at, known, work):
+        return Rest(waking)
     move = _change(at, known, work)
     if isinstance(move, Rest):
         return Rest(_earlier(waking, move.until))
     return move
+
+
+def _is_being_written(at: Moment, known: Known, work: Work) -> bool:
+    """Whether a daemon, a timer or a spy changes the object, and is to be answered.
+
+    The watch may show the change first; whose it is, the answer tells.
+    """
+    body = known.body
+    key = Key(at.kind.resource.key, body.namespace or "", body.name)
+    return any(
+        each.errand is not None
+        and each.errand.base is not None
+        and each.errand.id is not None
+        and each.errand.requests[0].address.key == key
+        for each in (*work.tending, *work.spying)
+    )
 
 
 def _await_echo(at: Moment, echo: Echo) -> Look | None:
@@ -744,7 +762,7 @@ def _to_be_told(
     ended: bool,
 ) -> Condition | None:
     """The condition that the object should have, where it has another one."""
-    if not at.settings.conditions:
+    if not at.settings.conditions or not cycle.selected:
         return None
     # How a part has failed is its parent's to judge.
     parts = {each.id for each in cycle.selected if each.parent}

@@ -25,7 +25,13 @@ from fnop.core.kubernetes_events import report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
-from fnop.core.own_writes import changed_fields, followed, moves_of, with_moves
+from fnop.core.own_writes import (
+    changed_fields,
+    followed,
+    followers,
+    moves_of,
+    with_moves,
+)
 from fnop.core.pace import paced
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
@@ -221,7 +227,7 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
             place,
             conditions=_takes_conditions(turn, key),
             restated=lambda after, made: _restated(
-                turn, key, writing, after, known.body, made
+                turn, key, known, writing, after, made
             ),
         )
     except ValueError as problem:
@@ -248,12 +254,12 @@ def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
 
 
 def _restated(
-    turn: Turn, key: Key, writing: Writing, after: Stored, was: Body, made: Body
+    turn: Turn, key: Key, known: Known, writing: Writing, after: Stored, made: Body
 ) -> Stored:
     """What is to be remembered, for the state that its authors make of the object."""
     kind = turn.kinds[key.resource]
-    names = {name for name, _ in writing.patches}
-    moves = moves_of(kind, sorted(names), was, made)
+    names = followers(known, {name for name, _ in writing.patches})
+    moves = moves_of(kind, names, known.body, made)
     return after._replace(progress=followed(after.progress, kind, moves))
 
 
@@ -416,7 +422,7 @@ def _followed(
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
         return known, writing
-    moves = moves_of(kind, names, base, body)
+    moves = moves_of(kind, followers(known, names), base, body)
     known = with_moves(known, kind, moves)
     after, memory = (
         each and each._replace(progress=followed(each.progress, kind, moves))

@@ -153,11 +153,20 @@ _OUTER = {
     for name in ("login_with_kubeconfig", "login_with_service_account")
 }
 
+
+def _nearest(name: str) -> str | None:
+    names = [each for each in (*globals(), *_OUTER) if not each.startswith("_")]
+    near = import_module("difflib").get_close_matches(name, names, n=1)
+    return near[0] if near else None
+
+
 if not TYPE_CHECKING:  # a type checker knows what there is
 
     def __getattr__(name: str) -> Any:
         if name == "testing":
             return import_module("fnop.testing")
         if name not in _OUTER:
-            raise AttributeError(f"module 'fnop' has no attribute {name!r}")
+            near = _nearest(name)
+            hint = f"; did you mean fnop.{near}?" if near else ""
+            raise AttributeError(f"module 'fnop' has no attribute {name!r}{hint}")
         return getattr(import_module(_OUTER[name]), name)

@@ -47,9 +47,10 @@ class Lagging(Story):
         subject = command.subject
         if isinstance(outcome, Missing) and subject is not None and subject.uid:
             self.gone.add(subject.uid)
-        if isinstance(outcome, Applied):
+        if isinstance(outcome, Applied) and subject is not None:
             meta = outcome.object["metadata"]
-            self.newest[meta["uid"]] = meta["generation"]
+            if meta["uid"] == subject.uid:  # of a namesake only that it is another
+                self.newest[meta["uid"]] = meta["generation"]
         return outcome
 
     def exists(self) -> bool:

@@ -192,3 +192,75 @@ def test_who_ends_what_it_begins_is_no_loop(registry: Registry) -> None:
     assert calls == [1, 2, 3, 4, 5, 6, 7, 8]
     assert story.said_at("warning") == []
     assert story.clock.elapsed < 100
+
+
+@pytest.mark.parametrize("way", ["by its name", "by apply"])
+def test_its_own_object_may_be_named_as_any_other(registry: Registry, way: str) -> None:
+    attempts: list[int] = []
+
+    @fnop.on.create(KIND, registry=registry, retries=4, backoff=5)
+    async def create(name: str, body: Any, retry: int, **_: Any) -> None:
+        attempts.append(retry)
+        labels = {"attempt": str(len(attempts))}
+        if way == "by its name":
+            target = fnop.target(KIND, name=name)
+            await fnop.patch(target, metadata={"labels": labels})
+        else:
+            meta = {"name": name, "labels": labels}
+            own = {"apiVersion": body["apiVersion"], "kind": body["kind"]}
+            await fnop.apply({**own, "metadata": meta}, force=True)
+        raise ValueError("not yet")
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    assert attempts == [0, 1, 2, 3]
+
+
+def test_what_others_of_the_operator_write_leaves_retries_alone(
+    registry: Registry,
+) -> None:
+    """Two that fail and write, and a timer that does: each keeps to its retries."""
+    attempts: dict[str, list[int]] = {"one": [], "two": []}
+
+    def failing(name: str) -> Any:
+        def handle(patch: Any, retry: int, **_: Any) -> None:
+            attempts[name].append(retry)
+            patch.metadata.labels[name] = str(len(attempts[name]))
+            raise ValueError("not yet")
+
+        return handle
+
+    for name in attempts:
+        decorate = fnop.on.update(
+            KIND, registry=registry, id=name, retries=3, backoff=9
+        )
+        decorate(failing(name))
+
+    @fnop.timer(KIND, registry=registry, interval=4)
+    async def beat(now: Any, **_: Any) -> None:
+        await fnop.patch(metadata={"labels": {"beat": now.strftime("%H-%M-%S")}})
+
+    story = Story(registry, [example(n=0)])
+    story.wait(3)
+    story.edit(KIND, spec={"n": 1})
+    story.wait(30)
+    assert attempts["one"][:3] == [0, 1, 2]
+    assert attempts["two"][:3] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_failure_for_good_stays_told(registry: Registry, own: bool) -> None:
+    @fnop.on.update(KIND, registry=registry)
+    def update(patch: Any, **_: Any) -> None:
+        if own:
+            patch.spec["tried"] = True
+        raise fnop.PermanentError("never")
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"n": 1})
+    assert story.settle()
+    found = story.get(KIND)
+    assert found is not None
+    (condition,) = found["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "UpdateFailed")
