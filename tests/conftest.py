@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fnop.core.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
 
 # The first draw of a text strategy builds its tables, which is slow and no fault
@@ -13,6 +14,17 @@ settings.register_profile(
     "fnop", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fnop")
+
+
+@pytest.fixture(autouse=True)
+def declared() -> Iterator[None]:
+    """What a test declares without a registry, or loads, is gone after it."""
+    before = default_registry.handlers
+    yield
+    if default_registry.handlers != before:
+        default_registry.clear()
+        for each in before:
+            default_registry.add(each)
 
 
 @pytest.fixture(scope="session")
