@@ -224,10 +224,10 @@ def test_methods_are_found_too() -> None:
     assert resolve("pathlib:Path.exists") is Path.exists
 
 
-def test_a_name_that_fnop_does_not_have_is_told_where_it_is_used(tmp_path: Path) -> None:
+def test_a_name_that_fnop_does_not_have_is_told_where_it_is(tmp_path: Path) -> None:
     file = tmp_path / "operators.py"
     file.write_text("import fnop\n\nfnop.TemporaryErr\n")
     with pytest.raises(LoadProblem) as found:
-        load([file])
+        load([str(file)])
     assert "operators.py:3" in str(found.value)
     assert "did you mean fnop.TemporaryError?" in str(found.value)
