@@ -23,6 +23,8 @@ from fnop.effects.names import check_namespace
 __all__ = ["ManifestProblem", "dump_yaml", "parse_yaml", "read_manifests"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+# Ten times as deep as anybody writes.
+_DEPTH_MAX = 500
 
 
 class ManifestProblem(Exception):
@@ -133,6 +135,7 @@ def _documents(name: str, text: str) -> list[Any]:
                     f"{where} is not JSON: {problem.msg}"
                 ) from problem
     try:
+        _check_depth(text)
         return [*yaml.load_all(text, _Loader)]
     # A tag may be given to a value of another form: ValueError.
     except (yaml.YAMLError, ValueError) as problem:
@@ -142,6 +145,21 @@ def _documents(name: str, text: str) -> list[Any]:
         raise ManifestProblem(f"{name}{line} is not YAML: {what}") from problem
 
 
+def _check_depth(text: str) -> None:
+    """Refuse what is nested so deep that the reader would run out of its stack.
+
+    The events of a text are read without recursion, what is made of them is not.
+    """
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEPTH_MAX:
+            raise ValueError(f"it is nested more than {_DEPTH_MAX} levels deep")
+
+
 def parse_yaml(text: str) -> Any:
     """The one YAML document of a text, as JSON.  Raises `ManifestProblem`.
 
@@ -149,6 +167,7 @@ def parse_yaml(text: str) -> Any:
     {'a': [1, True]}
     """
     try:
+        _check_depth(text)
         return _json(yaml.load(text, _Loader), "the text")
     except (yaml.YAMLError, ValueError) as problem:
         mark = getattr(problem, "problem_mark", None)

@@ -220,7 +220,9 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
             f"({header.get('fnop')!r:.40}), or record the run again"
         )
     wrong = [name for name, kinds in _HEADER.items() if not _is(header, name, kinds)]
-    if wrong or not all(isinstance(each, str) for each in header["namespaces"] or ()):
+    names = header.get("namespaces", 0)  # None is the whole cluster
+    known = names is None or isinstance(names, list)
+    if wrong or not known or not all(isinstance(each, str) for each in names or ()):
         raise RecordingProblem(
             f"the recording's header is damaged ({', '.join(wrong) or 'namespaces'}); "
             f"{_MAKE_ONE}"

@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
+from fnop.adapters.manifests import (
+    ManifestProblem,
+    dump_yaml,
+    parse_yaml,
+    read_manifests,
+)
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
@@ -248,3 +253,10 @@ def test_it_is_imported_without_the_cluster() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 600 + "]" * 600, "- " * 100_000])
+def test_a_text_that_is_nested_too_deep_is_refused(text: str) -> None:
+    """Its reader would take the whole process down."""
+    with pytest.raises(ManifestProblem, match="nested more than 500 levels deep"):
+        parse_yaml(text)
