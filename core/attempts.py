@@ -18,7 +18,7 @@ from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
-from fnop.core.own_writes import followers, is_all_ours, moves_of, with_moves
+from fnop.core.own_writes import followers, made_by, moves_of, with_moves
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -387,17 +387,14 @@ def _followed(
         invocation.errand,
     )
     assert errand is not None
-    base = errand.base
-    if base is None:
+    base, change = errand.base, _as_patch(errand.effect)
+    if base is None or change is None:
         return known
-    change = _as_patch(errand.effect)
-    moves = {
-        name: move
-        for name, move in moves_of(
-            kind, followers(known, (handler.id,)), base, body
-        ).items()
-        if is_all_ours(change, kind, name, base, body)
-    }
+    names = followers(known, (handler.id,))
+    # Only where the change alone explains what a handler observes now.
+    ours = moves_of(kind, names, base, made_by(change, base))
+    moves = moves_of(kind, names, base, body)
+    moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     known = with_moves(known, kind, moves)
     return keeping_pace(turn, key, known, [handler.id], base, body)
 

@@ -27,7 +27,7 @@ __all__ = [
     "changed_fields",
     "followed",
     "followers",
-    "is_all_ours",
+    "made_by",
     "moves_of",
     "with_moves",
 ]
@@ -135,19 +135,12 @@ def _moved(record: Progress, move: tuple[str, str]) -> Progress:
     )
 
 
-def is_all_ours(
-    patch: Patch | None, kind: Kind, name: str, before: Body, after: Body
-) -> bool:
-    """Whether a patch alone makes one state of the other, as a handler observes it."""
-    handler = _handler_of(kind, name)
-    if patch is None or handler is None:
-        return False
+def made_by(patch: Patch, before: Body) -> Body:
+    """What a patch alone makes of a state; that state, where it does not fit."""
     try:
-        made = Body(operated(patch.json, applied(patch.merge or {}, before.data)))
+        return Body(operated(patch.json, applied(patch.merge or {}, before.data)))
     except OperationFailed:
-        return False
-    field, observation = handler.field, kind.observation
-    return digest_at(made, field, observation) == digest_at(after, field, observation)
+        return before
 
 
 def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
