@@ -219,6 +219,16 @@ def _finalized(new: Object, old: Object, finalizers: list[str]) -> Object:
     return {**old, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
+def _asked(call: Call, shown: Object, old: Object) -> Object:
+    """What a PUT or a PATCH makes of an object, for the version that it has."""
+    body = call.request.body
+    if call.request.method == "PATCH":
+        body = patched(call.kind, call.request)(shown)
+    new = decoded(call.kind, body)
+    _check_version(call, new, old)
+    return new
+
+
 # -------------------------------------------------------- ephemeral containers
 
 
@@ -229,11 +239,7 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     shown = served(kind, old)
     if call.request.method == "GET":
         return cluster, ApiResponse(200, shown), ()
-    body = call.request.body
-    if call.request.method == "PATCH":
-        body = patched(kind, call.request)(shown)
-    new = decoded(kind, body)
-    _check_version(call, new, old)
+    new = _asked(call, shown, old)
     field = "ephemeralContainers"
     wanted = (new.get("spec") or {}).get(field) or []
     if not isinstance(wanted, list) or not all(isinstance(w, dict) for w in wanted):
@@ -276,11 +282,7 @@ def _approve(cluster: Cluster, call: Call) -> Answer:
     shown = served(kind, old)
     if call.request.method == "GET":
         return cluster, ApiResponse(200, shown), ()
-    body = call.request.body
-    if call.request.method == "PATCH":
-        body = patched(kind, call.request)(shown)
-    new = decoded(kind, body)
-    _check_version(call, new, old)
+    new = _asked(call, shown, old)
     status = {**(old.get("status") or {})}
     faults = [*condition_faults(new, old, deciding=True)]
     if faults:
