@@ -19,7 +19,7 @@ from fnop.core.merge import OperationFailed, applied, difference, operated
 from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, declarer_of
 from fnop.effects import Patch
 
 __all__ = [
@@ -114,9 +114,7 @@ def _move_of(kind: Kind, moves: Moves, name: str) -> tuple[str, str] | None:
 
 def _handler_of(kind: Kind, name: str) -> Handler | None:
     handlers = {each.id: each for each in kind.changes}
-    while name and name not in handlers:
-        name = name.rpartition("/")[0]
-    return handlers.get(name)
+    return handlers.get(declarer_of(name, handlers))
 
 
 def _aim_moved(aim: str, move: tuple[str, str]) -> str:

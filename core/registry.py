@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -70,6 +70,7 @@ __all__ = [
     "Role",
     "Signature",
     "declare",
+    "declarer_of",
     "declaring",
     "default_registry",
     "kwargs_of",
@@ -344,6 +345,17 @@ class Registry:
 
 
 default_registry = Registry()
+
+
+def declarer_of(name: str, known: Container[str]) -> str:
+    """The id of a known handler, or of the one that declared such a sub-handler.
+
+    >>> declarer_of("create/part", {"create"}), declarer_of("other", {"create"})
+    ('create', '')
+    """
+    while name and name not in known:
+        name = name.rpartition("/")[0]
+    return name
 
 
 class Declaring:

@@ -35,7 +35,7 @@ from fnop.core.own_writes import (
 from fnop.core.pace import paced
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
-from fnop.core.registry import Handler
+from fnop.core.registry import Handler, declarer_of
 from fnop.core.storage import Place, StorageFailed
 from fnop.core.turn import Ticket, Turn
 from fnop.effects import (
@@ -120,9 +120,7 @@ def _in_order(turn: Turn, key: Key, writing: Writing) -> Writing:
 
 def _place(order: Mapping[str, int], name: str) -> int:
     """Where a handler stands; a sub-handler where its parent does."""
-    while name and name not in order:
-        name = name.rpartition("/")[0]
-    return order.get(name, len(order))
+    return order.get(declarer_of(name, order), len(order))
 
 
 def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
