@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fnop
 from fnop.core.registry import default_registry
+from fnop.effects import builders
 from tests.simulations import ROOT, Scenario, example
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
@@ -101,3 +104,43 @@ def test_the_workflow_of_the_readme_is_in_the_makefile() -> None:
 def test_the_examples_are_all_in_the_readme() -> None:
     for file in (ROOT / "examples").glob("*/example.py"):
         assert f"(examples/{file.parent.name})" in README
+
+
+BUILDERS: dict[str, Callable[..., Any]] = {
+    **{f"fnop.{name}": getattr(fnop, name) for name in builders.__all__},
+    "stopped.wait": fnop.Stopped.wait,
+}
+_PREFIXES = {
+    inspect.Parameter.VAR_KEYWORD: ("**", ""),
+    inspect.Parameter.KEYWORD_ONLY: ("", "="),
+}
+
+
+def arguments_of(function: Callable[..., Any]) -> list[str]:
+    """What a function takes, in the words of the page: `where`, `name=`, `**fields`."""
+    found = []
+    for each in inspect.signature(function).parameters.values():
+        before, after = _PREFIXES.get(each.kind, ("", ""))
+        found.append(f"{before}{each.name}{after}")
+    return found
+
+
+def arguments_shown() -> dict[str, list[str]]:
+    """The table of arguments in the page on effects, by what builds an effect."""
+    page = (ROOT / "docs/effects.md").read_text()
+    section = page.partition("\n## Arguments\n")[2].partition("\n## ")[0]
+    shown: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if not line.startswith("| ") or line.startswith("| effect |"):
+            continue
+        effects, arguments = (re.findall("`(.*?)`", c) for c in line.split("|")[1:3])
+        names = effects or names
+        for name in names:
+            shown.setdefault(name, []).extend(arguments)
+    return shown
+
+
+def test_the_page_on_effects_shows_all_their_arguments_and_no_others() -> None:
+    taken = {name: sorted(arguments_of(each)) for name, each in BUILDERS.items()}
+    assert {name: sorted(each) for name, each in arguments_shown().items()} == taken
