@@ -14,7 +14,8 @@ import pytest
 import fnop
 from fnop.core.registry import default_registry
 from fnop.effects import builders
-from tests.simulations import ROOT, Scenario, example
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text()
@@ -144,3 +145,35 @@ def arguments_shown() -> dict[str, list[str]]:
 def test_the_page_on_effects_shows_all_their_arguments_and_no_others() -> None:
     taken = {name: sorted(arguments_of(each)) for name, each in BUILDERS.items()}
     assert {name: sorted(each) for name, each in arguments_shown().items()} == taken
+
+
+BEAT = "metadata.labels.example.com/beat"
+
+
+@pytest.mark.parametrize(
+    ("ignored", "attempts"), [((), [0] * 7 + [1, 2]), ((BEAT,), [0, 1, 2])]
+)
+def test_a_heartbeat_voids_retries_unless_it_is_ignored(
+    ignored: tuple[str, ...], attempts: list[int]
+) -> None:
+    """As the page on handlers says of a label that somebody else writes."""
+    seen: list[int] = []
+    registry = fnop.Registry()
+
+    @fnop.on.startup(registry=registry)
+    def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        return settings.replace(ignored_fields=ignored)
+
+    @fnop.on.update("fnopexamples", retries=3, registry=registry)
+    def fails(retry: int, **_: Any) -> None:
+        seen.append(retry)
+        raise fnop.TemporaryError("not yet", delay=10)
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example()).settle()
+    sim.edit("fnopexamples/example-1", spec={"duration": "2m"})
+    for beat in range(6):
+        sim.wait(7)
+        labels = {"example.com/beat": str(beat)}
+        sim.edit("fnopexamples/example-1", metadata={"labels": labels})
+    sim.wait(100)
+    assert seen == attempts
