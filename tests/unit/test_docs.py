@@ -44,6 +44,28 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
+def anchor(heading: str) -> str:
+    """What a link to a heading ends with: words, with hyphens for the blanks."""
+    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading.strip()).lower()
+    return re.sub(r"[^\w -]", "", plain).replace(" ", "-")
+
+
+def headings(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {anchor(found) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    missing = [
+        f"{where}#{part}"
+        for where, part in links
+        if part not in headings(page.parent / where if where else page)
+    ]
+    assert missing == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_the_operators_that_it_shows_are_accepted(
     page: Path, monkeypatch: pytest.MonkeyPatch
