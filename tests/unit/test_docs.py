@@ -15,6 +15,7 @@ import fnop
 from fnop.core.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
+from tests.commands import fnop as command
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
@@ -116,6 +117,25 @@ def test_the_readmes_operator_does_what_it_says() -> None:
     assert event["message"] == "example-1 shall run for 1m"
     sim.delete("fnopexamples").settle()
     assert sim.get("fnopexamples") is None
+
+
+def test_the_readmes_commands_work_with_what_it_shows(tmp_path: Path) -> None:
+    (operator,) = blocks(README)
+    (objects,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (tmp_path / "first.py").write_text(operator)
+    (tmp_path / "object.yaml").write_text(objects)
+    lines = re.findall(r"^fnop ((?:run|replay) .*?)(?: +#.*)?$", README, re.MULTILINE)
+    *without_cluster, on_cluster = [line.split() for line in lines]
+    simulated, recorded, replayed = (
+        command(*each, folder=tmp_path) for each in without_cluster
+    )
+    assert (simulated.status, recorded.status, replayed.status) == (0, 0, 0)
+    assert simulated.out == recorded.out
+    (found,) = [each for each in simulated.documents if each["kind"] == "FnopExample"]
+    assert found["status"]["phase"] == "Running"
+    assert replayed.out.startswith("identical: ")
+    # Nobody has a cluster here; the command says so, and what to try.
+    assert "no cluster is configured" in command(*on_cluster, folder=tmp_path).err
 
 
 def test_the_workflow_of_the_readme_is_in_the_makefile() -> None:
