@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core import hierarchies
 from fnop.core.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
@@ -149,11 +150,12 @@ def test_the_examples_are_all_in_the_readme() -> None:
         assert f"(examples/{file.parent.name})" in README
 
 
+HIERARCHIES = sorted(hierarchies.__all__)
 BUILDERS: dict[str, Callable[..., Any]] = {
     **{f"fnop.{name}": getattr(fnop, name) for name in builders.__all__},
     "stopped.wait": fnop.Stopped.wait,
 }
-_PREFIXES = {
+_PREFIXES: dict[Any, tuple[str, str]] = {
     inspect.Parameter.VAR_KEYWORD: ("**", ""),
     inspect.Parameter.KEYWORD_ONLY: ("", "="),
 }
@@ -219,3 +221,21 @@ def test_a_heartbeat_voids_retries_unless_it_is_ignored(
         sim.edit("fnopexamples/example-1", metadata={"labels": labels})
     sim.wait(100)
     assert seen == attempts
+
+
+def written(function: Callable[..., Any]) -> str:
+    """A function as the page shows it: `label(manifests, labels, forced=False)`."""
+    found = [
+        each.name if each.default is each.empty else f"{each.name}={each.default!r}"
+        for each in inspect.signature(function).parameters.values()
+    ]
+    return f"{function.__name__}({', '.join(found)})"
+
+
+@pytest.mark.parametrize(
+    "function", [fnop.owned, *(getattr(fnop, name) for name in HIERARCHIES)]
+)
+def test_the_page_on_effects_shows_what_functions_of_manifests_take(
+    function: Callable[..., Any],
+) -> None:
+    assert f"`fnop.{written(function)}`" in (ROOT / "docs/effects.md").read_text()
