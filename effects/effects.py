@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
-from fnop.effects.values import freeze_json
+from fnop.effects.values import check_seconds, freeze_json, without_addresses
 
 __all__ = [
     "Adopt",
@@ -46,8 +46,6 @@ __all__ = [
 # (core/v1 Event validation).
 EVENT_MESSAGE_LENGTH_MAX = 1024
 EVENT_REASON_LENGTH_MAX = 128
-
-SECONDS_MAX = 10 * 366 * 24 * 3600
 
 LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
@@ -459,7 +457,8 @@ class Event(_Effect):
             raise TypeError("Event.message must be a string")
         if self.type not in ("Normal", "Warning"):
             raise ValueError(f"Event.type is Normal or Warning, not {self.type!r}")
-        object.__setattr__(self, "message", _shorten(self.message))
+        message = _shorten(without_addresses(self.message))
+        object.__setattr__(self, "message", message)
 
 
 def _shorten(message: str) -> str:
@@ -497,14 +496,7 @@ class Wait(_Question):
 
 
 def _seconds(effect: object, name: str) -> None:
-    value = getattr(effect, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{type(effect).__name__}.{name} must be a number of seconds")
-    if not 0 <= value <= SECONDS_MAX:
-        raise ValueError(
-            f"{type(effect).__name__}.{name} must be seconds from zero to ten years, "
-            f"not {value}"
-        )
+    check_seconds(getattr(effect, name), f"{type(effect).__name__}.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,6 +511,11 @@ class Again(_Effect):
 
     def _check(self) -> None:
         _seconds(self, "after")
+        if not isinstance(self.because, str):
+            raise TypeError(
+                f"Again.because is what it waits for, in words, not {self.because!r}"
+            )
+        object.__setattr__(self, "because", without_addresses(self.because))
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,6 +616,7 @@ class Log(_Effect):
             raise ValueError(f"Log.level is one of {', '.join(LEVELS)}")
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
+        object.__setattr__(self, "message", without_addresses(self.message))
         self._freeze("fields", dict)
 
 
