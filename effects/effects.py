@@ -150,6 +150,12 @@ class _Effect:
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield self)
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        _refuse_change(self)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        _refuse_change(self)
+
     @property
     def kind(self) -> str:
         """The name of the effect: `Patch`, `Event`, …"""
@@ -185,8 +191,19 @@ class _Question(_Asking):
         raise TypeError(_not_awaited(self, "is neither true nor false"))
 
 
+def _refuse_change(effect: _Effect) -> NoReturn:
+    raise TypeError(
+        f"{_built_by(effect)} has taken what it was given as it was, and cannot be "
+        "changed: change the manifest before, or the object that it answers, by a patch"
+    )
+
+
+def _built_by(effect: _Effect) -> str:
+    return f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
+
+
 def _not_awaited(effect: _Effect, lack: str) -> str:
-    call = f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
+    call = _built_by(effect)
     return (
         f"{call} was not awaited, so it {lack}: write `await {call}` in an async "
         f"handler, or `yield {call}` in a generator"

@@ -34,7 +34,8 @@ __all__ = [
 _REMEDY = (
     "this is a read-only view of what was observed; to change the object return "
     "fnop.patch(...) or write through the `patch` argument, "
-    "and use copy.deepcopy() for a copy of your own"
+    "and use copy.deepcopy() for a copy of your own; what a memo holds is replaced by "
+    "fnop.remember(...)"
 )
 
 

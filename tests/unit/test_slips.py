@@ -201,6 +201,17 @@ def test_arguments_are_named(slip: Callable[[], Any], sentence: str) -> None:
 
 
 get: Any = fnop.get
+any_event: Any = fnop.event
+info: Any = fnop.info
+warn: Any = fnop.warn
+exception: Any = fnop.exception
+adopt: Any = fnop.adopt
+patch: Any = fnop.patch
+label: Any = fnop.label
+append_owner_reference: Any = fnop.append_owner_reference
+remove_owner_reference: Any = fnop.remove_owner_reference
+harmonize_naming: Any = fnop.harmonize_naming
+adjust_namespace: Any = fnop.adjust_namespace
 listed: Any = fnop.list
 delete: Any = fnop.delete
 target: Any = fnop.target
@@ -478,3 +489,114 @@ def test_an_error_of_a_class_of_its_own_has_the_usual_delay() -> None:
 
     failure = failure_of(NotReady("it"))
     assert (str(failure), failure.temporary) == ("NotReady: it is not ready", 60.0)
+
+
+# ------------------------------------------------- forms that are known from elsewhere
+
+HANDLED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u"}}
+ADOPTED = "fnop.adopt makes the handled object the owner: leave the owner out; "
+FORMS: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        f"{name} about a body": (
+            lambda report=report: report(HANDLED, reason="Made", message="it is there"),
+            f"fnop.{name} takes a reason and a message in words, and is about the "
+            f"handled object: write fnop.{name}(reason, message), with about=... for "
+            "another object",
+        )
+        for name, report in {
+            "event": any_event,
+            "info": info,
+            "warn": warn,
+            "exception": exception,
+        }.items()
+    },
+    "event of a type": (
+        lambda: any_event(HANDLED, type="Normal", reason="Made"),
+        "write fnop.event(reason, message)",
+    ),
+    "info about a third": (
+        lambda: info("Made", "it is there", HANDLED),
+        "with about=... for another object",
+    ),
+    "adopt for an owner": (lambda: adopt(pod(), owner=HANDLED), ADOPTED),
+    "adopt for an owner by place": (lambda: adopt(pod(), HANDLED), ADOPTED),
+    "adopt by force": (lambda: adopt(pod(), forced=True), "leave forced= out"),
+    "adopt strictly": (lambda: adopt(pod(), strict=True), "leave strict= out"),
+    "adopted and changed": (
+        lambda: adopt(pod()).__setitem__("spec", {}),
+        "fnop.adopt(...) has taken what it was given as it was, and cannot be changed: "
+        "change the manifest before",
+    ),
+    "created and taken from": (
+        lambda: fnop.create(pod()).__delitem__("spec"),
+        "fnop.create(...) has taken what it was given as it was",
+    ),
+    "a patch of a mapping": (
+        lambda: patch(HANDLED, {"status": {}}),
+        "by its name, as in fnop.patch(..., status=...)",
+    ),
+    "labels of nobody": (
+        lambda: label(pod()),
+        "give labels, as in child = fnop.label(child, labels)",
+    ),
+    "an owner of nobody": (
+        lambda: append_owner_reference(pod()),
+        "give owner, as in child = fnop.append_owner_reference(child, body)",
+    ),
+    "no owner": (
+        lambda: remove_owner_reference(pod()),
+        "give owner, as in child = fnop.remove_owner_reference(child, body)",
+    ),
+    "a name of nobody": (
+        lambda: harmonize_naming(pod()),
+        "give name, as in child = fnop.harmonize_naming(child, name)",
+    ),
+    "a namespace of nobody": (
+        lambda: adjust_namespace(pod()),
+        "give namespace, as in child = fnop.adjust_namespace(child, namespace)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_that_is_known_from_elsewhere_is_told_what_to_write(name: str) -> None:
+    form, sentence = FORMS[name]
+    text = said(form)
+    assert sentence in text
+    assert "argument" not in text
+
+
+def change_all(memo: Any) -> None:
+    memo |= {"x": 1}
+
+
+MEMOS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "an item": (lambda memo: memo.__setitem__("x", 1), "fnop.remember(x=...)"),
+    "an attribute": (lambda memo: setattr(memo, "x", 1), "fnop.remember(x=...)"),
+    "no identifier": (
+        lambda memo: memo.__setitem__("x-y", 1),
+        "fnop.remember(**{'x-y': ...})",
+    ),
+    "no item": (lambda memo: memo.__delitem__("x"), "fnop.remember(x=...), or None"),
+    "no attribute": (lambda memo: delattr(memo, "x"), "fnop.remember(x=...), or None"),
+    "a default": (lambda memo: memo.setdefault("x", []), "fnop.remember(x=...)"),
+    "taken out": (lambda memo: memo.pop("x"), "fnop.remember(x=...)"),
+    "several": (lambda memo: memo.update(x=1), "fnop.remember(x=...)"),
+    "a mapping": (lambda memo: memo.update({"x": 1}), "fnop.remember(key=...)"),
+    "merged": (change_all, "fnop.remember(key=...)"),
+    "none": (lambda memo: memo.clear(), "fnop.remember(key=...)"),
+    "within": (lambda memo: memo["list"].append(1), "fnop.remember(...)"),
+}
+
+
+@pytest.mark.parametrize("name", MEMOS)
+def test_a_memo_is_changed_by_remembering(name: str) -> None:
+    slip, sentence = MEMOS[name]
+
+    @fnop.on.create(KIND, registry=Registry())
+    def handle(memo: Any, **_: Any) -> None:
+        slip(memo)
+
+    text = str(plan_of(handle, example(), memo={"x": 1, "list": []}).failure)
+    assert sentence in text
+    assert "memo" in text
