@@ -36,6 +36,7 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
+    Create,
     Delete,
     Effect,
     Execute,
@@ -448,10 +449,25 @@ def _own_answer(
 def _answered(
     turn: Turn, key: Key, known: Known, invocation: Invocation, outcome: Outcome
 ) -> None:
+    invocation = _creating(invocation, outcome)
     if invocation.plan is None:
         store(turn, key, known, _journaled(turn, invocation, outcome))
     else:
         _follow(turn, key, known, _planned(invocation, outcome))
+
+
+def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """Keep what an attempt has created: it is not to be created otherwise."""
+    errand = invocation.errand
+    assert errand is not None
+    key, created = errand.requests[0].address.key, invocation.created
+    if isinstance(errand.effect, Create) and isinstance(outcome, Applied):
+        if not key.name:
+            return invocation  # the server gives each a name of its own
+        created = {**created, key: digest_of(errand.effect)}
+    elif isinstance(errand.effect, Delete) and key in created:
+        created = {each: made for each, made in created.items() if each != key}
+    return invocation._replace(created=created)
 
 
 # -------------------------------------------------------------------- ends

@@ -14,7 +14,7 @@ from fnop.core.evolve import quick
 from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
-from fnop.core.objects import Body
+from fnop.core.objects import Body, Key
 from fnop.core.pace import CALM, Pace
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
@@ -69,6 +69,8 @@ class Invocation(NamedTuple):
     # Why a daemon was told to stop, and until when it may go on.
     stopped: str = ""
     patience: float | None = None
+    # What it has created, by name, and the digests of what was asked for.
+    created: Mapping[Key, str] = NOTHING
     # It has asked for something: what it left half done is not what was there before.
     acts: bool = False
 

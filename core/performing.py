@@ -40,6 +40,7 @@ from fnop.effects import (
 )
 from fnop.effects.outcomes import Raised, Refused
 from fnop.effects.values import read_only
+from fnop.effects.wire import digest_of
 
 __all__ = ["is_own", "perform", "send", "tell"]
 
@@ -115,6 +116,9 @@ def _request(
         manager=turn.settings.marker,
         token=_token(turn, known, invocation),
     )
+    if isinstance(effect, Create):
+        before = invocation.created.get(address.key)
+        errand = errand._replace(another=before not in (None, digest_of(effect)))
     if isinstance(effect, (Patch, Apply)):
         target = known if _is_of(effect, invocation) else turn.known(address.key)
         errand = errand._replace(base=target and target.body)
