@@ -130,13 +130,36 @@ def go_on(
         invocation = _journaled(turn, invocation, Answer(dict(ends)))
         invocation = invocation._replace(gathered=invocation.gathered | gathered)
     if errand is not None and not invocation.ready:
-        store(turn, key, known, send(turn, key, invocation, errand))
+        if errand.is_unaddressed:
+            _address(turn, key, known, invocation, errand)
+        else:
+            store(turn, key, known, send(turn, key, invocation, errand))
         return
     if invocation.wake is not None:
         invocation = _woken(turn, known, invocation)
     if invocation.plan is None:
         known, invocation = _drive(turn, key, known, invocation)
     _follow(turn, key, known, invocation)
+
+
+def _address(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, errand: Errand
+) -> None:
+    """Look again where an effect goes whose kind was not known."""
+    known, found, outcome = perform(turn, key, known, invocation, errand.effect)
+    if outcome is not None:
+        _answered(turn, key, known, invocation, outcome)
+        return
+    if found.errand is not None and found.errand.is_unaddressed:
+        _tell_waiting(turn, key, invocation, found.errand)
+    store(turn, key, known, found)
+
+
+def _tell_waiting(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> None:
+    """Say now and then what is tried again, as often as it takes."""
+    if errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
+        line = f"waits for {errand.label}, which is tried again: {errand.why}"
+        report(turn, key, invocation, "warning", line)
 
 
 def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
@@ -368,9 +391,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
-        if found.tries in (2, 5) or (found.tries and found.tries % 20 == 0):
-            line = f"waits for {found.label}, which is tried again: {found.why}"
-            report(turn, key, invocation, "warning", line)
+        _tell_waiting(turn, key, invocation, found)
         waiting = invocation._replace(errand=found, ready=False)
         store(turn, key, known, waiting)
     else:

@@ -164,6 +164,13 @@ class Errand(NamedTuple):
         return self.guard is None and needs_guard(self.requests[0].effect)
 
     @property
+    def is_unaddressed(self) -> bool:
+        """Whether it is not known yet which kind of the API server it is about."""
+        return self.requests[0].address.resource is None and not isinstance(
+            self.effect, (Call, Random)
+        )
+
+    @property
     def is_outside(self) -> bool:
         """Whether it waits for something other than the API server."""
         return isinstance(self.effect, Call)
