@@ -18,7 +18,14 @@ from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
-from fnop.core.own_writes import followers, made_by, moves_of, with_moves
+from fnop.core.own_writes import (
+    asks_for_the_same,
+    followers,
+    made_by,
+    moves_of,
+    with_generation,
+    with_moves,
+)
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -414,7 +421,10 @@ def _followed(
         return known
     names = followers(known, (handler.id,))
     # Only where the change alone explains what a handler observes now.
-    ours = moves_of(kind, names, base, made_by(change, base))
+    made = made_by(change, base)
+    if asks_for_the_same(made, body):
+        known = with_generation(known, base, body)
+    ours = moves_of(kind, names, base, made)
     moves = moves_of(kind, names, base, body)
     moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     known = with_moves(known, kind, moves)

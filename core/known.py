@@ -106,7 +106,8 @@ class Cycle(NamedTuple):
     """One cause and the handlers selected for it.
 
     It keeps its view of the object while conversations are under way: what came
-    later is a new cause.  `aims` tell, by handler id, what a success is for.
+    later is a new cause.  `aims` tell, by handler id, what a success is for, and
+    `generation` which one of the object is handled: also one of its handlers' making.
     """
 
     reason: Reason
@@ -115,6 +116,7 @@ class Cycle(NamedTuple):
     seen: Seen
     selected: tuple[Handler, ...]
     aims: Mapping[str, str] = NOTHING
+    generation: int | None = None
 
 
 @quick

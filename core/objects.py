@@ -72,6 +72,12 @@ class Body:
             self._data = self._meta = self.seen = None
 
     @property
+    def generation(self) -> int | None:
+        """How often what its author asks for has been changed."""
+        found = self.meta.get("generation")
+        return found if isinstance(found, int) else None
+
+    @property
     def meta(self) -> dict[str, Any]:
         if self._meta is None:
             found = self.data.get("metadata")

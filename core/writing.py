@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
 from fnop.core.errands import UNSERVED_TRIES, Address
+from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Writing,
@@ -29,7 +30,9 @@ from fnop.core.own_writes import (
     changed_fields,
     followed,
     followers,
+    generation_after,
     moves_of,
+    with_generation,
     with_moves,
 )
 from fnop.core.pace import paced
@@ -388,6 +391,7 @@ def _has_landed(writing: Writing, body: Body) -> bool:
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
     known, writing = _followed(turn, key, known, writing, body)
+    known, writing, raised = _of_generation(known, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
     place = _home(turn, key)
@@ -408,8 +412,30 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         _send(turn, key, known, writing._replace(sent=writing.sent - {""}))
     elif writing.more:
         _send(turn, key, known, writing)
+    elif raised and "status" in writing.sent:
+        # The condition has been told already, of the generation before.
+        _warn_dropped(turn, key, known, writing)
+        rest = writing._replace(patches=(), results={}, sent=frozenset())
+        _send(turn, key, known, rest)
     else:
         _done(turn, key, known, writing)
+
+
+def _of_generation(
+    known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing, bool]:
+    """The condition is about the generation that the own write has made, if it has."""
+    condition, base = writing.condition, writing.base
+    if base is None:
+        return known, writing, False
+    known = with_generation(known, base, body)
+    if condition is None:
+        return known, writing, False
+    generation = generation_after(condition.generation, base, body)
+    if generation == condition.generation:
+        return known, writing, False
+    condition = replace(condition, generation=generation)
+    return known, writing._replace(condition=condition), True
 
 
 def _followed(

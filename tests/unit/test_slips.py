@@ -316,6 +316,15 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     @fnop.on.create("fnopexmples", registry=registry)
     def never(**_: Any) -> None: ...
 
+    @fnop.on.event("pods", owner="fnopexampels", registry=registry)
+    def owned(**_: Any) -> None: ...
+
+    @fnop.on.event("pods", owner=("apps", "replicaset"), registry=registry, id="made")
+    def found(**_: Any) -> None: ...
+
+    @fnop.on.event("pods", owner="zzz", registry=registry)
+    def nowhere(**_: Any) -> None: ...
+
     run = Scenario(registry, [example()])
     run.settle()
     assert told == [
@@ -324,6 +333,11 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     ]
     (line,) = [line for line in run.lines if "fnopexmples" in line]
     assert line.endswith("installed, or did you mean 'fnopexamples.fnop.dev'?")
+    (line,) = [line for line in run.lines if "fnopexampels" in line]
+    assert line.endswith("such owners; did you mean 'fnopexamples.fnop.dev'?")
+    (line,) = [line for line in run.lines if "'zzz'" in line]
+    assert line.endswith("such owners")
+    assert not [line for line in run.lines if "replicaset" in line]
 
 
 def test_a_mistyped_kind_is_told_to_a_test() -> None:
