@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation
 from fnop.core.cause import Reason
+from fnop.core.commands import Say
 from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
 from fnop.core.evolve import quick
@@ -158,7 +159,8 @@ class Work(NamedTuple):
     """What is under way with an object; most objects have none.
 
     `outstanding` are commands of cancelled conversations that are still to be
-    answered, `outstanding_until` when they are no longer waited for.
+    answered, `outstanding_until` when they are no longer waited for.  `successes` are
+    the lines that tell of attempts, and are told when what those want is written.
     """
 
     cycle: Cycle | None = None
@@ -173,6 +175,7 @@ class Work(NamedTuple):
     declared: Mapping[str, Declared] = NOTHING
     outstanding: frozenset[int] = frozenset()
     outstanding_until: float = 0.0
+    successes: tuple[tuple[Handler, Say], ...] = ()
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:

@@ -21,8 +21,8 @@ from fnop.core.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.known import IDLE, Echo, Known
-from fnop.core.kubernetes_events import report_event
+from fnop.core.known import IDLE, Echo, Known, Work
+from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
@@ -61,6 +61,7 @@ __all__ = [
     "keeping_pace",
     "look_at",
     "shown",
+    "told",
     "vanished",
 ]
 
@@ -314,6 +315,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         results={} if ends else work.results,
         declared={} if ends else work.declared,
     )
+    work = told(turn, key, work, ends=ends)
     if writing.finalizer == Duty.ADD.value and echo is not None:
         echo = echo._replace(passes=True)
     kept = known._replace(
@@ -325,6 +327,24 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     )
     turn.put(key, kept)
     turn.due(key)
+
+
+def told(turn: Turn, key: Key, work: Work, *, ends: bool) -> Work:
+    """Tell of the attempts that have succeeded, of which nothing is left to be written.
+
+    At the end of a cycle that is so of all.
+    """
+    if not work.successes:
+        return work
+    unwritten = {name for name, _ in work.patches} | set(work.results)
+    kept = []
+    for handler, say in work.successes:
+        if handler.id in unwritten and not ends:
+            kept.append((handler, say))
+            continue
+        note_line(turn, key, handler, say.level, say.message)
+        turn.emit(say)
+    return work._replace(successes=tuple(kept))
 
 
 def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
@@ -692,6 +712,7 @@ def _blame(
     work = work._replace(
         patches=(*others, *work.patches),
         results={**results, **work.results},
+        successes=tuple(each for each in work.successes if each[0].id != author),
     )
     handler = next(
         (each for each in turn.kinds[key.resource].changes if each.id == author), None
