@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 from fnop.effects.values import check_seconds
 
@@ -66,7 +67,7 @@ class Backoff:
     def __post_init__(self) -> None:
         for name in ("first", "most"):
             check_seconds(getattr(self, name), f"Backoff.{name}")
-        factor = self.factor
+        factor: Any = self.factor
         is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
         if not (is_number and factor >= 1 and 0 < self.first <= self.most):
             raise ValueError(

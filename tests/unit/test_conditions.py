@@ -273,7 +273,10 @@ def _applies(spec: Any) -> Any:
     return handler
 
 
-STORAGES = {"status": fnop.AutoStorage(), "annotations": fnop.AnnotationStorage()}
+STORAGES: dict[str, Any] = {
+    "status": fnop.AutoStorage(),
+    "annotations": fnop.AnnotationStorage(),
+}
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -9,6 +9,7 @@ import pickle
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -512,7 +513,7 @@ ADOPTED = "fnop.adopt makes the handled object the owner: leave the owner out; "
 FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     **{
         f"{name} about a body": (
-            lambda report=report: report(HANDLED, reason="Made", message="it is there"),
+            partial(report, HANDLED, reason="Made", message="it is there"),
             f"fnop.{name} takes a reason and a message in words, and is about the "
             f"handled object: write fnop.{name}(reason, message), with about=... for "
             "another object",

@@ -89,12 +89,12 @@ class Away:
 def test_a_success_is_told_once_and_when_it_is_written(
     registry: Registry, declare: Any, storage: Any
 ) -> None:
-    @declare(KIND, registry=registry, id="writes")
     def writes(patch: Any, **_: Any) -> dict[str, Any]:
         patch.status["seen"] = "yes"
         patch.metadata.labels["seen"] = "yes"
         return {"result": 1}
 
+    declare(KIND, registry=registry, id="writes")(writes)
     settings = fnop.Settings(storage=storage)
     story = Story(registry, [example(n=0)], settings=settings)
     story.fate = Away(30)
