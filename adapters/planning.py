@@ -23,6 +23,7 @@ from fnop.core.errors import (
     PermanentError,
     Refused,
     TemporaryError,
+    text_of,
 )
 from fnop.core.evolve import replace
 from fnop.core.indexing import Index
@@ -461,15 +462,15 @@ def _outcome(effect: Effect, answer: Any) -> Outcome:
 def _raised(error: BaseException) -> Outcome:
     match error:
         case Refused(status=status, reason=reason):
-            return outcomes.Refused(status, str(error), reason)
+            return outcomes.Refused(status, text_of(error), reason)
         case CallFailed(type=name):
-            return Raised(name, str(error).removeprefix(f"{name}: "))
+            return Raised(name, text_of(error).removeprefix(f"{name}: "))
         case TemporaryError(delay=delay):
-            return Raised(type(error).__name__, str(error), delay)
+            return Raised(type(error).__name__, text_of(error), delay)
         case PermanentError():
-            return Raised(type(error).__name__, str(error), permanent=True)
+            return Raised(type(error).__name__, text_of(error), permanent=True)
         case _:
-            return Raised(type(error).__name__, str(error))
+            return Raised(type(error).__name__, text_of(error))
 
 
 class _AnsweredFlag(StopFlag):

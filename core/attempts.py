@@ -12,13 +12,21 @@ from typing import Any
 
 from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
-from fnop.core.commands import Interrupt
+from fnop.core.commands import Interrupt, Say
 from fnop.core.errands import Errand, proceed
+from fnop.core.evolve import replace
 from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
-from fnop.core.own_writes import followers, made_by, moves_of, with_moves
+from fnop.core.own_writes import (
+    asks_for_the_same,
+    followers,
+    made_by,
+    moves_of,
+    with_generation,
+    with_moves,
+)
 from fnop.core.performing import is_own, perform, send, tell
 from fnop.core.progress import (
     Failure,
@@ -30,12 +38,13 @@ from fnop.core.progress import (
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.turn import Ticket, Turn
 from fnop.core.writers import DaemonStoppingReason
-from fnop.core.writing import keeping_pace, shown, vanished
+from fnop.core.writing import keeping_pace, shown, told, vanished
 from fnop.effects import (
     Again,
     Answer,
     Applied,
     Apply,
+    Create,
     Delete,
     Effect,
     Execute,
@@ -83,6 +92,7 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
         work = (known.work or IDLE)._replace(
             cycle=None, progress={}, declared={}, results={}
         )
+        work = told(turn, key, work, ends=True)
         known = known._replace(work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = known._replace(work=None)
@@ -129,13 +139,36 @@ def go_on(
         invocation = _journaled(turn, invocation, Answer(dict(ends)))
         invocation = invocation._replace(gathered=invocation.gathered | gathered)
     if errand is not None and not invocation.ready:
-        store(turn, key, known, send(turn, key, invocation, errand))
+        if errand.is_unaddressed:
+            _address(turn, key, known, invocation, errand)
+        else:
+            store(turn, key, known, send(turn, key, invocation, errand))
         return
     if invocation.wake is not None:
         invocation = _woken(turn, known, invocation)
     if invocation.plan is None:
         known, invocation = _drive(turn, key, known, invocation)
     _follow(turn, key, known, invocation)
+
+
+def _address(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, errand: Errand
+) -> None:
+    """Look again where an effect goes whose kind was not known."""
+    known, found, outcome = perform(turn, key, known, invocation, errand.effect)
+    if outcome is not None:
+        _answered(turn, key, known, invocation, outcome)
+        return
+    if found.errand is not None and found.errand.is_unaddressed:
+        _tell_waiting(turn, key, invocation, found.errand)
+    store(turn, key, known, found)
+
+
+def _tell_waiting(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> None:
+    """Say now and then what is tried again, as often as it takes."""
+    if errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
+        line = f"waits for {errand.label}, which is tried again: {errand.why}"
+        report(turn, key, invocation, "warning", line)
 
 
 def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
@@ -367,9 +400,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
     elif found.due is not None and found.due > turn.now.mono:
-        if found.tries in (2, 5) or (found.tries and found.tries % 20 == 0):
-            line = f"waits for {found.label}, which is tried again: {found.why}"
-            report(turn, key, invocation, "warning", line)
+        _tell_waiting(turn, key, invocation, found)
         waiting = invocation._replace(errand=found, ready=False)
         store(turn, key, known, waiting)
     else:
@@ -392,7 +423,10 @@ def _followed(
         return known
     names = followers(known, (handler.id,))
     # Only where the change alone explains what a handler observes now.
-    ours = moves_of(kind, names, base, made_by(change, base))
+    made = made_by(change, base)
+    if asks_for_the_same(made, body):
+        known = with_generation(known, base, body)
+    ours = moves_of(kind, names, base, made)
     moves = moves_of(kind, names, base, body)
     moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     known = with_moves(known, kind, moves)
@@ -448,10 +482,25 @@ def _own_answer(
 def _answered(
     turn: Turn, key: Key, known: Known, invocation: Invocation, outcome: Outcome
 ) -> None:
+    invocation = _creating(invocation, outcome)
     if invocation.plan is None:
         store(turn, key, known, _journaled(turn, invocation, outcome))
     else:
         _follow(turn, key, known, _planned(invocation, outcome))
+
+
+def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """Keep what an attempt has created: it is not to be created otherwise."""
+    errand = invocation.errand
+    assert errand is not None
+    key, created = errand.requests[0].address.key, invocation.created
+    if isinstance(errand.effect, Create) and isinstance(outcome, Applied):
+        if not key.name:
+            return invocation  # the server gives each a name of its own
+        created = {**created, key: digest_of(errand.effect)}
+    elif isinstance(errand.effect, Delete) and key in created:
+        created = {each: made for each, made in created.items() if each != key}
+    return invocation._replace(created=created)
 
 
 # -------------------------------------------------------------------- ends
@@ -467,12 +516,16 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         patches += tuple((handler.id, patch) for patch in invocation.patches)
         if invocation.result is not None and invocation.failure is None:
             results = {**results, handler.id: invocation.result.value}
+    # Whether the server takes what it wants written is yet to be seen.
+    unwritten = (len(patches), results) != (len(work.patches), work.results)
+    said: Say | None = None
     if handler.role is Role.EVENT:
         _spied(turn, key, invocation)
     elif handler.role in BACKGROUND:
-        known = _tended(turn, key, known, invocation)
+        known, said = _tended(turn, key, known, invocation, unwritten=unwritten)
     else:
-        judged = _judged(turn, key, invocation, progress[handler.id])
+        record = progress[handler.id]
+        judged, said = _judged(turn, key, invocation, record, unwritten=unwritten)
         judged = _acted(turn, key, known, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = work._replace(
@@ -482,6 +535,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         patches=patches,
         results=results,
         progress=progress,
+        successes=(*work.successes, (handler, said)) if said else work.successes,
     )
     keep(turn, key, known._replace(work=work), ends=False)
 
@@ -501,33 +555,55 @@ def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
         report(turn, key, invocation, "warning", line)
 
 
-def _tended(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known:
+def _tended(
+    turn: Turn, key: Key, known: Known, invocation: Invocation, *, unwritten: bool
+) -> tuple[Known, Say | None]:
     """A run of a daemon or timer is over: when it begins again, if it does."""
     handler = invocation.handler
     standing = known.background.get(handler.id) or Standing(None)
     judgement = _judgement(turn, invocation, standing.progress)
     is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
-    level = "debug" if is_routine else judgement.level
-    report(turn, key, invocation, level, judgement.line)
+    if is_routine:
+        judgement = replace(judgement, level="debug")
+    said = _told(turn, key, invocation, judgement, unwritten=unwritten)
     if invocation.stopped:
         # It begins anew, if it is wanted again.
-        return with_standing(known, handler, None)
+        return with_standing(known, handler, None), said
     if judgement.progress.finished == "failure":
         turn.failures += 1
     after = rested(handler, standing, judgement.progress, turn.now)
-    return with_standing(known, handler, after)
+    return with_standing(known, handler, after), said
 
 
 def _judged(
-    turn: Turn, key: Key, invocation: Invocation, progress: Progress
-) -> Progress:
+    turn: Turn, key: Key, invocation: Invocation, progress: Progress, *, unwritten: bool
+) -> tuple[Progress, Say | None]:
     judgement = _judgement(turn, invocation, progress)
-    report(turn, key, invocation, judgement.level, judgement.line)
+    said = _told(turn, key, invocation, judgement, unwritten=unwritten)
     if judgement.progress.finished == "failure":
         turn.failures += 1
         if invocation.handler.role in ACTIVITIES:
             turn.exit_status = 1
-    return judgement.progress
+    return judgement.progress, said
+
+
+def _told(
+    turn: Turn,
+    key: Key,
+    invocation: Invocation,
+    judgement: Judgement,
+    *,
+    unwritten: bool,
+) -> Say | None:
+    """Tell how an attempt has ended; or the line, where a write is to come before it.
+
+    What has failed or waits does so whatever comes of the write.
+    """
+    is_success = judgement.progress.has_succeeded and invocation.failure is None
+    if unwritten and is_success:
+        return _line(turn, key, invocation, judgement.level, judgement.line)
+    report(turn, key, invocation, judgement.level, judgement.line)
+    return None
 
 
 def _acted(
@@ -574,12 +650,16 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
 
 
 def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> None:
+    said = _line(turn, key, invocation, level, line)
+    note_line(turn, key, invocation.handler, level, said.message)
+    turn.emit(said)
+
+
+def _line(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> Say:
     handler, failure = invocation.handler, invocation.failure
-    text = f"{handler.role.value} handler {handler.id} {line}"
-    note_line(turn, key, handler, level, text)
-    turn.say(
+    return turn.line(
         level,
-        text,
+        f"{handler.role.value} handler {handler.id} {line}",
         key=key,
         body=invocation.situation.body,
         handler=handler.id,

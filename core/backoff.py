@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
+
+from fnop.effects.values import check_seconds
 
 __all__ = [
     "BACKOFF_SECONDS",
@@ -54,7 +57,7 @@ class Backoff:
     >>> [Backoff().seconds(failures, 0.0) for failures in (1, 2, 3, 9, 10_000)]
     [1.0, 2.0, 4.0, 60.0, 60.0]
 
-    Raises `ValueError` for what is no wait.
+    Raises `ValueError` or `TypeError` for what is no wait.
     """
 
     first: float = 1.0
@@ -62,7 +65,11 @@ class Backoff:
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.first <= self.most) or self.factor < 1:
+        for name in ("first", "most"):
+            check_seconds(getattr(self, name), f"Backoff.{name}")
+        factor: Any = self.factor
+        is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
+        if not (is_number and factor >= 1 and 0 < self.first <= self.most):
             raise ValueError(
                 "a backoff begins with a wait above zero, grows by a factor of one or "
                 f"more, and up to no less than it begins with; not {self}"

@@ -37,24 +37,31 @@ class Condition:
     wall: float = field(compare=False)
     generation: int | None = field(compare=False, default=None)
 
+    def is_told_by(self, other: Condition | None) -> bool:
+        """Whether another one says the same, and not of an older generation."""
+        if other is None or self != other:
+            return False
+        if self.generation is None or other.generation is None:
+            return True  # a schema may well keep no generation
+        return self.generation <= other.generation
+
 
 def condition_of(
     what: str,
     records: Mapping[str, Progress],
     *,
     ended: bool,
-    body: Body,
+    generation: int | None,
     wall: float,
 ) -> Condition | None:
     """What the handlers' records come to; None: nothing worth a word.
 
-    `what` is being handled, such as "create".  Failures weigh more than waiting; a
-    retry after an error is for the log.
+    `what` is being handled, such as "create", of a `generation` of the object.
+    Failures weigh more than waiting; a retry after an error is for the log.
     """
     what = what.capitalize()
     failed = {k: each for k, each in records.items() if each.finished == "failure"}
     waiting = {k: each for k, each in records.items() if each.waits}
-    generation = body.meta.get("generation")
     if failed:
         return Condition("False", f"{what}Failed", _text(failed), wall, generation)
     if waiting:
@@ -83,7 +90,9 @@ def told_by(body: Body, type: str) -> Condition | None:
     for each in _conditions(body.stanza("status")):
         if _is_of(each, type):
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
-            return Condition(words[0], words[1], words[2], _moment(each))
+            generation = each.get("observedGeneration")
+            known = generation if isinstance(generation, int) else None
+            return Condition(words[0], words[1], words[2], _moment(each), known)
     return None
 
 

@@ -48,7 +48,7 @@ is taken for one's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from math import inf
 from typing import Any, NamedTuple
@@ -72,6 +72,7 @@ from fnop.effects import (
     Unknown,
 )
 from fnop.effects.names import check_name, check_namespace
+from fnop.effects.values import check_seconds
 
 __all__ = [
     "LEASES",
@@ -114,6 +115,8 @@ class Timing:
     retry_seconds: float = 2.0
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            check_seconds(getattr(self, each.name), f"election: {each.name}")
         if self.retry_seconds <= 0:
             raise ValueError("election: retry_seconds must be more than zero")
         if self.renew_deadline_seconds <= self.retry_seconds * JITTER_FACTOR:

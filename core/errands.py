@@ -16,6 +16,8 @@ is sent again.
 
 An adopted child is ours by its owner reference, a created object by a token, which
 names the handler and the object that it was called for: so a handler may be repeated.
+Within one attempt nothing is repeated: what it creates from another manifest, under a
+name that it has given before, is a conflict.
 
 An apply is sent by force where it conflicts with nothing but what this operator has
 written in another way, as by creating the object: those fields are its own.  Of two
@@ -118,7 +120,8 @@ class Errand(NamedTuple):
     when the change was first sent, where it is one that this operator handles.
     `token` marks what is created, `guard` is the version that a guarded patch is for,
     and `why` what the API server has said last to what is tried again.  It is `held`
-    until the object says that its handler has begun to act.
+    until the object says that its handler has begun to act.  A creation is `another`
+    where the same attempt has created something else of that name.
     """
 
     effect: Effect
@@ -134,6 +137,7 @@ class Errand(NamedTuple):
     guard: Body | None = None
     why: str = ""
     held: bool = False
+    another: bool = False
 
     @property
     def request(self) -> Request:
@@ -158,6 +162,13 @@ class Errand(NamedTuple):
     def reads_first(self) -> bool:
         """Whether the version that a guarded patch is for has yet to be read."""
         return self.guard is None and needs_guard(self.requests[0].effect)
+
+    @property
+    def is_unaddressed(self) -> bool:
+        """Whether it is not known yet which kind of the API server it is about."""
+        return self.requests[0].address.resource is None and not isinstance(
+            self.effect, (Call, Random)
+        )
 
     @property
     def is_outside(self) -> bool:
@@ -349,22 +360,32 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
     adopts = isinstance(errand.effect, Adopt)
     ours = claim_of(found, errand.owner_uid)
     match ours if adopts else has_token(found, errand.token):
+        case Claim.OURS if errand.another:
+            return Conflict(
+                f"{found.get('kind')} {_name_of(found)} has been created before by "
+                "this attempt, from another manifest; give each its own name, or "
+                "change it by fnop.patch or fnop.apply",
+                "AlreadyExists",
+            )
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
             return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
         case Claim.THEIRS:
-            name = (found.get("metadata") or {}).get("name")
             whose, what, reason = (
                 ("owned by this object", "the child", "NotOurs")
                 if adopts
                 else ("created by this handler", "the new one", "AlreadyExists")
             )
             return Conflict(
-                f"{found.get('kind')} {name} exists and is not {whose}; "
+                f"{found.get('kind')} {_name_of(found)} exists and is not {whose}; "
                 f"delete it, or give {what} another name",
                 reason,
             )
+
+
+def _name_of(found: dict[str, Any]) -> Any:
+    return (found.get("metadata") or {}).get("name")
 
 
 def _is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:

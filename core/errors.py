@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from fnop.effects.values import check_seconds, without_addresses
+
 __all__ = [
     "CallFailed",
     "Cancelled",
@@ -23,18 +25,21 @@ __all__ = [
 
 
 def text_of(problem: BaseException) -> str:
-    """The text of an exception that anybody may have written: Unicode, in any case.
+    """The text of an exception as a value: wherever it is kept, told or compared.
 
-    Names of files, of which there are others, may well be in it.
+    It is Unicode in any case, though names of files may well be none; and it is the
+    same each time, though objects may be in it that have an address.
 
     >>> text_of(FileNotFoundError("caf\\udce9"))
     'caf\\\\udce9'
+    >>> text_of(ValueError("no <Client object at 0x7f3a51c0d9a0>"))
+    'no <Client object at 0x...>'
     """
     try:
         text = str(problem)
     except Exception:
         return "(an error whose text cannot be had)"
-    return as_unicode(text)
+    return as_unicode(without_addresses(text))
 
 
 def as_unicode(text: str) -> str:
@@ -58,22 +63,23 @@ def described(problem: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-# Ten years: what is to be later than that will not be.
-DELAY_SECONDS_MAX = 10 * 366 * 24 * 3600.0
-
-
 class PermanentError(Exception):
     """Final for this change: the handler is not tried again."""
 
 
 class TemporaryError(Exception):
-    """Not now: the handler is tried again after `delay` seconds."""
+    """Not now: the handler is tried again after `delay` seconds (None: at once).
+
+    Raises `TypeError` or `ValueError` for what is no duration in seconds.
+    """
+
+    delay: float = 60.0  # also of a class whose author has not called this __init__
 
     def __init__(self, message: str = "", delay: float | None = 60) -> None:
         super().__init__(message)
-        seconds = 0.0 if delay is None else float(delay)
-        # Also what is no number at all: an error must not fail on its own delay.
-        self.delay = min(seconds, DELAY_SECONDS_MAX) if seconds > 0 else 0.0
+        if delay is not None:
+            check_seconds(delay, "TemporaryError.delay")
+        self.delay = float(delay or 0.0)
 
 
 class HandlerTimeoutError(PermanentError):

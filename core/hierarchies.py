@@ -8,8 +8,9 @@ are for what is created or applied in another way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.core.diff import parse_field
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
@@ -26,6 +27,26 @@ __all__ = [
 ]
 
 Made = dict[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _needs(name: str, example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function whose second argument is nothing that is known from elsewhere."""
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            if len(args) < 2 and name not in kwargs:
+                raise TypeError(
+                    f"fnop.{fn.__name__} knows of no handled object: give {name}, as "
+                    f"in child = fnop.{fn.__name__}(child, {example})"
+                )
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
 
 
 @overload
@@ -44,6 +65,7 @@ def label(
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
 ) -> list[Made]: ...
+@_needs("labels", "labels")
 def label(
     manifests: Any,
     labels: Mapping[str, Any],
@@ -108,6 +130,7 @@ def append_owner_reference(
     controller: bool = ...,
     block_owner_deletion: bool = ...,
 ) -> list[Made]: ...
+@_needs("owner", "body")
 def append_owner_reference(
     manifests: Any,
     owner: Manifest,
@@ -178,6 +201,7 @@ def remove_owner_reference(manifests: Manifest, owner: Manifest) -> Made: ...
 def remove_owner_reference(
     manifests: Iterable[Manifest], owner: Manifest
 ) -> list[Made]: ...
+@_needs("owner", "body")
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """Without the references to this owner, by its uid."""
     uid = (manifest_of(owner).get("metadata") or {}).get("uid")
@@ -199,6 +223,7 @@ def harmonize_naming(
 def harmonize_naming(
     manifests: Iterable[Manifest], name: str, *, forced: bool = ..., strict: bool = ...
 ) -> list[Made]: ...
+@_needs("name", "name")
 def harmonize_naming(
     manifests: Any, name: str, *, forced: bool = False, strict: bool = False
 ) -> Any:
@@ -235,6 +260,7 @@ def adjust_namespace(
 def adjust_namespace(
     manifests: Iterable[Manifest], namespace: str | None, *, forced: bool = ...
 ) -> list[Made]: ...
+@_needs("namespace", "namespace")
 def adjust_namespace(
     manifests: Any, namespace: str | None, *, forced: bool = False
 ) -> Any:

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation
 from fnop.core.cause import Reason
+from fnop.core.commands import Say
 from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
 from fnop.core.evolve import quick
 from fnop.core.fusion import Writing
 from fnop.core.invocation import Journal
 from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
-from fnop.core.objects import Body
+from fnop.core.objects import Body, Key
 from fnop.core.pace import CALM, Pace
 from fnop.core.progress import FRESH, Failure, Progress
 from fnop.core.registry import Handler
@@ -69,6 +70,8 @@ class Invocation(NamedTuple):
     # Why a daemon was told to stop, and until when it may go on.
     stopped: str = ""
     patience: float | None = None
+    # What it has created, by name, and the digests of what was asked for.
+    created: Mapping[Key, str] = NOTHING
     # It has asked for something: what it left half done is not what was there before.
     acts: bool = False
 
@@ -104,7 +107,8 @@ class Cycle(NamedTuple):
     """One cause and the handlers selected for it.
 
     It keeps its view of the object while conversations are under way: what came
-    later is a new cause.  `aims` tell, by handler id, what a success is for.
+    later is a new cause.  `aims` tell, by handler id, what a success is for, and
+    `generation` which one of the object is handled: also one of its handlers' making.
     """
 
     reason: Reason
@@ -113,6 +117,7 @@ class Cycle(NamedTuple):
     seen: Seen
     selected: tuple[Handler, ...]
     aims: Mapping[str, str] = NOTHING
+    generation: int | None = None
 
 
 @quick
@@ -154,7 +159,8 @@ class Work(NamedTuple):
     """What is under way with an object; most objects have none.
 
     `outstanding` are commands of cancelled conversations that are still to be
-    answered, `outstanding_until` when they are no longer waited for.
+    answered, `outstanding_until` when they are no longer waited for.  `successes` are
+    the lines that tell of attempts, and are told when what those want is written.
     """
 
     cycle: Cycle | None = None
@@ -169,6 +175,7 @@ class Work(NamedTuple):
     declared: Mapping[str, Declared] = NOTHING
     outstanding: frozenset[int] = frozenset()
     outstanding_until: float = 0.0
+    successes: tuple[tuple[Handler, Say], ...] = ()
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:

@@ -72,6 +72,12 @@ class Body:
             self._data = self._meta = self.seen = None
 
     @property
+    def generation(self) -> int | None:
+        """How often what its author asks for has been changed."""
+        found = self.meta.get("generation")
+        return found if isinstance(found, int) else None
+
+    @property
     def meta(self) -> dict[str, Any]:
         if self._meta is None:
             found = self.data.get("metadata")
@@ -171,8 +177,13 @@ class Meta(ReadOnlyDict):
         return self.get("deletionTimestamp")
 
 
-def _refuse_memo(*given: object, **_: object) -> NoReturn:
-    raise TypeError(f"a memo is read-only; return fnop.remember({given[1]}=...)")
+def _refuse_memo(memo: object, *given: object, **named: object) -> NoReturn:
+    names = [str(each) for each in (*given[:1], *named) if isinstance(each, str)]
+    name = names[0] if names else "key"
+    change = f"{name}=..." if name.isidentifier() else f"**{{{name!r}: ...}}"
+    raise TypeError(
+        f"a memo is read-only; return fnop.remember({change}), or None to forget it"
+    )
 
 
 class Memo(ReadOnlyDict):
@@ -190,7 +201,8 @@ class Memo(ReadOnlyDict):
         except KeyError:
             raise AttributeError(f"the memo has no {name!r}") from None
 
-    __setattr__ = _refuse_memo
+    __setattr__ = __delattr__ = __setitem__ = __delitem__ = __ior__ = _refuse_memo
+    clear = pop = popitem = setdefault = update = _refuse_memo
 
 
 class View(ReadOnlyDict):

@@ -24,11 +24,14 @@ from fnop.effects import Patch
 
 __all__ = [
     "Moves",
+    "asks_for_the_same",
     "changed_fields",
     "followed",
     "followers",
+    "generation_after",
     "made_by",
     "moves_of",
+    "with_generation",
     "with_moves",
 ]
 
@@ -131,6 +134,38 @@ def _moved(record: Progress, move: tuple[str, str]) -> Progress:
         acted=now if record.acted == was else record.acted,
         handled=now if record.handled == was else record.handled,
     )
+
+
+def generation_after(handled: int | None, before: Body, after: Body) -> int | None:
+    """The generation that is handled, after an own write has made `after`.
+
+    The API server counts each change of what is neither metadata nor status
+    (Kubernetes API conventions: metadata).  What somebody else has changed before is
+    not handled yet, and neither is what is built upon that.
+    """
+    if handled is None or handled != before.generation:
+        return handled
+    return handled + 1 if after.generation == handled + 1 else handled
+
+
+def with_generation(known: Known, before: Body, after: Body) -> Known:
+    """With the generation that an own write has made as the one that is handled."""
+    work = known.work
+    if work is None or work.cycle is None:
+        return known
+    cycle = work.cycle
+    generation = generation_after(cycle.generation, before, after)
+    if generation == cycle.generation:
+        return known
+    return known._replace(
+        work=work._replace(cycle=cycle._replace(generation=generation))
+    )
+
+
+def asks_for_the_same(one: Body, other: Body) -> bool:
+    """Whether two states of an object differ in no more than metadata and status."""
+    keys = (one.data.keys() | other.data.keys()) - {"metadata", "status"}
+    return all(one.data.get(key) == other.data.get(key) for key in keys)
 
 
 def made_by(patch: Patch, before: Body) -> Body:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.errands import Address, Errand, errand_for, is_request, needs_guard
+from fnop.core.errands import (
+    Address,
+    Errand,
+    Request,
+    errand_for,
+    is_request,
+    needs_guard,
+    proceed,
+)
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.last_seen import digest_at
@@ -38,13 +46,14 @@ from fnop.effects import (
     Target,
     Wait,
 )
-from fnop.effects.outcomes import Raised, Refused
+from fnop.effects.outcomes import Refused, Unreachable
 from fnop.effects.values import read_only
+from fnop.effects.wire import digest_of
 
 __all__ = ["is_own", "perform", "send", "tell"]
 
-# What could not be read of the API server's kinds is asked for again by then.
-_UNKNOWN_SECONDS = 2.0
+# Where an effect goes; or that it goes nowhere, or that this is not known yet.
+_Addressed = Address | Refused | Unreachable
 
 
 def perform(
@@ -91,7 +100,7 @@ def perform(
 def _request(
     turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation, Outcome | None]:
-    manifest: Any = None
+    manifest, asking = None, invocation
     if isinstance(effect, Patch) and effect.target is None and key != ACTIVITY:
         body = invocation.situation.body
         if body is not None and body.uid != known.body.uid:
@@ -105,8 +114,10 @@ def _request(
         if problem is not None:
             return known, invocation, Refused(400, problem, "CannotOwn")
     address = _address(turn, key, known, effect, manifest)
-    if isinstance(address, (Refused, Raised)):
+    if isinstance(address, Refused):
         return known, invocation, address
+    if isinstance(address, Unreachable):
+        return known, _unaddressed(turn, asking, effect, address), None
     errand = errand_for(
         effect,
         address,
@@ -115,6 +126,9 @@ def _request(
         manager=turn.settings.marker,
         token=_token(turn, known, invocation),
     )
+    if isinstance(effect, Create):
+        before = invocation.created.get(address.key)
+        errand = errand._replace(another=before not in (None, digest_of(effect)))
     if isinstance(effect, (Patch, Apply)):
         target = known if _is_of(effect, invocation) else turn.known(address.key)
         errand = errand._replace(base=target and target.body)
@@ -124,6 +138,16 @@ def _request(
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
         return known, held, None
     return known, send(turn, key, invocation, errand), None
+
+
+def _unaddressed(
+    turn: Turn, invocation: Invocation, effect: Effect, why: Unreachable
+) -> Invocation:
+    """An effect that waits until it is known where it goes, as for a server away."""
+    errand = invocation.errand or Errand(effect, (Request(effect, Address()),))
+    waiting = proceed(errand, why, turn.now, turn.jitter())
+    assert isinstance(waiting, Errand)
+    return invocation._replace(errand=waiting, ready=False)
 
 
 def _waits_for_mark(
@@ -198,8 +222,8 @@ create the object without adopting it"
 
 def _address(
     turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
-) -> Address | Refused | Raised:
-    """Where an effect goes; a kind that is not served is refused."""
+) -> _Addressed:
+    """Where an effect goes; it waits for a kind of which that is not known yet."""
     own_namespace = key.namespace or None
     match effect:
         case Patch(target=None):
@@ -224,7 +248,7 @@ def _address(
 
 def _named(
     turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
-) -> Address | Refused | Raised:
+) -> _Addressed:
     resource = turn.catalogue.lookup(kind)
     if resource is None:
         return _unknown(turn, repr(kind), turn.catalogue.absence(kind))
@@ -233,16 +257,15 @@ def _named(
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Raised:
+def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Unreachable:
     """A kind that is not served; or of which that is not known for sure, yet."""
     turn.rediscover()
     if turn.catalogue.complete:
         return Refused(404, absence, "NotFound")
-    text = f"it is not known yet whether the API server serves {kind}"
-    return Raised("TemporaryError", text, delay_seconds=_UNKNOWN_SECONDS)
+    return Unreachable(f"it is not known yet whether the API server serves {kind}")
 
 
-def _of_manifest(turn: Turn, manifest: Any, key: Key) -> Address | Refused | Raised:
+def _of_manifest(turn: Turn, manifest: Any, key: Key) -> _Addressed:
     resource = turn.catalogue.of_manifest(manifest)
     if resource is None:
         kind = f"{manifest['kind']} of {manifest['apiVersion']}"

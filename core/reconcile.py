@@ -331,6 +331,7 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         seen,
         selected,
         aims,
+        known.body.generation,
     )
     return _handle(at, known, work, _with_children(at, known, work, cycle))
 
@@ -643,7 +644,9 @@ def _failed_part(
 
 def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
     """A handler that starts anew gets the object as it is now (R15)."""
-    return cycle if cycle.body is known.body else cycle._replace(body=known.body)
+    if cycle.body is known.body:
+        return cycle
+    return cycle._replace(body=known.body, generation=known.body.generation)
 
 
 def _progress(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
@@ -768,14 +771,18 @@ def _to_be_told(
     parts = {each.id for each in cycle.selected if each.parent}
     judged = {k: each for k, each in records.items() if each.waits or k not in parts}
     found = condition_of(
-        cycle.reason.value, judged, ended=ended, body=cycle.body, wall=at.now.wall
+        cycle.reason.value,
+        judged,
+        ended=ended,
+        generation=cycle.generation,
+        wall=at.now.wall,
     )
-    if found is None or found == known.told:
+    if found is None or found.is_told_by(known.told):
         return None
     present = told_by(known.body, at.settings.marker)
     if found.status == "True" and not _is_overcome(present, cycle.reason):
         return None
-    return None if found == present else found
+    return None if found.is_told_by(present) else found
 
 
 def _is_overcome(present: Condition | None, reason: Reason) -> bool:

@@ -42,7 +42,7 @@ from fnop.core.options import (
     options_of,
 )
 from fnop.core.resources import EVERYTHING, Selector
-from fnop.core.schedule import Schedule, checked_cron
+from fnop.core.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
 from fnop.core.signatures import (
     INDEX,
     ChangeHandler,
@@ -57,6 +57,7 @@ from fnop.core.signatures import (
     TimerHandler,
 )
 from fnop.effects.builders import function_name
+from fnop.effects.values import check_seconds
 
 __all__ = [
     "ACTIVITIES",
@@ -544,7 +545,6 @@ def _filters(
 _DURATIONS = (
     "timeout",
     "backoff",
-    "retries",
     "idle",
     "cancellation_backoff",
     "cancellation_timeout",
@@ -565,11 +565,14 @@ def _check_options(
             hint = f"did you mean {near}=?" if near else f"it takes {_listed(known)}"
             raise RegistrationError(f"{label} has no option {name}=; {hint}")
     for name in _DURATIONS:
-        value = options.get(name)
-        if name == "backoff" and isinstance(value, Backoff):
-            continue
-        if value is not None and not _is_duration(value):
-            raise RegistrationError(f"{label}: {name}= must be a number, zero or more")
+        if not (name == "backoff" and isinstance(options.get(name), Backoff)):
+            _check_duration(options, name, label)
+    retries = options.get("retries")
+    if retries is not None and (type(retries) is not int or retries < 0):
+        raise RegistrationError(
+            f"{label}: retries= must be a number of attempts, whole and not below "
+            f"zero, not {retries!r:.80}"
+        )
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
         raise RegistrationError(
             f"{label}: errors= takes fnop.ErrorsMode.IGNORED, TEMPORARY or PERMANENT"
@@ -658,16 +661,21 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     value = options.get(name)
     if callable(value):
         return asking.callback(value, name)
-    if value is not None and not _is_duration(value):
-        raise RegistrationError(
-            f"{asking.label}: {name}= must be a number of seconds, or a function"
-        )
+    least = INTERVAL_SECONDS_MIN if name == "interval" else 0
+    _check_duration(options, name, asking.label, least)
     return value
 
 
-def _is_duration(value: Any) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and value >= 0
+def _check_duration(
+    options: Mapping[str, Any], name: str, label: str, least: float = 0
+) -> None:
+    value = options.get(name)
+    if value is None:
+        return
+    try:
+        check_seconds(value, f"{name}=", least=least)
+    except (TypeError, ValueError) as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
 
 
 def declare(

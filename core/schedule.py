@@ -13,7 +13,18 @@ from functools import lru_cache
 from fnop.core.filters import Callback
 from fnop.core.now import Now
 
-__all__ = ["Schedule", "checked_cron", "due_at", "first_run", "next_run"]
+__all__ = [
+    "INTERVAL_SECONDS_MIN",
+    "Schedule",
+    "checked_cron",
+    "due_at",
+    "first_run",
+    "next_run",
+]
+
+
+# What is done more often leaves no moment to everybody else.
+INTERVAL_SECONDS_MIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,8 @@ def next_run(
         return _cron_run(schedule.cron, now)
     if interval is None:
         return None
-    if not schedule.sharp or interval <= 0:
+    interval = max(interval, INTERVAL_SECONDS_MIN)
+    if not schedule.sharp:
         return now.mono + interval
     passed = (now.mono - began) // interval + 1
     return began + passed * interval

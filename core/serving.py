@@ -181,7 +181,7 @@ def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
             if found or is_known:
                 _warn_unserved(turn, handler, found)
             continue
-        handler, has_owners = _with_owners(turn, handler)
+        handler, has_owners = _with_owners(turn, handler, is_known=is_known)
         complete = complete and has_owners
         for resource in found:
             if _may_be_served(turn, handler, resource):
@@ -233,15 +233,19 @@ def _found(
         return None
 
 
-def _with_owners(turn: Turn, handler: Handler) -> tuple[Handler, bool]:
+def _with_owners(
+    turn: Turn, handler: Handler, *, is_known: bool
+) -> tuple[Handler, bool]:
     """The handler with the kinds that `owner=` means; False when they are missing."""
     if handler.owner is None:
         return handler, True
     found = _found(turn, handler, handler.owner) or ()
-    if not found:
+    if not found and is_known:
+        near = turn.catalogue.nearest(handler.owner)
         text = (
             f"the API server serves no {str(handler.owner)!r} yet, so {handler.id} "
             "waits for its objects to have such owners"
+            + (f"; did you mean {near!r}?" if near else "")
         )
         turn.warn_once(f"owner {handler.owner} {handler.id}", text)
     owners = frozenset((each.group, each.kind) for each in found)

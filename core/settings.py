@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fnop.core.backoff import Backoff
@@ -19,6 +20,7 @@ from fnop.core.seals import seal_of
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.takeover import LAST_HANDLED, Predecessor
 from fnop.effects.effects import LEVELS, label_patterns
+from fnop.effects.values import check_seconds
 
 if TYPE_CHECKING:
     from fnop.core.election import Candidate
@@ -87,6 +89,28 @@ def _ignored(field: str | Sequence[str]) -> Path:
             "anyhow; name a field such as 'spec.replicas' or 'metadata.labels.tier'"
         )
     return path
+
+
+_DURATIONS = (
+    "echo_timeout_seconds",
+    "watch_timeout_seconds",
+    "watch_silence_seconds",
+    "rediscovery_seconds",
+)
+
+
+def _check_durations(settings: Settings) -> None:
+    for name in _DURATIONS:
+        check_seconds(getattr(settings, name), f"{name}=")
+    backoff = settings.default_backoff
+    if isinstance(backoff, Backoff):
+        return
+    if not isinstance(backoff, (int, float, timedelta)):
+        raise TypeError(
+            "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
+            f"most=60), not {backoff!r}"
+        )
+    check_seconds(backoff, "default_backoff=")
 
 
 @_told
@@ -179,11 +203,7 @@ class Settings:
                 f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
                 f"{self.posting_level!r}"
             )
-        if not isinstance(self.default_backoff, (int, float, Backoff)):
-            raise TypeError(
-                "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
-                f"most=60), not {self.default_backoff!r}"
-            )
+        _check_durations(self)
         if not _NAME.fullmatch(self.operator):
             raise ValueError(
                 f"the operator's name {self.operator!r} must be a short lower-case "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from immutables import Map
 
@@ -214,6 +214,18 @@ _AGAIN = "info", "serving again"
 _fields_of = itemgetter(*State._fields)
 
 
+class _Beside(TypedDict, total=False):
+    """What a line of the log may be about."""
+
+    key: Key | None
+    body: Body | None
+    handler: str | None
+    error: str | None
+    exception: BaseException | None
+    fields: tuple[tuple[str, Any], ...]
+    took: float | None
+
+
 class Turn:
     """A state, open for one step, and the commands of that step."""
 
@@ -280,7 +292,10 @@ class Turn:
         self.touched[key] = known
 
     def drop(self, key: Key) -> None:
-        """Forget an object."""
+        """Forget an object; nobody is going to refuse what was to be written there."""
+        known = self.known(key)
+        for _, say in known.work.successes if known and known.work else ():
+            self.emit(say)
         self.touched[key] = None
         self.queue = self.queue.discard(key)
         if self.fresh == key:
@@ -415,7 +430,11 @@ class Turn:
             jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
         )
 
-    def say(
+    def say(self, level: str, message: str, **given: Unpack[_Beside]) -> None:
+        """One line for the log."""
+        self.emit(self.line(level, message, **given))
+
+    def line(
         self,
         level: str,
         message: str,
@@ -427,12 +446,12 @@ class Turn:
         exception: BaseException | None = None,
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
-    ) -> None:
-        """One line for the log."""
+    ) -> Say:
+        """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        self.emit(Say(level, message, subject, handler, fields, error, exception, took))
+        return Say(level, message, subject, handler, fields, error, exception, took)
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
         if about not in self.warned:

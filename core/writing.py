@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
 from fnop.core.errands import UNSERVED_TRIES, Address
+from fnop.core.evolve import replace
 from fnop.core.finalizers import Duty
 from fnop.core.fusion import (
     Writing,
@@ -20,8 +21,8 @@ from fnop.core.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.known import IDLE, Echo, Known
-from fnop.core.kubernetes_events import report_event
+from fnop.core.known import IDLE, Echo, Known, Work
+from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
@@ -29,7 +30,9 @@ from fnop.core.own_writes import (
     changed_fields,
     followed,
     followers,
+    generation_after,
     moves_of,
+    with_generation,
     with_moves,
 )
 from fnop.core.pace import paced
@@ -58,6 +61,7 @@ __all__ = [
     "keeping_pace",
     "look_at",
     "shown",
+    "told",
     "vanished",
 ]
 
@@ -311,6 +315,7 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         results={} if ends else work.results,
         declared={} if ends else work.declared,
     )
+    work = told(turn, key, work, ends=ends)
     if writing.finalizer == Duty.ADD.value and echo is not None:
         echo = echo._replace(passes=True)
     kept = known._replace(
@@ -322,6 +327,24 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     )
     turn.put(key, kept)
     turn.due(key)
+
+
+def told(turn: Turn, key: Key, work: Work, *, ends: bool) -> Work:
+    """Tell of the attempts that have succeeded, of which nothing is left to be written.
+
+    At the end of a cycle that is so of all.
+    """
+    if not work.successes:
+        return work
+    unwritten = {name for name, _ in work.patches} | set(work.results)
+    kept = []
+    for handler, say in work.successes:
+        if handler.id in unwritten and not ends:
+            kept.append((handler, say))
+            continue
+        note_line(turn, key, handler, say.level, say.message)
+        turn.emit(say)
+    return work._replace(successes=tuple(kept))
 
 
 def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
@@ -388,6 +411,7 @@ def _has_landed(writing: Writing, body: Body) -> bool:
 def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
     known, writing = _followed(turn, key, known, writing, body)
+    known, writing, raised = _of_generation(known, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = turn.kinds[key.resource].resource
     place = _home(turn, key)
@@ -408,8 +432,30 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         _send(turn, key, known, writing._replace(sent=writing.sent - {""}))
     elif writing.more:
         _send(turn, key, known, writing)
+    elif raised and "status" in writing.sent:
+        # The condition has been told already, of the generation before.
+        _warn_dropped(turn, key, known, writing)
+        rest = writing._replace(patches=(), results={}, sent=frozenset())
+        _send(turn, key, known, rest)
     else:
         _done(turn, key, known, writing)
+
+
+def _of_generation(
+    known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing, bool]:
+    """The condition is about the generation that the own write has made, if it has."""
+    condition, base = writing.condition, writing.base
+    if base is None:
+        return known, writing, False
+    known = with_generation(known, base, body)
+    if condition is None:
+        return known, writing, False
+    generation = generation_after(condition.generation, base, body)
+    if generation == condition.generation:
+        return known, writing, False
+    condition = replace(condition, generation=generation)
+    return known, writing._replace(condition=condition), True
 
 
 def _followed(
@@ -666,6 +712,7 @@ def _blame(
     work = work._replace(
         patches=(*others, *work.patches),
         results={**results, **work.results},
+        successes=tuple(each for each in work.successes if each[0].id != author),
     )
     handler = next(
         (each for each in turn.kinds[key.resource].changes if each.id == author), None

@@ -95,6 +95,46 @@ def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
     return f"say what {given} is, by its name, as in {meant}"
 
 
+def _instead(
+    places: int, otherwise: str, **remedies: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function of so many arguments by their places, and none of these names.
+
+    For each name there is a sentence that says what to write instead; `otherwise` says
+    it for too many arguments.
+    """
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name in remedies:
+                    raise TypeError(remedies[name])
+            if len(args) > places:
+                raise TypeError(otherwise)
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+def _reporting(fn: Callable[P, R]) -> Callable[P, R]:
+    """A function of a reason and a message, and not of the object that it is about."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 2 or not all(isinstance(each, str) for each in args):
+            raise TypeError(
+                f"fnop.{fn.__name__} takes a reason and a message in words, and is "
+                f"about the handled object: write fnop.{fn.__name__}(reason, message), "
+                "with about=... for another object"
+            )
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
 @_named_after(1, "fnop.target({}, name={})")
 def target(
     kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
@@ -124,6 +164,7 @@ def _target_of(where: _Targeted) -> Target:
         ) from None
 
 
+@_named_after(1, "fnop.patch({}, status={})")
 def patch(
     where: _Targeted | None = None,
     /,
@@ -227,6 +268,17 @@ def list(
     return List(kind, namespace, labels, fields)
 
 
+_OWNER_IS_GIVEN = (
+    "fnop.adopt makes the handled object the owner: leave the owner out; the child of "
+    "another one is made by fnop.owned(child, owner), and created"
+)
+_NAMED_SO_OR_SO = {
+    name: f"fnop.adopt keeps the name that a child has, and makes a lasting one where "
+    f"it has none: leave {name}= out"
+    for name in ("forced", "strict")
+}
+
+
 @overload
 def adopt(
     child: Manifest,
@@ -242,6 +294,7 @@ def adopt(
     nested: str | Iterable[str] = ...,
     labels: Iterable[str] | None = ...,
 ) -> builtins.list[Effect]: ...
+@_instead(1, _OWNER_IS_GIVEN, owner=_OWNER_IS_GIVEN, **_NAMED_SO_OR_SO)
 def adopt(
     child: Any,
     *,
@@ -269,6 +322,7 @@ def adopt(
     return made
 
 
+@_reporting
 def event(
     reason: str,
     message: str = "",
@@ -280,16 +334,19 @@ def event(
     return Event(reason, message, type, None if about is None else _target_of(about))
 
 
+@_reporting
 def info(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
     """A Kubernetes Event of the type Normal."""
     return event(reason, message, about=about)
 
 
+@_reporting
 def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
     """A Kubernetes Event of the type Warning."""
     return event(reason, message, type="Warning", about=about)
 
 
+@_reporting
 def exception(
     reason: str = "",
     message: str = "",

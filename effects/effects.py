@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
-from fnop.effects.values import freeze_json
+from fnop.effects.values import check_seconds, freeze_json, without_addresses
 
 __all__ = [
     "Adopt",
@@ -46,8 +46,6 @@ __all__ = [
 # (core/v1 Event validation).
 EVENT_MESSAGE_LENGTH_MAX = 1024
 EVENT_REASON_LENGTH_MAX = 128
-
-SECONDS_MAX = 10 * 366 * 24 * 3600
 
 LEVELS = ("debug", "info", "warning", "error")
 _PROPAGATIONS = (None, "Background", "Foreground", "Orphan")
@@ -152,6 +150,12 @@ class _Effect:
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield self)
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        _refuse_change(self)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        _refuse_change(self)
+
     @property
     def kind(self) -> str:
         """The name of the effect: `Patch`, `Event`, …"""
@@ -187,8 +191,19 @@ class _Question(_Asking):
         raise TypeError(_not_awaited(self, "is neither true nor false"))
 
 
+def _refuse_change(effect: _Effect) -> NoReturn:
+    raise TypeError(
+        f"{_built_by(effect)} has taken what it was given as it was, and cannot be "
+        "changed: change the manifest before, or the object that it answers, by a patch"
+    )
+
+
+def _built_by(effect: _Effect) -> str:
+    return f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
+
+
 def _not_awaited(effect: _Effect, lack: str) -> str:
-    call = f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
+    call = _built_by(effect)
     return (
         f"{call} was not awaited, so it {lack}: write `await {call}` in an async "
         f"handler, or `yield {call}` in a generator"
@@ -459,7 +474,8 @@ class Event(_Effect):
             raise TypeError("Event.message must be a string")
         if self.type not in ("Normal", "Warning"):
             raise ValueError(f"Event.type is Normal or Warning, not {self.type!r}")
-        object.__setattr__(self, "message", _shorten(self.message))
+        message = _shorten(without_addresses(self.message))
+        object.__setattr__(self, "message", message)
 
 
 def _shorten(message: str) -> str:
@@ -497,14 +513,7 @@ class Wait(_Question):
 
 
 def _seconds(effect: object, name: str) -> None:
-    value = getattr(effect, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{type(effect).__name__}.{name} must be a number of seconds")
-    if not 0 <= value <= SECONDS_MAX:
-        raise ValueError(
-            f"{type(effect).__name__}.{name} must be seconds from zero to ten years, "
-            f"not {value}"
-        )
+    check_seconds(getattr(effect, name), f"{type(effect).__name__}.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,6 +528,11 @@ class Again(_Effect):
 
     def _check(self) -> None:
         _seconds(self, "after")
+        if not isinstance(self.because, str):
+            raise TypeError(
+                f"Again.because is what it waits for, in words, not {self.because!r}"
+            )
+        object.__setattr__(self, "because", without_addresses(self.because))
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,6 +633,7 @@ class Log(_Effect):
             raise ValueError(f"Log.level is one of {', '.join(LEVELS)}")
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
+        object.__setattr__(self, "message", without_addresses(self.message))
         self._freeze("fields", dict)
 
 

@@ -13,6 +13,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
@@ -21,18 +22,65 @@ __all__ = [
     "ReadOnlyDict",
     "ReadOnlyList",
     "canonical",
+    "check_seconds",
     "digest",
     "freeze_json",
     "read_only",
     "same_json",
     "thaw_json",
+    "without_addresses",
 ]
 
 _REMEDY = (
     "this is a read-only view of what was observed; to change the object return "
     "fnop.patch(...) or write through the `patch` argument, "
-    "and use copy.deepcopy() for a copy of your own"
+    "and use copy.deepcopy() for a copy of your own; what a memo holds is replaced by "
+    "fnop.remember(...)"
 )
+
+
+# How Python shows an object that has no better text: `<app.Client object at 0x7f…>`.
+# Numbers of fewer digits are of somebody else, such as a device's registers.
+_ADDRESS = re.compile(r"(?<= at )0x[0-9A-Fa-f]{6,}")
+
+
+def without_addresses(text: str) -> str:
+    """A text without the addresses of objects, which differ each time.
+
+    Texts are compared: to fold what repeats, to give up what fails for ever, to replay.
+
+    >>> without_addresses("bad <app.Client object at 0x7f3a51c0d9a0>, page at 0x40")
+    'bad <app.Client object at 0x...>, page at 0x40'
+    """
+    return _ADDRESS.sub("0x...", text) if " at 0x" in text else text
+
+
+# Ten years: what is to be later than that will not be.
+SECONDS_MAX = 10 * 366 * 24 * 3600
+
+
+def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
+    """Refuse what is no duration in seconds; `what` names it for the error.
+
+    Raises `TypeError` for what is no number, `ValueError` for one that is less than
+    `least` or more than ten years.
+
+    >>> check_seconds(float("nan"), "delay")
+    Traceback (most recent call last):
+    ValueError: delay must be a number of seconds from 0 to ten years, not nan
+    """
+    if isinstance(value, timedelta):
+        raise TypeError(
+            f"{what} must be a number of seconds, not a timedelta: write its "
+            ".total_seconds()"
+        )
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{what} must be a number of seconds, not {value!r:.80}")
+    if not least <= value <= SECONDS_MAX:
+        raise ValueError(
+            f"{what} must be a number of seconds from {least:g} to ten years, "
+            f"not {value!r:.80}"
+        )
 
 
 def _refuse(*_args: object, **_kwargs: object) -> NoReturn:

@@ -233,11 +233,24 @@ def _compared(
     recorded: list[dict[str, Any]],
     decided: list[dict[str, Any]],
 ) -> Difference | None:
+    longer = len(decided) - len(recorded)
     for position in range(max(len(recorded), len(decided))):
         was, is_ = _at(recorded, position), _at(decided, position)
         if canonical(was) != canonical(is_):
-            return Difference(steps, record["input"], was, is_)
+            return Difference(steps, record["input"], *_paired(was, is_, longer))
     return None
+
+
+def _paired(
+    was: dict[str, Any] | None, is_: dict[str, Any] | None, longer: int
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """What differs: of two kinds of commands one is more, and the other comes later.
+
+    `longer` is by how many commands there are more now than were recorded.
+    """
+    if was is None or is_ is None or was["do"] == is_["do"] or not longer:
+        return was, is_
+    return (None, is_) if longer > 0 else (was, None)
 
 
 def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:

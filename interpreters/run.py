@@ -32,6 +32,7 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
+from fnop.core.errors import described, text_of
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -273,22 +274,22 @@ class Runner:
                         request = replace(request, before=before, urgent=urgent)
                     return await self._ask(request, effect)
         except Exception as problem:
-            return outcomes.Unknown(_unforeseen(problem))
+            return outcomes.Unknown(described(problem))
 
     async def _ask(self, request: ApiRequest, effect: Effect | None) -> Outcome:
         try:
             response = await self._api.send(request)
         except Unreachable as problem:
             if problem.sent:
-                return outcomes.Unknown(str(problem))
-            return outcomes.Unreachable(str(problem))
+                return outcomes.Unknown(text_of(problem))
+            return outcomes.Unreachable(text_of(problem))
         return outcome_of(effect, response)
 
     async def _fetch(self, command: Fetch) -> None:
         try:
             outcome = await self._ask(fetch_request(command), None)
         except Exception as problem:
-            outcome = outcomes.Unreachable(_unforeseen(problem))
+            outcome = outcomes.Unreachable(described(problem))
         self._put(Answered(command.id, outcome))
 
     async def _call(self, command: Perform, call: Call) -> Outcome:
@@ -350,9 +351,9 @@ class Runner:
         try:
             await self._list_page(stream, command)
         except Exception as problem:
-            text = str(problem)
+            text = text_of(problem)
             if not isinstance(problem, Unreachable):
-                text = _unforeseen(problem)
+                text = described(problem)
             self._put(StreamEnded(stream, "unreachable", None, text))
 
     async def _list_page(self, stream: int, command: ListPage) -> None:
@@ -363,7 +364,7 @@ class Runner:
         try:
             page = listed_page(response.body)
         except ValueError as problem:
-            self._put(StreamEnded(stream, "undecodable", None, str(problem)))
+            self._put(StreamEnded(stream, "undecodable", None, text_of(problem)))
             return
         for item in page.items:
             item.setdefault("apiVersion", command.resource.api_version)
@@ -385,16 +386,16 @@ class Runner:
                         break
                     self._put(_seen(stream, line))
         except StreamSilent as problem:
-            end = StreamEnded(stream, "silent", None, str(problem))
+            end = StreamEnded(stream, "silent", None, text_of(problem))
         except StreamUndecodable as problem:
-            end = StreamEnded(stream, "undecodable", None, str(problem))
+            end = StreamEnded(stream, "undecodable", None, text_of(problem))
         except StreamRefused as problem:
             status, advice = problem.status, problem.retry_after_seconds
-            end = StreamEnded(stream, "refused", status, str(problem), advice)
+            end = StreamEnded(stream, "refused", status, text_of(problem), advice)
         except Unreachable as problem:
-            end = StreamEnded(stream, "unreachable", None, str(problem))
+            end = StreamEnded(stream, "unreachable", None, text_of(problem))
         except Exception as problem:
-            end = StreamEnded(stream, "unreachable", None, _unforeseen(problem))
+            end = StreamEnded(stream, "unreachable", None, described(problem))
         self._put(end)
 
     async def _close(self) -> None:
@@ -424,10 +425,6 @@ def _kept(item: dict[str, Any]) -> bytes | None:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and bool(task.cancelling())
-
-
-def _unforeseen(problem: Exception) -> str:
-    return f"{type(problem).__name__}: {problem}"
 
 
 def _refused(stream: int, response: ApiResponse) -> StreamEnded:

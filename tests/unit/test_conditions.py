@@ -228,3 +228,114 @@ def test_a_failed_part_is_its_parent_s_to_judge() -> None:
     run = Scenario(example_handlers("07-subhandlers"), manifests)
     run.settle()
     assert told(run) is None
+
+
+# ------------------------------------------------ which generation a condition is about
+
+
+def _awaits(spec: Any) -> Any:
+    async def handler(**_: Any) -> Any:
+        await fnop.patch(spec=spec)
+        raise fnop.PermanentError("no disk")
+
+    return handler
+
+
+def _accumulates(spec: Any) -> Any:
+    def handler(patch: Any, **_: Any) -> Any:
+        patch.spec.update(spec)
+        raise fnop.PermanentError("no disk")
+
+    return handler
+
+
+def _with_status(spec: Any) -> Any:
+    def handler(patch: Any, **_: Any) -> Any:
+        patch.spec.update(spec)
+        patch.fns.append(lambda body: body.setdefault("status", {}).update(n=1))
+        raise fnop.PermanentError("no disk")
+
+    return handler
+
+
+def _waits(spec: Any) -> Any:
+    def handler(**_: Any) -> Any:
+        return [fnop.patch(spec=spec), fnop.again(1000, because="no disk")]
+
+    return handler
+
+
+def _applies(spec: Any) -> Any:
+    async def handler(**_: Any) -> Any:
+        await fnop.apply({**example(), "spec": spec})
+        raise fnop.PermanentError("no disk")
+
+    return handler
+
+
+STORAGES: dict[str, Any] = {
+    "status": fnop.AutoStorage(),
+    "annotations": fnop.AnnotationStorage(),
+}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(
+    "make", [_awaits, _accumulates, _with_status, _waits, _applies]
+)
+def test_a_condition_is_about_the_generation_that_its_own_handler_has_made(
+    registry: Registry, make: Any, storage: str
+) -> None:
+    fnop.on.create(KIND, registry=registry, id="make")(make({"made": 1}))
+    settings = Settings(storage=STORAGES[storage])
+    run = Scenario(registry, [example(size=1)], settings=settings)
+    run.settle(seconds=100)
+    found = run.get(KIND)
+    assert found is not None
+    assert found["metadata"]["generation"] == 2
+    assert told(run)["observedGeneration"] == 2
+    assert "no disk" in told(run)["message"]
+    run.settle(seconds=100)
+    assert told(run)["observedGeneration"] == 2
+
+
+def test_what_somebody_else_changes_meanwhile_is_not_handled_yet(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    async def make(**_: Any) -> None:
+        await fnop.sleep(10)
+        await fnop.patch(spec={"made": 1})
+        raise fnop.PermanentError("no disk")
+
+    run = Scenario(registry, [example(size=1)])
+    run.settle(seconds=5)
+    run.edit(KIND, spec={"size": 2})
+    run.settle(seconds=5.5)
+    found = run.get(KIND)
+    assert found is not None
+    assert found["metadata"]["generation"] == 3
+    assert told(run) is None or told(run)["observedGeneration"] == 1
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_same_failure_of_another_generation_says_so(
+    registry: Registry, storage: str
+) -> None:
+    @fnop.on.update(KIND, registry=registry, id="check")
+    @fnop.on.create(KIND, registry=registry, id="check")
+    def check(**_: Any) -> None:
+        raise fnop.PermanentError("no disk")
+
+    settings = Settings(storage=STORAGES[storage])
+    run = Scenario(registry, [example(size=1)], settings=settings)
+    for size in (2, 3, 4):
+        run.edit(KIND, spec={"size": size})
+        assert run.settle()
+        found = run.get(KIND)
+        assert found is not None
+        assert told(run)["observedGeneration"] == found["metadata"]["generation"]
+    written = len(run.writes)
+    run.crash()
+    assert run.settle()
+    assert len(run.writes) == written, "nothing is news after a restart"

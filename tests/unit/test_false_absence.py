@@ -6,6 +6,7 @@ read may be answered so for an object that is there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import fnop
 from fnop.core.commands import Command, Fetch, Perform
 from fnop.core.inputs import Answered, StreamEnded
 from fnop.core.registry import Registry
-from fnop.effects import Get, Missing, Outcome, Patch
+from fnop.effects import Get, Missing, Outcome, Patch, Unreachable
 from tests.simulations import example
 from tests.stories import Story
 
@@ -156,3 +157,120 @@ def test_a_kind_that_stays_away_is_served_no_more(registry: Registry) -> None:
     story.wait(30)
     assert any(each.message.endswith("no more: it is not there") for each in story.said)
     assert ended == ["daemon"]
+
+
+# ------------------------------- kinds of which it is not known whether they are served
+
+
+class Unread(Story):
+    """Some documents of discovery are not to be had for a while."""
+
+    unread: tuple[str, ...] = ()
+    until = 0.0
+
+    def _fetch(self, command: Fetch) -> None:
+        if command.path in self.unread and self.clock.elapsed < self.until:
+            self._inbox.append(Answered(command.id, Unreachable("503: not ready")))
+        else:
+            super()._fetch(command)
+
+
+def deployment(name: str | None = "web") -> dict[str, Any]:
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name} if name else {},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod},
+    }
+
+
+CONTAINER = {"name": "c", "image": "i"}
+ASKS: dict[str, Callable[[], fnop.Effect]] = {
+    "apply": lambda: fnop.apply(deployment()),
+    "create": lambda: fnop.create(deployment()),
+    "adopt": lambda: fnop.adopt(deployment()),
+    "adopt without a name": lambda: fnop.adopt(deployment(None)),
+    "get": lambda: fnop.get("deployments", name="web"),
+    "list": lambda: fnop.list("deployments"),
+}
+
+
+def conversing(registry: Registry, ask: Callable[[], Any], **options: Any) -> list[int]:
+    attempts: list[int] = []
+
+    @fnop.on.create(KIND, registry=registry, id="asks", **options)
+    async def handler(retry: int, **_: Any) -> str:
+        await ask()
+        attempts.append(retry)
+        return "done"
+
+    return attempts
+
+
+def planning(registry: Registry, ask: Callable[[], Any], **options: Any) -> list[int]:
+    attempts: list[int] = []
+
+    @fnop.on.create(KIND, registry=registry, id="asks", **options)
+    def handler(retry: int, **_: Any) -> list[fnop.Effect]:
+        attempts.append(retry)
+        return [ask(), fnop.result("done")]
+
+    return attempts
+
+
+@pytest.mark.parametrize("way", [conversing, planning])
+@pytest.mark.parametrize("ask", ASKS)
+def test_an_effect_waits_until_it_is_known_whether_its_kind_is_served(
+    registry: Registry, way: Any, ask: str
+) -> None:
+    """It was not even sent: that is no failure, and uses up no attempt."""
+    attempts = way(registry, ASKS[ask], retries=1)
+    story = Unread(registry, [example(n=0)])
+    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    assert story.settle()
+    assert attempts == [0]
+    found = story.get(KIND)
+    assert found is not None
+    assert found["status"]["asks"] == "done"
+    assert not story.said_at("error")
+    assert any(
+        "which is tried again: it is not known yet whether the API server" in line
+        for line in story.said_at("warning")
+    )
+    made = [] if ask in ("get", "list") else ["web"]
+    names = [each["metadata"]["name"] for each in story.objects("deployments")]
+    assert len(names) == len(made)
+
+
+@pytest.mark.parametrize("way", [conversing, planning])
+def test_a_timeout_ends_the_wait_for_a_kind(registry: Registry, way: Any) -> None:
+    way(registry, ASKS["get"], timeout=20)
+    story = Unread(registry, [example(n=0)])
+    story.unread, story.until = ("/apis/apps/v1",), 400.0
+    story.settle(seconds=60)
+    (line,) = story.said_at("error")
+    assert "not done within 20 s" in line
+
+
+@pytest.mark.parametrize("way", [conversing, planning])
+def test_a_kind_that_turns_out_not_to_be_served_is_refused_then(
+    registry: Registry, way: Any
+) -> None:
+    way(registry, lambda: fnop.get("deploymentz", name="web"), retries=1)
+    story = Unread(registry, [example(n=0)])
+    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    assert story.settle()
+    (line,) = story.said_at("error")
+    assert "did you mean 'deployments.apps'" in line
+
+
+def test_who_crashes_while_a_kind_is_not_known_asks_again(registry: Registry) -> None:
+    attempts = conversing(registry, ASKS["create"], retries=1)
+    story = Unread(registry, [example(n=0)])
+    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    story.settle(seconds=20)
+    story.crash()
+    assert story.settle()
+    assert attempts == [0]
+    assert len(story.objects("deployments")) == 1

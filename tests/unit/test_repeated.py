@@ -175,3 +175,80 @@ def test_a_function_that_fails_is_not_called_for_ever(registry: Registry) -> Non
     (line,) = story.said_at("error")
     assert "failed for good" in line
     assert "KeyError" in line
+
+
+# ----------------------------------------------- one name, created twice by one attempt
+
+
+async def conversing(**_: Any) -> None:
+    await fnop.create(config("child", a="1"))
+    await fnop.create(config("child", a="2"))
+
+
+def planning(**_: Any) -> Any:
+    return fnop.create([config("child", a="1"), config("child", a="2")])
+
+
+@pytest.mark.parametrize("handler", [conversing, planning])
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_two_objects_of_one_name_are_a_conflict_told_to_the_handler(
+    registry: Registry, handler: Any, lost: int
+) -> None:
+    fnop.on.create(KIND, registry=registry, retries=1)(handler)
+    story = Story(registry, [example(n=0)])
+    story.fate = LostReplies(lost)
+    assert story.settle()
+    (made,) = story.objects("configmaps")
+    assert made["data"] == {"a": "1"}
+    (line,) = story.said_at("error")
+    assert (
+        "ConfigMap child has been created before by this attempt, from another manifest"
+        in line
+    )
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_what_an_attempt_has_deleted_it_may_create_anew(
+    registry: Registry, lost: int
+) -> None:
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    async def handler(**_: Any) -> None:
+        await fnop.create(config("child", a="1"))
+        await fnop.delete("configmaps", name="child")
+        await fnop.create(config("child", a="2"))
+
+    story = Story(registry, [example(n=0)])
+    story.fate = LostReplies(lost)
+    assert story.settle()
+    assert not story.said_at("error")
+    (made,) = story.objects("configmaps")
+    assert made["data"] == {"a": "2"}
+
+
+def test_what_is_created_twice_from_one_manifest_is_there_once(
+    registry: Registry,
+) -> None:
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    def handler(**_: Any) -> Any:
+        return fnop.create([config("child", a="1"), config("child", a="1")])
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    assert not story.said_at("error")
+    assert len(story.objects("configmaps")) == 1
+
+
+def test_the_next_attempt_may_create_it_otherwise(registry: Registry) -> None:
+    """What an earlier attempt has created is there: it is left as it is."""
+
+    @fnop.on.create(KIND, registry=registry)
+    async def handler(retry: int, **_: Any) -> None:
+        await fnop.create(config("child", attempt=str(retry)))
+        if retry == 0:
+            raise fnop.TemporaryError("not yet", delay=1)
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    assert not story.said_at("error")
+    (made,) = story.objects("configmaps")
+    assert made["data"] == {"attempt": "0"}

@@ -161,7 +161,8 @@ CHANGES = {
     "one effect less": (
         'patch.status["seen"] = reason',
         "pass",
-        ("Patch about default/example-1", "known", '"create"', "nothing"),
+        # What writes nothing has succeeded at once.
+        ("Say about default/example-1", "nothing", "create handler known succeeded"),
     ),
     "another log line": (
         'logger.info("the operator starts")',
@@ -171,7 +172,8 @@ CHANGES = {
     "a failure": (
         'return {"field": spec["field"]}',
         'raise ValueError("changed my mind")',
-        ("create_fn", "create handler create_fn succeeded", "changed my mind"),
+        # That it has succeeded was told with its write.
+        ("Say about default/example-1", "create_fn", "nothing", "changed my mind"),
     ),
 }
 

@@ -401,3 +401,54 @@ def test_what_fails_again_and_again_is_shown_once_with_a_count(tmp_path: Path) -
     in_full = run(tmp_path, REPEATING, "--for", "5m", "-v")
     assert in_full.err.count("Traceback") > 10
     assert "times in all" not in in_full.err
+
+
+# ------------------------------------------- texts that differ each time in an address
+
+ADDRESSED = """
+class Client: ...
+
+def kept(error):
+    ALIVE.append(error)
+    return error
+
+ALIVE = []  # so that no address comes twice
+
+@fnop.on.create("fnopexamples", backoff=10)
+def fails(**_):
+    raise kept(ValueError(f"no {Client()!r}", Client()))
+
+@fnop.on.create("fnopexamples", backoff=10, impure=True)
+def fails_outside(**_):
+    raise kept(ValueError(Client()))
+
+@fnop.on.create("fnopexamples", backoff=10)
+def told(logger, **_):
+    logger.warning("the client is %s", kept(Client()))
+    yield fnop.log("warning", f"it is {kept(Client())!r}")
+    yield fnop.warn("Lost", f"without {kept(Client())!r}")
+    return fnop.again(10, because=f"of {kept(Client())!r}")
+"""
+
+
+def test_an_address_in_an_error_does_not_keep_a_run_from_being_given_up(
+    tmp_path: Path,
+) -> None:
+    first, _, _ = ADDRESSED.partition(", impure=True")
+    done = run(tmp_path, first.rpartition("@fnop")[0])
+    assert done.status == 3
+    assert re.search(r"fails fails for .* the same \d+ times in a row", done.complaint)
+
+
+def test_what_differs_in_an_address_is_the_same(tmp_path: Path) -> None:
+    recorded = ("--for", "2m", "--real-calls", "--record", "run.fnop")
+    done = run(tmp_path, ADDRESSED, *recorded)
+    assert done.status == 3
+    told = [line for line in done.err.splitlines() if line.startswith("[")]
+    for what in ("fails failed", "fails_outside failed", "the client is", "it is <"):
+        lines = [each for each in told if what in each]
+        assert len(lines) == 2, lines
+        assert "at 0x...>" in lines[0]
+    again = command("replay", "run.fnop", "operator.py", folder=tmp_path)
+    assert (again.status, again.err) == (0, "")
+    assert again.out.startswith("identical: ")

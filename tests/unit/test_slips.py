@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import doctest
+import math
 import pickle
 import re
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +17,11 @@ import pytest
 import fnop
 from fnop.adapters.cluster_client import ObjectProblem, kind_called
 from fnop.core import resources
+from fnop.core.election import Timing
+from fnop.core.invocation import failure_of
 from fnop.core.registry import Registry
 from fnop.core.resources import Catalogue, Resource
+from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.cluster.kinds import builtin_registry
 from fnop.testing import plan_of
@@ -196,6 +202,17 @@ def test_arguments_are_named(slip: Callable[[], Any], sentence: str) -> None:
 
 
 get: Any = fnop.get
+any_event: Any = fnop.event
+info: Any = fnop.info
+warn: Any = fnop.warn
+exception: Any = fnop.exception
+adopt: Any = fnop.adopt
+patch: Any = fnop.patch
+label: Any = fnop.label
+append_owner_reference: Any = fnop.append_owner_reference
+remove_owner_reference: Any = fnop.remove_owner_reference
+harmonize_naming: Any = fnop.harmonize_naming
+adjust_namespace: Any = fnop.adjust_namespace
 listed: Any = fnop.list
 delete: Any = fnop.delete
 target: Any = fnop.target
@@ -300,6 +317,15 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     @fnop.on.create("fnopexmples", registry=registry)
     def never(**_: Any) -> None: ...
 
+    @fnop.on.event("pods", owner="fnopexampels", registry=registry)
+    def owned(**_: Any) -> None: ...
+
+    @fnop.on.event("pods", owner=("apps", "replicaset"), registry=registry, id="made")
+    def found(**_: Any) -> None: ...
+
+    @fnop.on.event("pods", owner="zzz", registry=registry)
+    def nowhere(**_: Any) -> None: ...
+
     run = Scenario(registry, [example()])
     run.settle()
     assert told == [
@@ -308,6 +334,11 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     ]
     (line,) = [line for line in run.lines if "fnopexmples" in line]
     assert line.endswith("installed, or did you mean 'fnopexamples.fnop.dev'?")
+    (line,) = [line for line in run.lines if "fnopexampels" in line]
+    assert line.endswith("such owners; did you mean 'fnopexamples.fnop.dev'?")
+    (line,) = [line for line in run.lines if "'zzz'" in line]
+    assert line.endswith("such owners")
+    assert not [line for line in run.lines if "replicaset" in line]
 
 
 def test_a_mistyped_kind_is_told_to_a_test() -> None:
@@ -375,3 +406,212 @@ def test_a_timer_that_always_finds_itself_overdue_leaves_a_moment_to_others() ->
     run = Scenario(registry, [example()])
     run.wait(10)
     assert len(calls) <= 11
+
+
+# ------------------------------------------------------------------- durations
+
+
+def declared(**options: Any) -> None:
+    @fnop.timer(KIND, registry=Registry(), **options)
+    def tick(**_: Any) -> None: ...
+
+
+TIMED: dict[str, Callable[[Any], Any]] = {
+    "TemporaryError.delay": lambda it: fnop.TemporaryError("not yet", delay=it),
+    "Sleep.seconds": lambda it: fnop.sleep(it),
+    "Again.after": lambda it: fnop.again(it),
+    "Wait.seconds": lambda it: wait(it),
+    "timeout=": lambda it: declared(timeout=it),
+    "backoff=": lambda it: declared(backoff=it),
+    "interval=": lambda it: declared(interval=it),
+    "idle=": lambda it: declared(idle=it),
+    "initial_delay=": lambda it: declared(initial_delay=it),
+    "cancellation_timeout=": lambda it: declared(cancellation_timeout=it),
+    "Backoff.first": lambda it: fnop.Backoff(first=it),
+    "Backoff.most": lambda it: fnop.Backoff(most=it),
+    "default_backoff=": lambda it: fnop.Settings(default_backoff=it),
+    "rediscovery_seconds=": lambda it: fnop.Settings(rediscovery_seconds=it),
+    "election: retry_seconds": lambda it: Timing(retry_seconds=it),
+}
+NO_DURATIONS = {
+    "nan": (math.nan, "to ten years, not nan"),
+    "infinite": (math.inf, "to ten years, not inf"),
+    "below zero": (-5, "to ten years, not -5"),
+    "a text": ("x", "not 'x'"),
+    "true": (True, "not True"),
+    "a timedelta": (
+        timedelta(seconds=5),
+        "not a timedelta: write its .total_seconds()",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", TIMED)
+@pytest.mark.parametrize("name", NO_DURATIONS)
+def test_what_is_no_duration_is_refused_where_it_is_given(
+    place: str, name: str
+) -> None:
+    value, sentence = NO_DURATIONS[name]
+    text = said(lambda: TIMED[place](value))
+    if (place, name) == ("default_backoff=", "a text"):
+        assert "a number of seconds, or fnop.Backoff" in text
+        return
+    assert f"{place} must be a number of seconds" in text
+    assert text.endswith(sentence)
+
+
+@pytest.mark.parametrize("place", TIMED)
+def test_a_duration_is_taken(place: str) -> None:
+    TIMED[place](1)
+
+
+@pytest.mark.parametrize("value", [math.nan, "2"])
+def test_a_backoff_grows_by_a_number(value: Any) -> None:
+    assert "grows by a factor" in said(lambda: fnop.Backoff(factor=value))
+
+
+@pytest.mark.parametrize("interval", [0, 1e-9])
+def test_a_timer_that_lets_no_time_pass_is_refused(interval: float) -> None:
+    text = said(lambda: declared(interval=interval))
+    assert "interval= must be a number of seconds from 0.05 to ten years" in text
+
+
+@pytest.mark.parametrize("sharp", [False, True])
+@pytest.mark.parametrize("interval", [0, 1e-9, 0.01])
+def test_a_timer_whose_function_lets_no_time_pass_leaves_a_moment_to_others(
+    interval: float, sharp: bool
+) -> None:
+    registry, calls = Registry(), []
+
+    @fnop.timer(KIND, registry=registry, interval=lambda **_: interval, sharp=sharp)
+    def tick(**_: Any) -> None:
+        calls.append(1)
+
+    Scenario(registry, [example()]).wait(2)
+    assert 2 <= len(calls) <= 41
+
+
+@pytest.mark.parametrize("retries", [0.5, math.nan, "3", True, -1])
+def test_attempts_are_counted_in_whole_numbers(retries: Any) -> None:
+    text = said(lambda: declared(retries=retries))
+    assert "retries= must be a number of attempts, whole and not below zero" in text
+
+
+def test_an_error_of_a_class_of_its_own_has_the_usual_delay() -> None:
+    class NotReady(fnop.TemporaryError):
+        def __init__(self, what: str) -> None:
+            Exception.__init__(self, f"{what} is not ready")
+
+    failure = failure_of(NotReady("it"))
+    assert (str(failure), failure.temporary) == ("NotReady: it is not ready", 60.0)
+
+
+# ------------------------------------------------- forms that are known from elsewhere
+
+HANDLED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u"}}
+ADOPTED = "fnop.adopt makes the handled object the owner: leave the owner out; "
+FORMS: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        f"{name} about a body": (
+            partial(report, HANDLED, reason="Made", message="it is there"),
+            f"fnop.{name} takes a reason and a message in words, and is about the "
+            f"handled object: write fnop.{name}(reason, message), with about=... for "
+            "another object",
+        )
+        for name, report in {
+            "event": any_event,
+            "info": info,
+            "warn": warn,
+            "exception": exception,
+        }.items()
+    },
+    "event of a type": (
+        lambda: any_event(HANDLED, type="Normal", reason="Made"),
+        "write fnop.event(reason, message)",
+    ),
+    "info about a third": (
+        lambda: info("Made", "it is there", HANDLED),
+        "with about=... for another object",
+    ),
+    "adopt for an owner": (lambda: adopt(pod(), owner=HANDLED), ADOPTED),
+    "adopt for an owner by place": (lambda: adopt(pod(), HANDLED), ADOPTED),
+    "adopt by force": (lambda: adopt(pod(), forced=True), "leave forced= out"),
+    "adopt strictly": (lambda: adopt(pod(), strict=True), "leave strict= out"),
+    "adopted and changed": (
+        lambda: adopt(pod()).__setitem__("spec", {}),
+        "fnop.adopt(...) has taken what it was given as it was, and cannot be changed: "
+        "change the manifest before",
+    ),
+    "created and taken from": (
+        lambda: fnop.create(pod()).__delitem__("spec"),
+        "fnop.create(...) has taken what it was given as it was",
+    ),
+    "a patch of a mapping": (
+        lambda: patch(HANDLED, {"status": {}}),
+        "by its name, as in fnop.patch(..., status=...)",
+    ),
+    "labels of nobody": (
+        lambda: label(pod()),
+        "give labels, as in child = fnop.label(child, labels)",
+    ),
+    "an owner of nobody": (
+        lambda: append_owner_reference(pod()),
+        "give owner, as in child = fnop.append_owner_reference(child, body)",
+    ),
+    "no owner": (
+        lambda: remove_owner_reference(pod()),
+        "give owner, as in child = fnop.remove_owner_reference(child, body)",
+    ),
+    "a name of nobody": (
+        lambda: harmonize_naming(pod()),
+        "give name, as in child = fnop.harmonize_naming(child, name)",
+    ),
+    "a namespace of nobody": (
+        lambda: adjust_namespace(pod()),
+        "give namespace, as in child = fnop.adjust_namespace(child, namespace)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_that_is_known_from_elsewhere_is_told_what_to_write(name: str) -> None:
+    form, sentence = FORMS[name]
+    text = said(form)
+    assert sentence in text
+    assert "argument" not in text
+
+
+def change_all(memo: Any) -> None:
+    memo |= {"x": 1}
+
+
+MEMOS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "an item": (lambda memo: memo.__setitem__("x", 1), "fnop.remember(x=...)"),
+    "an attribute": (lambda memo: setattr(memo, "x", 1), "fnop.remember(x=...)"),
+    "no identifier": (
+        lambda memo: memo.__setitem__("x-y", 1),
+        "fnop.remember(**{'x-y': ...})",
+    ),
+    "no item": (lambda memo: memo.__delitem__("x"), "fnop.remember(x=...), or None"),
+    "no attribute": (lambda memo: delattr(memo, "x"), "fnop.remember(x=...), or None"),
+    "a default": (lambda memo: memo.setdefault("x", []), "fnop.remember(x=...)"),
+    "taken out": (lambda memo: memo.pop("x"), "fnop.remember(x=...)"),
+    "several": (lambda memo: memo.update(x=1), "fnop.remember(x=...)"),
+    "a mapping": (lambda memo: memo.update({"x": 1}), "fnop.remember(key=...)"),
+    "merged": (change_all, "fnop.remember(key=...)"),
+    "none": (lambda memo: memo.clear(), "fnop.remember(key=...)"),
+    "within": (lambda memo: memo["list"].append(1), "fnop.remember(...)"),
+}
+
+
+@pytest.mark.parametrize("name", MEMOS)
+def test_a_memo_is_changed_by_remembering(name: str) -> None:
+    slip, sentence = MEMOS[name]
+
+    @fnop.on.create(KIND, registry=Registry())
+    def handle(memo: Any, **_: Any) -> None:
+        slip(memo)
+
+    text = str(plan_of(handle, example(), memo={"x": 1, "list": []}).failure)
+    assert sentence in text
+    assert "memo" in text
