@@ -216,6 +216,11 @@ class Unwell(Story):
         return self.answers.get(request.path) or super().request(request)
 
 
+AGGREGATED = "APIGroupDiscoveryList"
+LISTED = {"kind": "APIGroupList", "groups": [{"name": "fnop.dev", "versions": [
+    {"groupVersion": "fnop.dev/v1", "version": "v1"}]}]}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "document",
     [None, [], {"resources": [{}]}, {"resources": "?"}, {"resources": [None]}],
@@ -224,6 +229,32 @@ class Unwell(Story):
 def test_a_document_of_another_shape_ends_nothing(
     registry: Registry, document: Any
 ) -> None:
+    answers = {"/apis": ApiResponse(200, LISTED)}
+    answers["/apis/fnop.dev/v1"] = ApiResponse(200, document)
+    _unwell_for_a_minute(registry, answers)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "?",
+        [None],
+        [{}],
+        [{"metadata": {"name": ".."}, "versions": [{"version": "v1"}]}],
+        [{"metadata": {"name": "fnop.dev"}, "versions": [{}]}],
+        [{"metadata": {"name": "fnop.dev"}, "versions": [
+            {"version": "v1", "resources": [{"responseKind": {"kind": "X"}}]}]}],
+    ],
+    ids=["text", "null", "no name", "a name of a path", "no version", "no resource"],
+)  # fmt: skip
+def test_an_aggregated_document_of_another_shape_ends_nothing(
+    registry: Registry, items: Any
+) -> None:
+    document = {"kind": AGGREGATED, "items": items}
+    _unwell_for_a_minute(registry, {"/apis": ApiResponse(200, document)})
+
+
+def _unwell_for_a_minute(registry: Registry, answers: dict[str, ApiResponse]) -> None:
     handled: list[str] = []
 
     @fnop.on.create(KIND, registry=registry)
@@ -231,7 +262,7 @@ def test_a_document_of_another_shape_ends_nothing(
         handled.append(name)
 
     story = Unwell(registry, [example()])
-    story.answers["/apis/fnop.dev/v1"] = ApiResponse(200, document)
+    story.answers |= answers
     story.wait(60)
     assert handled == []
     story.answers.clear()
