@@ -320,8 +320,28 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         echo=echo,
         work=None if work.is_over else work,
     )
+    if writing.finalizer is not None and not known.body.is_deleting:
+        kept = _at_odds(turn, key, kept)
     turn.put(key, kept)
     turn.due(key)
+
+
+def _at_odds(turn: Turn, key: Key, known: Known) -> Known:
+    """Count a change of the finalizer; who undoes it each time wants another one.
+
+    Two operators of one name, of which one handles deletions, do so without end.
+    """
+    pace = paced(known.pace, turn.now.mono)
+    if pace.is_loop:
+        turn.warn_once(
+            f"finalizer {key.resource}",
+            f"somebody undoes what is done with the finalizer {turn.settings.marker}, "
+            f"{pace.changes} times in a row, from now on after growing pauses; if "
+            "another operator of this name is running, stop it or give it a --name of "
+            "its own",
+            key,
+        )
+    return known._replace(pace=pace)
 
 
 def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
