@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
@@ -12,15 +13,19 @@ from fnop.adapters.scenario import catalogue_of
 from fnop.core import discovery
 from fnop.core.commands import Fetch
 from fnop.core.namespaces import served_namespaces
+from fnop.core.program import Program
 from fnop.core.registry import Registry
 from fnop.core.resources import Selector
 from fnop.core.settings import Settings
 from fnop.effects.outcomes import Applied
+from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.replay import read_records, replay_file
 from fnop.testing import Simulation
 from tests.conformance.cases.discovery import CRDS
 from tests.discoveries import FORMS, Server
 from tests.simulations import DEFINITION, example
-from tests.stories import Trace, definition as story_definition
+from tests.stories import Story, Trace, definition as story_definition
 
 KIND = "fnopexamples"
 
@@ -414,6 +419,39 @@ def test_kinds_are_asked_for_at_once_where_the_server_can(
     assert len(rest) == len(set(rest))
     assert ("/apis/fnop.dev/v1" in rest) == (form == "listed")
     assert bool(rest) == (form == "listed")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_recording_replays_whatever_the_form(
+    form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds what was asked for, and not in which form: the answer tells."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.patch(status={"seen": True})
+
+    story = Story(registry, [example()])
+    file, program = BytesIO(), story.machine.program
+    recorder = Recorder(file, header_of(program, "0"), Redaction(b"key", program))
+    story.machine._observers = (recorder,)
+    server = Server(story.request, form)
+    monkeypatch.setattr(story, "request", server)
+    assert story.settle()
+    recorder.flush()
+    records = list(read_records(BytesIO(file.getvalue())))
+    asked = [
+        command
+        for record in records[1:]
+        for command in (record or {})["commands"]
+        if command["do"] == "Fetch"
+    ]
+    assert [each["path"] for each in asked] == server.asked
+    assert {*asked[0]} == {"do", "id", "path"}, "as earlier releases have written it"
+    file.seek(0)
+    replayed = replay_file(file, Program(program.handlers, program.settings))
+    assert replayed.difference is None
+    assert replayed.steps == len(records) - 1
 
 
 @pytest.mark.parametrize("stale", [None, "order.conf.dev"])
