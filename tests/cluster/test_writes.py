@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def writes(api: ApiServer) -> int:
 def handled(user: User, name: str) -> bool:
     found = user.get("fnopexamples", name)
     return found is not None and "create_fn" in (found.get("status") or {})
+
+
+def is_serving(operator: Operator) -> bool:
+    return any("serving fnopexamples" in line for line in operator.lines)
+
+
+def is_told(operator: Operator) -> bool:
+    return any("undoes what is done with" in line for line in operator.lines)
 
 
 def cost_of_creating(user: User, operator: Operator) -> int:
@@ -88,12 +97,9 @@ def test_two_operators_of_one_name_do_not_undo_each_other_without_end(
         handling.start()
         other.start()
         for operator in (handling, other):
-            eventually(lambda operator=operator: "serving" in "".join(operator.lines))
+            eventually(partial(is_serving, operator))
         before = writes(apiserver)
         user.create(example(duration="1m"))
-
-        def is_told(operator: Operator) -> bool:
-            return any("undoes what is done with" in line for line in operator.lines)
 
         eventually(lambda: is_told(handling) or is_told(other))
         told = writes(apiserver)

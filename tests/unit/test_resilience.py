@@ -310,6 +310,7 @@ def test_an_operator_may_be_there_before_its_api_server(
     story = Unready(registry, [example()], outcome=outcome, until=600.0)
     story.wait(600.0)
     assert story.exit is None
+    problem = str(getattr(outcome, "message", ""))
     rounds = sorted(set(story.asked))
     pauses = [later - earlier for earlier, later in pairwise(rounds)]
     advice = getattr(outcome, "retry_after_seconds", None) or 0.0
@@ -317,7 +318,7 @@ def test_an_operator_may_be_there_before_its_api_server(
     assert pauses[-1] == pytest.approx(max(5.0, advice), rel=0.21)
     told = [line for line in story.said_at("warning") if "cannot be reached" in line]
     assert len(told) == len(rounds), "one line for each"
-    assert all(outcome.message in line and "again in" in line for line in told)
+    assert all(problem in line and "again in" in line for line in told)
     story.wait(max(6.0, advice) + 1.0)
     assert story.status()["seen"] is True
 
