@@ -1,6 +1,6 @@
 """Which kinds the API server serves.
 
-Since Kubernetes 1.26 the two roots, `/api` and `/apis`, say it all (aggregated
+Since Kubernetes 1.27 the two roots, `/api` and `/apis`, say it all (aggregated
 discovery, KEP-3352).  Those of older servers name the groups and versions only; one
 document each names the kinds.  A group version that cannot be read (an aggregated API
 that is down) is left out; the rest is served.
@@ -38,7 +38,7 @@ __all__ = [
 ROOTS = ("/api", "/apis")
 _PLAIN = "application/json"
 _AGGREGATED = "APIGroupDiscoveryList"
-# Servers answer in the first form that they know: v2 since 1.30, v2beta1 since 1.26.
+# Servers answer in the first form that they know: v2 since 1.30, v2beta1 since 1.27.
 _ACCEPT = ",".join(
     [
         *(

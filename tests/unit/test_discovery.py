@@ -404,7 +404,7 @@ def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
 def test_kinds_are_asked_for_at_once_where_the_server_can(
     form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two requests to a server since 1.26, one more for each group version before."""
+    """Two requests to a server since 1.27, one more for each group version before."""
 
     @fnop.on.create(KIND, registry=registry)
     def create(**_: Any) -> fnop.Effect:
