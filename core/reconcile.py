@@ -226,7 +226,7 @@ def _acts_upon(at: Moment, invocation: Invocation) -> str:
 
 
 def _keeps_back(at: Moment, known: Known) -> bool:
-    """Whether the operator is in a loop, and waits before its next turn."""
+    """Whether the operator is in a loop with itself, and waits before its next turn."""
     is_ending = known.gone or known.body.is_deleting
     return known.pace.until > at.now.mono and not is_ending
 
@@ -315,8 +315,8 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
             return _handle(at, known, work, cycle)
     duty = _duty(at, known)
     if duty is not Duty.NONE and not at.stopping:
-        if _keeps_back(at, known):
-            return Rest(known.pace.until)
+        if known.odds.until > at.now.mono and not known.body.is_deleting:
+            return Rest(known.odds.until)
         return Write(Writing(finalizer=duty.value))
     if not _concerns(at, known):
         return _flush(work)

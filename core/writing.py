@@ -331,17 +331,17 @@ def _at_odds(turn: Turn, key: Key, known: Known) -> Known:
 
     Two operators of one name, of which one handles deletions, do so without end.
     """
-    pace = paced(known.pace, turn.now.mono)
-    if pace.is_loop:
+    odds = paced(known.odds, turn.now.mono)
+    if odds.is_loop:
         turn.warn_once(
             f"finalizer {key.resource}",
             f"somebody undoes what is done with the finalizer {turn.settings.marker}, "
-            f"{pace.changes} times in a row, from now on after growing pauses; if "
+            f"{odds.changes} times in a row, from now on after growing pauses; if "
             "another operator of this name is running, stop it or give it a --name of "
             "its own",
             key,
         )
-    return known._replace(pace=pace)
+    return known._replace(odds=odds)
 
 
 def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
