@@ -55,6 +55,9 @@ clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s 
 churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS)
 	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1}
 
+replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
+	$(BIN)/python -m tests.replays.record $(NAMES)
+
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
@@ -62,4 +65,4 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn bench bench-cluster
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-cluster

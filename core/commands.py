@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fnop.core.objects import Body
-from fnop.core.pushdown import Selectors
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, Selectors
 from fnop.effects import Effect
 
 __all__ = [

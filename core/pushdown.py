@@ -12,25 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fnop.core.filters import Presence
 from fnop.core.registry import Handler, Role
+from fnop.core.resources import Selectors
 
-__all__ = ["Selectors", "selectors_of"]
+__all__ = ["selectors_of"]
 
 # Kubernetes: label values are up to 63 characters, or empty.
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 # What every kind can be selected by (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
-
-
-@dataclass(frozen=True, slots=True)
-class Selectors:
-    """A label and a field selector, in the syntax of the API; "" selects all."""
-
-    labels: str = ""
-    fields: str = ""
 
 
 def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:

@@ -22,6 +22,7 @@ __all__ = [
     "Everything",
     "Resource",
     "Selector",
+    "Selectors",
     "group_parts",
     "parse_aggregated",
     "parse_resource_list",
@@ -201,6 +202,17 @@ EVENTS = (("", "events"), ("events.k8s.io", "events"))
 # How much a name is like another one that may have been meant (difflib's ratio).
 _LIKENESS = 0.75
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Selectors:
+    """What the API server is asked to leave out of a collection, in its own syntax.
+
+    A label and a field selector; "" selects all.
+    """
+
+    labels: str = ""
+    fields: str = ""
 
 
 @dataclass(frozen=True, slots=True)

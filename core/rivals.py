@@ -26,8 +26,7 @@ from fnop.core.namespaces import served_namespaces
 from fnop.core.objects import Body
 from fnop.core.peering import Leave, Looked, Place, Placed, Unseen, has_left, kinds_for
 from fnop.core.peers import Mode
-from fnop.core.pushdown import Selectors
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, Selectors
 from fnop.core.turn import HELD, Phase, Ticket, Turn
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 from fnop.effects.outcomes import Outcome, Refused

@@ -25,8 +25,7 @@ from fnop.core.evolve import quick
 from fnop.core.inputs import StreamEnded
 from fnop.core.now import Now
 from fnop.core.objects import is_behind
-from fnop.core.pushdown import Selectors
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, Selectors
 from fnop.core.settings import Settings
 
 __all__ = [

@@ -19,8 +19,7 @@ from fnop.core.inputs import (
     WatchEvent,
 )
 from fnop.core.objects import Body
-from fnop.core.pushdown import Selectors
-from fnop.core.resources import Resource
+from fnop.core.resources import Resource, Selectors
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Outcome
 from fnop.effects.wire import from_wire, to_wire

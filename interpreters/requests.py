@@ -10,8 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from fnop.core.commands import Fetch, ListPage, Perform, Watch
-from fnop.core.pushdown import Selectors
-from fnop.core.resources import path_of
+from fnop.core.resources import Selectors, path_of
 from fnop.effects import (
     Answer,
     Applied,

@@ -102,14 +102,19 @@ class Operator:
     """An operator that is started, stopped and killed; its log goes on."""
 
     def __init__(
-        self, file: Path, kubeconfig: Path, namespace: str, folder: Path
+        self,
+        file: Path,
+        kubeconfig: Path,
+        namespace: str,
+        folder: Path,
+        options: tuple[str, ...] = ("--standalone",),
     ) -> None:
         self.log = folder / "operator.log"
         self.recordings: list[Path] = []
         self._folder = folder
         self._command = [
             *dying_with_us(),
-            *(sys.executable, "-m", "fnop", "run", str(file), "--standalone"),
+            *(sys.executable, "-m", "fnop", "run", str(file), *options),
             *("--namespace", namespace, "--kubeconfig", str(kubeconfig)),
         ]
         self._child: subprocess.Popen[bytes] | None = None
@@ -152,10 +157,14 @@ class Operator:
 
 @contextmanager
 def operating(
-    file: Path, api: ApiServer, namespace: str, folder: Path
+    file: Path, api: ApiServer, namespace: str, folder: Path, *options: str
 ) -> Iterator[Operator]:
-    """An operator that is not started yet; it ends with the block at the latest."""
-    operator = Operator(file, api.kubeconfig, namespace, folder)
+    """An operator that is not started yet; it ends with the block at the latest.
+
+    It has no peers, unless `options` say otherwise.
+    """
+    options = options or ("--standalone",)
+    operator = Operator(file, api.kubeconfig, namespace, folder, options)
     try:
         yield operator
     finally:

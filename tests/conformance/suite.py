@@ -303,7 +303,8 @@ def check_step(step: Step, status: int, body: Any, *, server: str = "") -> None:
     if server == "1.20" and step.old is not None:
         code, has = step.old
         step = replace(step, code=code, has=has)
-    assert not faults(step, status, body), f"{step.method} {step.path}"
+    found = faults(step, status, body)
+    assert not found, f"{step.method} {step.path}: {found}, {body}"
 
 
 def normalized(

@@ -123,3 +123,29 @@ def test_the_tests_of_an_example_pass() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+MODELS = ROOT / "examples" / "17-models"
+
+
+def shown_in(readme: Path) -> list[list[str]]:
+    """The commands of fnop that a README shows, as their arguments."""
+    lines = [line.strip() for line in readme.read_text().splitlines()]
+    return [line.split()[1:] for line in lines if line.startswith("fnop run ")]
+
+
+def test_the_models_of_an_example_stand_for_the_world(tmp_path: Path) -> None:
+    with_models, without = (
+        fnop(
+            *[ROOT / each if "/" in each else each for each in command], folder=tmp_path
+        )
+        for command in shown_in(MODELS / "README.md")
+    )
+    assert with_models.status == 0, with_models
+    (order,) = with_models.documents
+    assert order["status"]["total"] == {"euro": 6.5}
+    assert order["status"]["mail"] == 202
+    assert "again in 30 s" in with_models.err
+    assert without.status == 1
+    assert "orders:price_of is not simulated" in without.err
+    assert "orders:announce is not simulated" in without.err

@@ -8,8 +8,9 @@ import pytest
 
 import fnop
 from fnop.core.commands import ListPage, Watch
-from fnop.core.pushdown import Selectors, selectors_of
+from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Registry
+from fnop.core.resources import Selectors
 from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire
 from fnop.interpreters.requests import list_request, watch_request

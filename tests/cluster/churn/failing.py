@@ -145,6 +145,9 @@ class Process:
         ]
         if plan.replicas > 1:
             self._command += ["--leader-elect", "--lease-namespace", namespace]
+        self._recordings = folder if plan.recorded else None
+        self._number = number
+        self._starts = 0
         self._child: subprocess.Popen[bytes] | None = None
         self._logged = 0
 
@@ -159,13 +162,20 @@ class Process:
         self._logged = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                self._command,
+                [*self._command, *self._recording()],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=environment,
             )
+
+    def _recording(self) -> list[str]:
+        if self._recordings is None:
+            return []
+        self._starts += 1
+        name = f"operator-{self._number}-{self._starts}.fnop"
+        return ["--record", str(self._recordings / name)]
 
     async def ended(self, seconds: float) -> int | None:
         """Its exit status, None where it goes on."""

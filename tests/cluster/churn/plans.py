@@ -11,7 +11,8 @@ __all__ = ["Plan"]
 class Plan:
     """A run: `seconds` of faults, and at most `bound` more until all is well.
 
-    Of several `replicas` one serves: who holds the lease.
+    Of several `replicas` one serves: who holds the lease.  Each process is `recorded`
+    if wanted.
     """
 
     seconds: float
@@ -20,6 +21,7 @@ class Plan:
     bound: float = 60.0
     outages: bool = True
     replicas: int = 1
+    recorded: bool = False
 
     @property
     def per_second(self) -> float:

@@ -1,0 +1,45 @@
+"""The recordings that are kept, and how they replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.commands import Done, fnop
+from tests.simulations import ROOT
+
+__all__ = ["FOLDER", "INDEX", "Recorded", "read_index", "replayed"]
+
+FOLDER = Path(__file__).parent
+INDEX = FOLDER / "index.json"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording, `name`.fnop: its operator's file, and how many steps it has."""
+
+    name: str
+    operator: str
+    steps: int
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.name}.fnop"
+
+
+def read_index() -> Mapping[str, Recorded]:
+    """What there is, by name."""
+    if not INDEX.exists():
+        return MappingProxyType({})
+    found = json.loads(INDEX.read_text())
+    return MappingProxyType(
+        {name: Recorded(name, **about) for name, about in found.items()}
+    )
+
+
+def replayed(file: Path, operator: str, folder: Path) -> Done:
+    """Replay it with the operator's file as it is now."""
+    return fnop("replay", file, ROOT / operator, folder=folder, limit=300)
