@@ -56,7 +56,6 @@ _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
 
 _HEADERS = {
-    "Accept": "application/json",
     # Compressing large lists costs both sides more than it saves nearby.
     "Accept-Encoding": "identity",
     "User-Agent": "fnop",
@@ -132,7 +131,7 @@ class KubernetesApi:
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Answer one request.  Raises `Unreachable` when no answer came."""
-        timeout = self._hurried(request) if request.urgent else self._timeout
+        timeout = self._timeout_of(request)
         try:
             if request.urgent:
                 response, text = await self._asked(request, timeout)
@@ -152,13 +151,16 @@ class KubernetesApi:
         with _hanging_up(response):
             return response, await response.read()
 
-    def _hurried(self, request: ApiRequest) -> aiohttp.ClientTimeout:
-        """Nothing bounds urgent requests but that each ends when it is of no use."""
-        given = self._timeout
-        if request.before is None or given.total is None:
+    def _timeout_of(self, request: ApiRequest) -> aiohttp.ClientTimeout:
+        """When a request is given up.  Urgent ones end when they are of no use."""
+        given, limits = self._timeout, [request.seconds]
+        if request.urgent and request.before is not None:
+            left = request.before - SystemClock().now().mono
+            limits.append(max(0.001, left))  # 0 is for ever
+        bounds = [each for each in (given.total, *limits) if each is not None]
+        total = min(bounds, default=None)
+        if total == given.total:
             return given
-        left = max(0.001, request.before - SystemClock().now().mono)  # 0 is for ever
-        total = min(left, given.total)
         return aiohttp.ClientTimeout(total=total, sock_connect=given.sock_connect)
 
     async def watch(
@@ -337,7 +339,11 @@ class _Transport:
         self, request: ApiRequest, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send the request; the response, its body yet to be read."""
-        headers = {**_HEADERS, "Content-Type": request.content_type}
+        headers = {
+            **_HEADERS,
+            "Accept": request.accept,
+            "Content-Type": request.content_type,
+        }
         configuration = self.login.configuration
         if token := await configuration.get_api_key_with_prefix("BearerToken"):
             headers["Authorization"] = token.strip()

@@ -41,7 +41,7 @@ def catalogue_of(sim: SimulatedRun) -> Catalogue:
     found = discovery.begun(pages)
     while found.pending:
         number, page = next(iter(found.pending.items()))
-        response = sim.request(ApiRequest("GET", page.path))
+        response = sim.request(ApiRequest("GET", page.path, accept=page.accept))
         found, more = discovery.answered(found, number, outcome_of(None, response))
         free = 1 + max((*pages, number))
         fresh = dict(enumerate(more, free))

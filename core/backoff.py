@@ -18,6 +18,7 @@ __all__ = [
     "backoff_seconds",
     "drawn",
     "growing_seconds",
+    "heeding",
     "jitter_of",
     "put_back",
 ]
@@ -81,6 +82,19 @@ class Backoff:
             self.factor ** min(max(failures, 1) - 1, 64), self.most / self.first
         )
         return self.first * grown * (1.0 + jitter / 5)
+
+
+# A server that names a time is asked after it, but not after any time.
+_ADVICE_MAX_SECONDS = 300.0
+
+
+def heeding(advice_seconds: float | None, wait: float) -> float:
+    """The wait where the server says when to come again (Retry-After): the longer one.
+
+    >>> heeding(None, 2.0), heeding(10.0, 2.0), heeding(86_400.0, 2.0)
+    (2.0, 10.0, 300.0)
+    """
+    return max(wait, min(advice_seconds or 0.0, _ADVICE_MAX_SECONDS))
 
 
 def growing_seconds(looks: int, jitter: float, *, most: float) -> float:

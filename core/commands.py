@@ -96,10 +96,16 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """GET a path of the API server outside of any resource (discovery)."""
+    """GET a path of the API server outside of any resource (discovery).
+
+    `accept` names the forms in which the document is wanted; after `seconds` without a
+    whole answer the request is given up.
+    """
 
     id: int
     path: str
+    accept: str = "application/json"
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

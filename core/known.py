@@ -275,6 +275,8 @@ class Known(NamedTuple):
     told: Condition | None = None
     # How quickly the operator makes changes that it is itself called for.
     pace: Pace = CALM
+    # The same of this operator's finalizer, which somebody else may undo.
+    odds: Pace = CALM
 
     def record_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""

@@ -1,7 +1,8 @@
 """How quickly an operator may follow the changes that it makes itself.
 
-Whoever writes at each call what it is called for would be called without end.  The
-first few calls of such a loop come at once, later ones after pauses that grow.
+Whoever writes at each call what it is called for would be called without end; and so
+would two operators that undo each other's writes.  The first few turns of such a loop
+come at once, later ones after pauses that grow.
 """
 
 from __future__ import annotations

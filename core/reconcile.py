@@ -315,6 +315,8 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
             return _handle(at, known, work, cycle)
     duty = _duty(at, known)
     if duty is not Duty.NONE and not at.stopping:
+        if known.odds.until > at.now.mono and not known.body.is_deleting:
+            return Rest(known.odds.until)
         return Write(Writing(finalizer=duty.value))
     if not _concerns(at, known):
         return _flush(work)

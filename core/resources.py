@@ -23,6 +23,8 @@ __all__ = [
     "Resource",
     "Selector",
     "Selectors",
+    "group_parts",
+    "parse_aggregated",
     "parse_resource_list",
     "path_of",
     "segment",
@@ -470,5 +472,41 @@ def parse_resource_list(
             tuple(entry.get("categories") or ()),
             tuple(entry.get("verbs") or ()),
             tuple(sorted(subresources.get(entry["name"], ()))),
+            preferred,
+        )
+
+
+def parse_aggregated(
+    document: Any, group: str, version: str, *, preferred: bool
+) -> Iterable[Resource]:
+    """The resources of one group version in an `APIGroupDiscoveryList`.
+
+    What has subresources alone names no kind of its own, and is none.
+
+    >>> pods = {"resource": "pods", "responseKind": {"kind": "Pod"}, "verbs": ["get"],
+    ...         "scope": "Namespaced", "singularResource": "pod",
+    ...         "subresources": [{"subresource": "status", "verbs": ["get"]}]}
+    >>> bare = {"resource": "bare", "subresources": [{"subresource": "x"}]}
+    >>> document = {"version": "v1", "resources": [pods, bare]}
+    >>> [found] = parse_aggregated(document, "", "v1", preferred=True)
+    >>> found, found.namespaced, found.subresources
+    (pods.v1, True, ('status',))
+    """
+    for entry in document.get("resources") or ():
+        kind = (entry.get("responseKind") or {}).get("kind")
+        if not kind:
+            continue
+        parts = entry.get("subresources") or ()
+        yield Resource(
+            group,
+            version,
+            entry["resource"],
+            kind,
+            entry.get("singularResource") or kind.lower(),
+            entry.get("scope") == "Namespaced",
+            tuple(entry.get("shortNames") or ()),
+            tuple(entry.get("categories") or ()),
+            tuple(entry.get("verbs") or ()),
+            tuple(sorted(each["subresource"] for each in parts)),
             preferred,
         )

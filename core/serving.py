@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fnop.core import discovery as discovering
-from fnop.core.backoff import backoff_seconds, growing_seconds
+from fnop.core.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.errors import described
 from fnop.core.evolve import replace
@@ -64,9 +64,6 @@ _RESTLESS_SECONDS = 5.0
 # Kinds that are missed are looked for so often.
 _MISSED_SECONDS = 3.0
 
-# An API server that cannot be reached at the start is tried this many times.
-DISCOVERY_TRIES_MAX = 3
-
 
 def discover(turn: Turn) -> None:
     turn.discovery_due = None
@@ -81,7 +78,8 @@ def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
         number = turn.next_serial()
         pending = pending.set(number, page)
         turn.pending = turn.pending.set(number, Ticket("fetch"))
-        turn.emit(Fetch(number, page.path))
+        seconds = discovering.patience_seconds(turn.discovery_tries)
+        turn.emit(Fetch(number, page.path, page.accept, seconds))
     turn.discovery = replace(turn.discovery, pending=pending)
 
 
@@ -136,7 +134,7 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
     """How long what was discovered is taken for what there is (seconds)."""
     wait = turn.settings.rediscovery_seconds
     if found.problem is not None:
-        wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+        wait = _pause(turn, found)
     elif not complete:
         wait = growing_seconds(turn.discovery_tries, turn.jitter(), most=wait)
     if turn.restless_until > turn.now.mono:
@@ -147,19 +145,27 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
 
 
 def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
+    """Nothing is known: an operator may well be there before its API server is."""
     turn.discovery_tries += 1
     first = turn.phase is Phase.DISCOVERING
-    if first and (found.forbidden or turn.discovery_tries >= DISCOVERY_TRIES_MAX):
-        word = "refuses us" if found.forbidden else "cannot be reached"
-        remedy = (
-            "check the credentials of the kubeconfig's context"
-            if found.forbidden
-            else "check the server's address in the kubeconfig, and that it is up"
-        )
-        turn.end(1, f"the API server {word}: {found.problem}; {remedy}")
+    if first and found.forbidden:
+        remedy = "check the credentials of the kubeconfig's context"
+        turn.end(1, f"the API server refuses us: {found.problem}; {remedy}")
         return
-    wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+    wait = _pause(turn, found)
     turn.discovery_due = turn.now.mono + wait
+    if first:
+        text = f"the API server cannot be reached: {found.problem}"
+        turn.say("warning", f"{text}; it is asked again in {wait:.1f} s{_REMEDY}")
+
+
+_REMEDY = " (if this goes on, check the server's address in the kubeconfig)"
+
+
+def _pause(turn: Turn, found: discovering.Discovery) -> float:
+    """How long an API server in trouble is left alone (seconds)."""
+    wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+    return heeding(found.advice_seconds, wait)
 
 
 def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:

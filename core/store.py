@@ -200,14 +200,14 @@ def _doubted(turn: Turn, known: Known) -> Known:
 
 
 def _at_its_pace(turn: Turn, key: Key, known: Known, body: Body) -> Known:
-    """Whoever else changes the object ends a loop of the operator with itself."""
-    if not known.pace.is_loop:
+    """Whoever else changes the object ends a loop: what is new is handled at once."""
+    if not (known.pace.is_loop or known.odds.is_loop):
         return known
     if body.version == known.body.version or _is_written(turn, key, known):
         return known
     observation = turn.kinds[key.resource].observation
     same = see(known.body, observation).digests == see(body, observation).digests
-    return known if same else known._replace(pace=CALM)
+    return known if same else known._replace(pace=CALM, odds=CALM)
 
 
 def _is_written(turn: Turn, key: Key, known: Known) -> bool:

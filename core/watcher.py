@@ -19,7 +19,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from fnop.core.backoff import backoff_seconds
+from fnop.core.backoff import backoff_seconds, heeding
 from fnop.core.commands import ListPage, Watch
 from fnop.core.evolve import quick
 from fnop.core.inputs import StreamEnded
@@ -53,8 +53,6 @@ _WELL = 5.0
 # the server says; but one that may not watch, or shall come later, has not.
 _REFUSALS_MAX = 5
 _NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
-# A server that names a time is asked after it, but not after any time.
-_ADVICE_MAX = 300.0
 
 
 class Phase(Enum):
@@ -218,7 +216,6 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         or (end.reason == "refused" and _blames_version(end.status, failures))
     )
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
-    advice = min(end.retry_after_seconds or 0.0, _ADVICE_MAX)
     return stream._replace(
         phase=Phase.WAITING,
         version=None if relist else stream.version,
@@ -227,7 +224,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         failures=failures,
         expired=expired or (stream.expired and watched < _WELL),
         instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
-        due=now.mono + max(wait, advice),
+        due=now.mono + heeding(end.retry_after_seconds, wait),
         refusal=end.message if end.status in (401, 403) else None,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, cast, get_args
 
-from fnop.core.commands import Command, Say, Subject
+from fnop.core.commands import Command, Fetch, Say, Subject
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -43,6 +43,10 @@ _INPUTS: dict[str, type] = {
 # What fields hold in the JSON form; an outcome checks itself.
 _KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
+# No part of what is decided: a live exception, and how a document is asked for.  Its
+# answer tells in which form it came, and recordings of releases that asked otherwise
+# replay.
+_UNTOLD = frozenset(((Say, "exception"), (Fetch, "accept"), (Fetch, "seconds")))
 
 
 def _to_json(value: Any) -> Any:
@@ -93,10 +97,14 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
 
 
 def command_to_wire(value: Command) -> dict[str, Any]:
-    """The JSON form of a command; a live exception is no part of it."""
+    """The JSON form of a command: all that it decides.
+
+    >>> command_to_wire(Fetch(1, "/apis", "application/yaml", 10.0))
+    {'do': 'Fetch', 'id': 1, 'path': '/apis'}
+    """
     found: dict[str, Any] = {"do": type(value).__name__}
     for each in fields(value):
-        if isinstance(value, Say) and each.name == "exception":
+        if (type(value), each.name) in _UNTOLD:
             continue
         item = getattr(value, each.name)
         if item is None or item is False:

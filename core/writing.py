@@ -325,6 +325,8 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
         echo=echo,
         work=None if work.is_over else work,
     )
+    if writing.finalizer is not None and not known.body.is_deleting:
+        kept = _at_odds(turn, key, kept)
     turn.put(key, kept)
     turn.due(key)
 
@@ -345,6 +347,24 @@ def told(turn: Turn, key: Key, work: Work, *, ends: bool) -> Work:
         note_line(turn, key, handler, say.level, say.message)
         turn.emit(say)
     return work._replace(successes=tuple(kept))
+
+
+def _at_odds(turn: Turn, key: Key, known: Known) -> Known:
+    """Count a change of the finalizer; who undoes it each time wants another one.
+
+    Two operators of one name, of which one handles deletions, do so without end.
+    """
+    odds = paced(known.odds, turn.now.mono)
+    if odds.is_loop:
+        turn.warn_once(
+            f"finalizer {key.resource}",
+            f"somebody undoes what is done with the finalizer {turn.settings.marker}, "
+            f"{odds.changes} times in a row, from now on after growing pauses; if "
+            "another operator of this name is running, stop it or give it a --name of "
+            "its own",
+            key,
+        )
+    return known._replace(odds=odds)
 
 
 def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:

@@ -61,7 +61,8 @@ class ApiRequest:
     `Malformed`.  `accept` and `agent` are the headers Accept and User-Agent.
     Without a `user` nobody is asked for permission.  What has not begun `before` a
     monotonic time must not begin any more, however long it had to wait for its turn.
-    An `urgent` one waits for no turn, and not beyond that time for its answer.
+    An `urgent` one waits for no turn, and not beyond that time for its answer.  What is
+    not answered in full within so many `seconds` is given up, if not before.
     """
 
     method: str
@@ -74,6 +75,7 @@ class ApiRequest:
     user: User | None = None
     before: float | None = None
     urgent: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,8 @@ def watch_request(command: Watch) -> ApiRequest:
 
 def fetch_request(command: Fetch) -> ApiRequest:
     """The request of a document of the API server."""
-    return ApiRequest("GET", command.path)
+    accept, seconds = command.accept, command.seconds
+    return ApiRequest("GET", command.path, accept=accept, seconds=seconds)
 
 
 def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:

@@ -93,11 +93,15 @@ class Uninstaller:
         """The kinds that are served, and why some could not be read."""
         number, pages = 0, [discovering.Page(path) for path in discovering.ROOTS]
         found: Discovery = discovering.begun({})
+        patience = discovering.patience_seconds(0)
         while pages:
             asked = dict(enumerate(pages, number))
             number, pages = number + len(asked), []
             found = replace(found, pending=found.pending.update(asked))
-            requests = [ApiRequest("GET", page.path) for page in asked.values()]
+            requests = [
+                ApiRequest("GET", page.path, accept=page.accept, seconds=patience)
+                for page in asked.values()
+            ]
             answers = await asyncio.gather(
                 *(self._ask(each, _DISCOVERY_TRIES_MAX) for each in requests)
             )

@@ -318,9 +318,31 @@ ALL = (
         detection=max(SILENCE_SECONDS, REQUEST_SECONDS),
     ),
 )
+ROOTS = "^/apis?$"
 OUR_GROUP = "^/apis/fnop.dev/v1$"
 FROM_THE_START = (
     Case("at first, all is reset", (Fault(Reset(), times=2),), early=True, rate=100),
+    Case(
+        "at first, nobody is there for long",
+        (Fault(HangUp()),),
+        early=True,
+        seconds=8,
+        rate=100,
+    ),
+    Case(
+        "at first, the server is unable for long",
+        (Fault(answer(503, "ServiceUnavailable"), path=ROOTS),),
+        early=True,
+        seconds=8,
+        rate=100,
+    ),
+    Case(
+        "at first, the groups are swallowed",
+        (Fault(Silence(), path="^/apis$", times=1),),
+        early=True,
+        detection=REQUEST_SECONDS,
+        rate=100,
+    ),
     Case(
         "at first, the groups are not told",
         (Fault(busy(429), path="^/apis$", times=1),),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fnop.core.pace import LOOP_CHANGES
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator, User, eventually, operating
 from tests.simulations import ROOT, example
 
 OBJECTS = 5
+WATCHED_SECONDS = 4.0
 MINIMAL = ROOT / "examples" / "01-minimal" / "example.py"
 OPERATORS = Path(__file__).parent / "operators"
 
@@ -33,6 +37,14 @@ def writes(api: ApiServer) -> int:
 def handled(user: User, name: str) -> bool:
     found = user.get("fnopexamples", name)
     return found is not None and "create_fn" in (found.get("status") or {})
+
+
+def is_serving(operator: Operator) -> bool:
+    return any("serving fnopexamples" in line for line in operator.lines)
+
+
+def is_told(operator: Operator) -> bool:
+    return any("undoes what is done with" in line for line in operator.lines)
 
 
 def cost_of_creating(user: User, operator: Operator) -> int:
@@ -67,6 +79,36 @@ def test_the_writes_of_a_creation(
     user.define()
     with operating(file, apiserver, namespace, tmp_path) as operator:
         assert cost_of_creating(user, operator) == each * OBJECTS
+
+
+def test_two_operators_of_one_name_do_not_undo_each_other_without_end(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    """One puts a finalizer on, the other takes it off: two releases, side by side."""
+    user = User(apiserver, namespace)
+    user.define()
+    file, folders = OPERATORS / "with_deletion.py", (tmp_path / "a", tmp_path / "b")
+    for folder in folders:
+        folder.mkdir()
+    with (
+        operating(file, apiserver, namespace, folders[0]) as handling,
+        operating(MINIMAL, apiserver, namespace, folders[1]) as other,
+    ):
+        handling.start()
+        other.start()
+        for operator in (handling, other):
+            eventually(partial(is_serving, operator))
+        before = writes(apiserver)
+        user.create(example(duration="1m"))
+
+        eventually(lambda: is_told(handling) or is_told(other))
+        told = writes(apiserver)
+        time.sleep(WATCHED_SECONDS)  # the time in which there would be more
+        after = writes(apiserver)
+        assert told - before <= 4 * LOOP_CHANGES
+        assert after - told <= 6, "the pauses double: 1, 2, 4 seconds"
+        assert other.stop() == 0
+        assert handling.stop() == 0
 
 
 def test_a_handled_object_costs_a_new_process_nothing(

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
-from contextlib import closing
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -500,12 +506,62 @@ def test_a_context_that_is_missing(folder: Path) -> None:
     refused(done, 1, "no context 'other'", "available: test")
 
 
+@contextmanager
+def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of fnop that goes on, and whose output is one stream."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "fnop", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as child:
+        # A pipe that stays silent would hold the test up for ever.
+        limit = threading.Timer(60, child.kill)
+        limit.start()
+        try:
+            yield child
+        finally:
+            limit.cancel()
+            child.kill()
+
+
+def heard(child: subprocess.Popen[str], words: str) -> str:
+    """The next line with these words."""
+    assert child.stdout is not None
+    lines = []
+    for line in child.stdout:
+        lines.append(line)
+        if words in line:
+            return line
+    raise AssertionError(f"not said: {words!r}, but {lines}")
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_an_api_server_that_cannot_be_reached(scheme: str, folder: Path) -> None:
-    kubeconfig(folder, f"{scheme}://127.0.0.1:{closed_port()}")
-    done = fnop(
-        *("run", "operator.py", "-A", "--kubeconfig", "kubeconfig"),
-        folder=folder,
-        limit=10,
-    )
-    refused(done, 1, "the API server cannot be reached", "kubeconfig")
+def test_an_api_server_that_cannot_be_reached_is_waited_for(
+    scheme: str, folder: Path
+) -> None:
+    server = f"{scheme}://127.0.0.1:{closed_port()}"
+    kubeconfig(folder, server)
+    run = ("run", "operator.py", "-A", "--kubeconfig", "kubeconfig")
+    with begun(folder, *run) as operator:
+        for _ in range(3):
+            line = heard(operator, "WARNING")
+            assert "the API server cannot be reached: /api: cannot connect" in line
+            assert server in line
+            assert "it is asked again in" in line
+        operator.send_signal(signal.SIGTERM)
+        assert operator.wait(20) == 0
+
+
+def test_an_api_server_that_comes_later_is_served(folder: Path) -> None:
+    port = closed_port()
+    kubeconfig(folder, f"http://127.0.0.1:{port}")
+    run = ("run", "operator.py", "-A", "--kubeconfig", "kubeconfig")
+    with begun(folder, *run) as operator:
+        heard(operator, "cannot be reached")
+        with begun(folder, "cluster", "--port", str(port), "-f", "object.yaml"):
+            heard(operator, "created succeeded")
+            operator.send_signal(signal.SIGTERM)
+            assert operator.wait(20) == 0

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.adapters.scenario import catalogue_of
+from fnop.core import discovery
 from fnop.core.commands import Fetch
 from fnop.core.namespaces import served_namespaces
+from fnop.core.program import Program
 from fnop.core.registry import Registry
+from fnop.core.resources import Selector
 from fnop.core.settings import Settings
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.effects.outcomes import Applied
+from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.replay import read_records, replay_file
 from fnop.testing import Simulation
+from tests.conformance.cases.discovery import CRDS
+from tests.discoveries import FORMS, Server
 from tests.simulations import DEFINITION, example
-from tests.stories import Trace, definition as story_definition
+from tests.stories import Story, Trace, definition as story_definition
 
 KIND = "fnopexamples"
 
@@ -50,6 +60,13 @@ def definition(plural: str, group: str = "late.dev") -> dict[str, Any]:
             ],
         },
     }
+
+
+def behind(sim: Simulation, form: str, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The simulated cluster as a server of this form of discovery."""
+    server = Server(sim._run.request, form)
+    monkeypatch.setattr(sim._run, "request", server)
+    return server
 
 
 def thing(kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
@@ -151,8 +168,9 @@ def test_a_named_kind_that_is_there_needs_no_look_at_definitions(
     assert {each.resource.plural for each in _followed(sim)} == {KIND}
 
 
+@pytest.mark.parametrize("form", FORMS)
 def test_a_group_that_cannot_be_read_keeps_its_kinds(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An aggregated API that is down says nothing about what it serves."""
     handled: list[str] = []
@@ -162,24 +180,19 @@ def test_a_group_that_cannot_be_read_keeps_its_kinds(
         handled.append(name)
 
     sim = Simulation(registry, crds=definition("widgets")).settle()
-    path, run = "/apis/late.dev/v1", sim._run
-    down = ApiResponse(503, {"kind": "Status", "message": "down", "code": 503})
-    request = run.request
-
-    def answer(asked: ApiRequest) -> ApiResponse:
-        return down if asked.path == path else request(asked)
-
-    monkeypatch.setattr(run, "request", answer)
+    server = behind(sim, form, monkeypatch)
+    server.unread = "late.dev"
     sim.apply(definition("others", "other.dev"))
     sim.wait(30)
     assert "widgets" in {each.resource.plural for each in _followed(sim)}
-    monkeypatch.undo()
+    server.unread = None
     sim.apply(thing("Widget", "a")).settle()
     assert handled == ["a"]
 
 
+@pytest.mark.parametrize("form", FORMS)
 def test_a_kind_that_could_not_be_read_is_waited_for(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A handler does not fail for long because discovery had a bad moment."""
 
@@ -191,17 +204,12 @@ def test_a_kind_that_could_not_be_read_is_waited_for(
         done.append(name)
 
     sim = Simulation(registry, crds=DEFINITION)
-    request = sim._run.request
-    down = ApiResponse(503, {"kind": "Status", "message": "down", "code": 503})
-    monkeypatch.setattr(
-        sim._run,
-        "request",
-        lambda asked: down if asked.path == "/api/v1" else request(asked),
-    )
+    server = behind(sim, form, monkeypatch)
+    server.unread = ""
     sim.apply(example())
     sim.wait(5)
     assert done == []
-    monkeypatch.undo()
+    server.unread = None
     sim.wait(15)
     assert done == ["example-1"]
 
@@ -387,3 +395,105 @@ def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
     sim.apply([definition("widgets"), thing("Widget", "a")])
     sim.wait(610.0)
     assert any(line.endswith("handler create succeeded") for line in sim.log)
+
+
+# ------------------------------------------------------------- forms of discovery
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_kinds_are_asked_for_at_once_where_the_server_can(
+    form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two requests to a server since 1.27, one more for each group version before."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.patch(status={"seen": True})
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example())
+    server = behind(sim, form, monkeypatch)
+    sim.settle()
+    roots, rest = server.asked[:2], server.asked[2:]
+    assert sim["fnopexamples/example-1"].status["seen"]
+    assert roots == ["/api", "/apis"]
+    assert len(rest) == len(set(rest))
+    assert ("/apis/fnop.dev/v1" in rest) == (form == "listed")
+    assert bool(rest) == (form == "listed")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_recording_replays_whatever_the_form(
+    form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds what was asked for, and not in which form: the answer tells."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.patch(status={"seen": True})
+
+    story = Story(registry, [example()])
+    file, program = BytesIO(), story.machine.program
+    recorder = Recorder(file, header_of(program, "0"), Redaction(b"key", program))
+    story.machine._observers = (recorder,)
+    server = Server(story.request, form)
+    monkeypatch.setattr(story, "request", server)
+    assert story.settle()
+    recorder.flush()
+    records = list(read_records(BytesIO(file.getvalue())))
+    asked = [
+        command
+        for record in records[1:]
+        for command in (record or {})["commands"]
+        if command["do"] == "Fetch"
+    ]
+    assert [each["path"] for each in asked] == server.asked
+    assert {*asked[0]} == {"do", "id", "path"}, "as earlier releases have written it"
+    file.seek(0)
+    replayed = replay_file(file, Program(program.handlers, program.settings))
+    assert replayed.difference is None
+    assert replayed.steps == len(records) - 1
+
+
+@pytest.mark.parametrize("stale", [None, "order.conf.dev"])
+def test_both_forms_of_discovery_say_the_same(
+    stale: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several versions, subresources, other names, kinds of the whole cluster."""
+    sim = Simulation(registry, crds=[DEFINITION, *CRDS])
+    found = []
+    for form in FORMS:
+        with monkeypatch.context() as context:
+            behind(sim, form, context).unread = stale
+            found.append(catalogue_of(sim._run))
+    aggregated, listed = found
+    assert aggregated == listed
+    names = {(each.plural, each.version) for each in aggregated.resources}
+    assert {("pods", "v1"), ("wholes", "v1"), ("bares", "v1")} <= names
+    assert (("manys", "v1beta1") in names) == (stale is None)
+    assert ("manys", "v2") not in names, "it is not served"
+
+
+def test_a_version_that_is_stale_stays_the_preferred_one() -> None:
+    """Nobody is led to another version because an aggregated API is down."""
+    many = {"resource": "manys", "responseKind": {"kind": "Many"}, "verbs": ["list"]}
+
+    def round_of(freshness: str) -> discovery.Discovery:
+        versions = [
+            {"version": "v2", "resources": [many], "freshness": freshness},
+            {"version": "v1", "resources": [many], "freshness": "Current"},
+        ]
+        items = [{"metadata": {"name": "many.dev"}, "versions": versions}]
+        document = {"kind": "APIGroupDiscoveryList", "items": items}
+        begun = discovery.begun({1: discovery.Page("/apis")})
+        found, more = discovery.answered(begun, 1, Applied(document))
+        assert more == ()
+        return found
+
+    before = round_of("Current").catalogue
+    now = round_of("Stale")
+    assert now.problem is not None
+    assert [each.version for each in now.catalogue.resources] == ["v1"]
+    after = now.after(before, 100.0)
+    wanted = Selector.of("manys.many.dev")
+    assert [each.version for each in after.find(wanted)] == ["v2"]
+    assert not after.complete

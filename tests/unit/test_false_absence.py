@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Command, Fetch, Perform
+from fnop.core.commands import Fetch, Perform
 from fnop.core.inputs import Answered, StreamEnded
 from fnop.core.registry import Registry
 from fnop.effects import Get, Missing, Outcome, Patch, Unreachable
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from tests.discoveries import FORMS, Server
 from tests.simulations import example
 from tests.stories import Story
 
@@ -82,13 +84,12 @@ class Restarting(Story):
     """An API server that serves its definitions not yet, while it is `down`."""
 
     down = False
+    form = FORMS[0]
 
-    def perform(self, command: Command) -> None:
-        match command:
-            case Fetch(id, path) if self.down and "fnop.dev" in path:
-                self._inbox.append(Answered(id, NOT_SERVED))
-            case _:
-                super().perform(command)
+    def request(self, request: ApiRequest) -> ApiResponse:
+        server = Server(super().request, self.form)
+        server.unserved = "fnop.dev" if self.down else None
+        return server(request)
 
     def _outcome(self, command: Perform) -> Outcome:
         return NOT_SERVED if self.down else super()._outcome(command)
@@ -109,8 +110,9 @@ class Restarting(Story):
         self.down = False
 
 
+@pytest.mark.parametrize("form", FORMS)
 def test_a_group_that_is_not_served_for_a_moment_begins_nothing_anew(
-    registry: Registry,
+    form: str, registry: Registry
 ) -> None:
     called: list[str] = []
 
@@ -132,6 +134,7 @@ def test_a_group_that_is_not_served_for_a_moment_begins_nothing_anew(
         called.append("daemon ends")
 
     story = Restarting(registry, [example(n=0)])
+    story.form = form
     story.wait(5)
     assert sorted(called) == ["create", "daemon begins"]
     story.restart()
@@ -142,7 +145,10 @@ def test_a_group_that_is_not_served_for_a_moment_begins_nothing_anew(
     assert not any("no more" in say.message for say in story.said)
 
 
-def test_a_kind_that_stays_away_is_served_no_more(registry: Registry) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_kind_that_stays_away_is_served_no_more(
+    form: str, registry: Registry
+) -> None:
     ended: list[str] = []
 
     @fnop.daemon(KIND, registry=registry)
@@ -151,6 +157,7 @@ def test_a_kind_that_stays_away_is_served_no_more(registry: Registry) -> None:
         ended.append("daemon")
 
     story = Restarting(registry, [example(n=0)])
+    story.form = form
     story.wait(5)
     story.restart()
     story.down = True

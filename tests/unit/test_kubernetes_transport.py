@@ -230,6 +230,30 @@ async def test_no_answer_in_time_may_have_been_sent(tmp_path: Path) -> None:
     assert problem.value.sent
 
 
+async def test_a_request_may_have_less_time_than_others(tmp_path: Path) -> None:
+    async with server(silent) as (url, _), client(tmp_path, url) as api:
+        with pytest.raises(Unreachable, match=r"answer within 0\.05 s"):
+            await api.send(replace(GET, seconds=0.05))
+
+
+async def test_a_request_has_no_more_time_than_others(tmp_path: Path) -> None:
+    async with (
+        server(silent) as (url, _),
+        client(tmp_path, url, request_seconds=0.05) as api,
+    ):
+        with pytest.raises(Unreachable, match=r"answer within 0\.05 s"):
+            await api.send(replace(GET, seconds=60.0))
+
+
+async def test_the_wanted_forms_travel_with_the_request(tmp_path: Path) -> None:
+    script = answering(http(b"{}"))
+    async with server(script) as (url, seen), client(tmp_path, url) as api:
+        await api.send(GET)
+        await api.send(replace(GET, accept="application/json;as=Other,*/*"))
+    forms = [each.headers["accept"] for each in seen]
+    assert forms == ["application/json", "application/json;as=other,*/*"]
+
+
 async def test_half_an_answer_may_have_been_sent(tmp_path: Path) -> None:
     async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(http(b'{"a": 1}')[:-3])

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Command
+from fnop.core.commands import Command, Perform
 from fnop.core.inputs import Answered
 from fnop.core.pace import LOOP_CHANGES
 from fnop.core.registry import Registry
+from tests.example_scenarios import MARKER
 from tests.simulations import example
 from tests.stories import Story
 
@@ -174,6 +175,59 @@ def test_a_spy_that_writes_what_it_looks_at_is_slowed_down(registry: Registry) -
     story.settle(seconds=1000)
     assert LOOP_CHANGES < len(calls) < LOOP_CHANGES + 25
     assert any("spy changes" in each for each in story.said_at("warning"))
+
+
+class Rival(Story):
+    """Another operator of the same name, with other handlers: it undoes each write."""
+
+    present = True
+
+    def perform(self, command: Command) -> None:
+        super().perform(command)
+        if self.present and isinstance(command, Perform):
+            merge = getattr(command.effect, "merge", None) or {}
+            finalizers = merge.get("metadata", {}).get("finalizers")
+            if finalizers is not None:
+                undone: list[str] = [] if finalizers else [MARKER]
+                self.edit(KIND, metadata={"finalizers": undone})
+
+
+@pytest.mark.parametrize("handles_deletions", [True, False])
+def test_two_operators_of_one_name_do_not_undo_each_other_without_end(
+    handles_deletions: bool, registry: Registry
+) -> None:
+    """One of them handles deletions, as during a rollout that brings or takes that."""
+    updates: list[int] = []
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(spec: Any, **_: Any) -> None:
+        updates.append(spec["n"])
+
+    if handles_deletions:
+
+        @fnop.on.delete(KIND, registry=registry)
+        def end(**_: Any) -> None: ...
+
+    story = Rival(registry, [example(n=0)])
+    if not handles_deletions:
+        story.edit(KIND, metadata={"finalizers": [MARKER]})
+    began = len(story.sent_at)
+    story.wait(1000)
+    assert LOOP_CHANGES < len(story.sent_at) - began < LOOP_CHANGES + 30
+    (line,) = story.said_at("warning")
+    assert f"undoes what is done with the finalizer {MARKER}" in line
+    if not handles_deletions:  # nothing has to be held for it
+        story.edit(KIND, spec={"n": 1})
+        story.wait(61)
+        assert updates == [1]
+    story.present = False
+    story.wait(61)
+    found = story.get(KIND)
+    assert found is not None
+    assert found["metadata"].get("finalizers", []) == [MARKER] * handles_deletions
+    story.delete(KIND)
+    assert story.settle()
+    assert story.get(KIND) is None
 
 
 def test_who_ends_what_it_begins_is_no_loop(registry: Registry) -> None:

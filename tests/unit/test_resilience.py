@@ -1,14 +1,15 @@
 """Nothing is lost, nothing spins, nobody else is hurt: what went wrong once."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
 import fnop
 from fnop.core import attempts
-from fnop.core.commands import Exit, Perform
-from fnop.core.inputs import ListItem, StreamEnded
+from fnop.core.commands import Command, Exit, Fetch, Perform
+from fnop.core.inputs import AlarmRang, Answered, ListItem, StopRequested, StreamEnded
 from fnop.core.registry import Registry
 from fnop.effects import Outcome, Patch
 from fnop.effects.outcomes import Conflict, Missing, Refused, Unknown, Unreachable
@@ -216,6 +217,11 @@ class Unwell(Story):
         return self.answers.get(request.path) or super().request(request)
 
 
+AGGREGATED = "APIGroupDiscoveryList"
+LISTED = {"kind": "APIGroupList", "groups": [{"name": "fnop.dev", "versions": [
+    {"groupVersion": "fnop.dev/v1", "version": "v1"}]}]}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "document",
     [None, [], {"resources": [{}]}, {"resources": "?"}, {"resources": [None]}],
@@ -224,6 +230,32 @@ class Unwell(Story):
 def test_a_document_of_another_shape_ends_nothing(
     registry: Registry, document: Any
 ) -> None:
+    answers = {"/apis": ApiResponse(200, LISTED)}
+    answers["/apis/fnop.dev/v1"] = ApiResponse(200, document)
+    _unwell_for_a_minute(registry, answers)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "?",
+        [None],
+        [{}],
+        [{"metadata": {"name": ".."}, "versions": [{"version": "v1"}]}],
+        [{"metadata": {"name": "fnop.dev"}, "versions": [{}]}],
+        [{"metadata": {"name": "fnop.dev"}, "versions": [
+            {"version": "v1", "resources": [{"responseKind": {"kind": "X"}}]}]}],
+    ],
+    ids=["text", "null", "no name", "a name of a path", "no version", "no resource"],
+)  # fmt: skip
+def test_an_aggregated_document_of_another_shape_ends_nothing(
+    registry: Registry, items: Any
+) -> None:
+    document = {"kind": AGGREGATED, "items": items}
+    _unwell_for_a_minute(registry, {"/apis": ApiResponse(200, document)})
+
+
+def _unwell_for_a_minute(registry: Registry, answers: dict[str, ApiResponse]) -> None:
     handled: list[str] = []
 
     @fnop.on.create(KIND, registry=registry)
@@ -231,12 +263,118 @@ def test_a_document_of_another_shape_ends_nothing(
         handled.append(name)
 
     story = Unwell(registry, [example()])
-    story.answers["/apis/fnop.dev/v1"] = ApiResponse(200, document)
+    story.answers |= answers
     story.wait(60)
     assert handled == []
     story.answers.clear()
     story.wait(60)
     assert handled == ["example-1"]
+
+
+# --------------------------------------------------------------- an unready server
+
+
+class Unready(Story):
+    """An API server that is not there yet: kinds are asked for, and not told."""
+
+    def __init__(self, *arguments: Any, outcome: Outcome, until: float) -> None:
+        self.outcome, self.until = outcome, until
+        self.asked: list[float] = []
+        super().__init__(*arguments)
+
+    def perform(self, command: Command) -> None:
+        if isinstance(command, Fetch) and self.clock.elapsed < self.until:
+            self.asked.append(self.clock.elapsed)
+            self._inbox.append(Answered(command.id, self.outcome))
+        else:
+            super().perform(command)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Unreachable("Connection refused"),
+        Unknown("HTTP status 500"),
+        Unreachable("the server is currently unable to handle the request"),
+        Unreachable("too many requests", 20.0),
+    ],
+    ids=["refused", "500", "503", "429"],
+)
+def test_an_operator_may_be_there_before_its_api_server(
+    registry: Registry, outcome: Outcome
+) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.patch(status={"seen": True})
+
+    story = Unready(registry, [example()], outcome=outcome, until=600.0)
+    story.wait(600.0)
+    assert story.exit is None
+    problem = str(getattr(outcome, "message", ""))
+    rounds = sorted(set(story.asked))
+    pauses = [later - earlier for earlier, later in pairwise(rounds)]
+    advice = getattr(outcome, "retry_after_seconds", None) or 0.0
+    assert pauses[0] == pytest.approx(max(0.5, advice), rel=0.21)
+    assert pauses[-1] == pytest.approx(max(5.0, advice), rel=0.21)
+    told = [line for line in story.said_at("warning") if "cannot be reached" in line]
+    assert len(told) == len(rounds), "one line for each"
+    assert all(problem in line and "again in" in line for line in told)
+    story.wait(max(6.0, advice) + 1.0)
+    assert story.status()["seen"] is True
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_who_is_refused_at_the_start_ends(registry: Registry, status: int) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None: ...
+
+    refusal = Refused(status, "no")
+    story = Unready(registry, [example()], outcome=refusal, until=600.0)
+    story.wait(1.0)
+    assert story.exit is not None
+    assert story.exit.status == 1
+    assert "refuses us" in story.exit.reason
+    assert "credentials" in story.exit.reason
+
+
+def test_who_waits_for_its_api_server_can_be_stopped(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None: ...
+
+    away = Unreachable("Connection refused")
+    story = Unready(registry, [example()], outcome=away, until=600.0)
+    story.wait(30.0)
+    story.feed(StopRequested("SIGTERM"))
+    story.wait(1.0)
+    assert story.exit is not None
+    assert story.exit.status == 0
+
+
+def test_a_document_that_does_not_come_is_waited_for_ever_longer(
+    registry: Registry,
+) -> None:
+    """A request that was swallowed costs seconds; a slow server is heard in the end."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None: ...
+
+    lost = Unknown("no answer")
+    story = Unready(registry, [example()], outcome=lost, until=60.0)
+    story.wait(70.0)
+    assert patience(story)[:5] == [10.0, 20.0, 40.0, 60.0, 60.0]
+    story.machine.state = story.machine.state._replace(discovery_due=0.0)
+    story.feed(AlarmRang())
+    story.wait(1.0)
+    assert patience(story)[-1] == 10.0, "it has answered since"
+
+
+def patience(story: Story) -> list[float | None]:
+    return [
+        command.seconds
+        for _, _, commands in story.trace.steps
+        for command in commands
+        if isinstance(command, Fetch) and command.path == "/apis"
+    ]
 
 
 # ------------------------------------------------------------------- outages
