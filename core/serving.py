@@ -45,6 +45,7 @@ from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
     "discover",
+    "missing_verbs",
     "on_bookmark",
     "on_document",
     "on_list_done",
@@ -248,15 +249,20 @@ def _with_owners(turn: Turn, handler: Handler) -> tuple[Handler, bool]:
     return replace(handler, owners=owners), bool(found)
 
 
-def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
-    """Whether a kind can be followed, and written where the handler needs that."""
+def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
+    """The verbs of a kind that it does not have, and this handler cannot do without."""
     needed = {"list", "watch"} | (set() if handler.role is Role.EVENT else {"patch"})
     if "delete" in resource.verbs:
         # While a definition is terminating, discovery leaves out what makes and changes
         # objects; finalizers can be taken off all the same (apiextensions-apiserver).
         needed -= {"patch"}
-    missing = needed.difference(resource.verbs)
-    if not resource.verbs or not missing:
+    return frozenset(needed.difference(resource.verbs) if resource.verbs else ())
+
+
+def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
+    """Whether a kind can be followed, and written where the handler needs that."""
+    missing = missing_verbs(handler, resource)
+    if not missing:
         return True
     if handler.selector is not None and handler.selector.is_broad:
         return False  # nobody has asked for just this kind
