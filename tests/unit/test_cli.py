@@ -190,6 +190,13 @@ async def created(name):
         pytest.param(("--real-calls",), 0, 42, id="for real"),
         pytest.param(("--calls", "models.py"), 0, 9, id="answered by a model"),
         pytest.param(("--calls", "exact.py"), 0, 9, id="by its whole name"),
+        pytest.param(("--calls", "stem.py"), 0, 9, id="by the name of its file"),
+        pytest.param(
+            ("--real-calls", "--calls", "models.py"), 0, 9, id="for real but a model"
+        ),
+        pytest.param(
+            ("--real-calls", "--calls", "stem.py"), 0, 9, id="for real but by its file"
+        ),
     ],
 )
 def test_calls_are_answered_as_asked_for(
@@ -199,13 +206,71 @@ def test_calls_are_answered_as_asked_for(
     write(folder, "models.py", "def price_of(item): return len(item)")
     exact = "CALLS = {'fnop_script_calling:price_of': lambda item: len(item)}"
     write(folder, "exact.py", exact)
+    write(folder, "stem.py", "CALLS = {'calling:price_of': lambda item: len(item)}")
     done = fnop(
         *("run", "calling.py", "--simulate", "object.yaml", *options), folder=folder
     )
     assert done.status == status, done
+    assert "no call was answered" not in done.err
     found = done.documents[0].get("status", {}).get("created")
     assert found == (None if price is None else {"price": price})
     assert ("is not simulated" in done.err) is (price is None)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        pytest.param(
+            "CALLS = {'caling:price_of': lambda item: 1}",
+            "the model caling:price_of (did you mean calling:price_of?)",
+            id="the file",
+        ),
+        pytest.param(
+            "CALLS = {'calling:prise_of': lambda item: 1}",
+            "the model calling:prise_of (did you mean calling:price_of?)",
+            id="the function",
+        ),
+        pytest.param(
+            "def prise_of(item): return 1",
+            "the model prise_of (did you mean price_of?)",
+            id="a function of another name",
+        ),
+        pytest.param(
+            "def price_of(item): return 1\ndef weigh(item): return 2",
+            "the model weigh",
+            id="one beside another",
+        ),
+        pytest.param(
+            "from json import loads\n"
+            "def half(number): return number / 2\n"
+            "def price_of(item): return half(8)",
+            "",
+            id="what a model uses is none",
+        ),
+        pytest.param(
+            "def nine(item): return 9\nCALLS = {'calling:price_of': nine}",
+            "",
+            id="a function of another name that is mapped",
+        ),
+    ],
+)
+def test_models_that_answer_nothing_are_told_in_a_line(
+    models: str, words: str, folder: Path
+) -> None:
+    write(folder, "calling.py", CALLING)
+    (folder / "models.py").write_text(models)
+    command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
+    done = fnop(*command, folder=folder)
+    told = [each for each in done.err.splitlines() if "no call was answered" in each]
+    assert told == ([f"fnop: no call was answered by {words}"] if words else [])
+    assert done.status == ("did you mean" in words), done
+
+
+def test_calls_that_are_no_mapping_are_refused(folder: Path) -> None:
+    write(folder, "calling.py", CALLING)
+    write(folder, "models.py", "CALLS = ['calling:price_of']")
+    command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
+    refused(fnop(*command, folder=folder), 1, "is no mapping from 'module:name'")
 
 
 WAITING = """
