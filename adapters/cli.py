@@ -38,7 +38,7 @@ from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
 from fnop.effects.values import thaw_json
-from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
     from fnop.adapters.models import Models
@@ -296,7 +296,9 @@ def run(
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     if not simulate:
         _refuse_of_simulations(options)
-    console = _console(options)
+    console, clock = _console(options), VirtualClock()
+    if simulate:
+        console.simulate(lambda: clock.now().wall)
     settings = _settings(name, tuple(namespace) or None, selector)
     settings = settings.replace(guard=options["guard"])
     settings = _signing(settings, options["state_key_file"])
@@ -307,7 +309,7 @@ def run(
     recorder = None if record is None else _recorder(record, program, redact)
     try:
         if simulate:
-            status = _simulate(program, simulate, console, recorder, options)
+            status = _simulate(program, simulate, console, clock, recorder, options)
         else:
             status = _serve(program, console, recorder, options)
     finally:
@@ -455,6 +457,7 @@ def _simulate(
     program: Program,
     manifests: Sequence[str],
     console: Console,
+    clock: VirtualClock,
     recorder: Any,
     options: dict[str, Any],
 ) -> int:
@@ -479,6 +482,7 @@ def _simulate(
         program,
         # Pods stay what the operator and its manifests make of them.
         paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
+        clock=clock,
         observers=() if recorder is None else (recorder,),
         calls=models,
         on_say=show,
@@ -492,7 +496,7 @@ def _simulate(
         _fail(str(problem))
     settled = sim.settle(seconds=options["for"])
     if repeats is not None:
-        repeats.close()
+        repeats.close(sim.clock.now().wall)
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     if models.unused:

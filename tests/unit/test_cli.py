@@ -574,3 +574,96 @@ def test_an_api_server_that_cannot_be_reached(scheme: str, folder: Path) -> None
         limit=10,
     )
     refused(done, 1, "the API server cannot be reached", "kubeconfig")
+
+
+# ------------------------------------------------------------- simulated logs
+
+LOGGING = """
+import logging
+import fnop
+
+log = logging.getLogger(__name__)
+log.warning("at its import")
+
+@fnop.on.create("fnopexamples")
+async def created(logger):
+    log.info("in the beginning")
+    logger.info("by its own logger")
+    await fnop.sleep(90)
+    log.info("later")
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_python_s_own_log_shows_the_time_of_the_simulation(
+    format: str, folder: Path
+) -> None:
+    write(folder, "logging_operator.py", LOGGING)
+    command = ("run", "logging_operator.py", "--simulate", "object.yaml")
+    done = fnop(*command, "--log-format", format, folder=folder)
+    assert done.status == 0, done
+    lines = done.err.splitlines()
+    for line in lines:
+        assert "2026-01-01" in line
+    (later,) = [line for line in lines if "later" in line]
+    assert re.search(r"2026-01-01[ T]00:01:30[.,]000", later)
+
+
+COUNTING = """
+import fnop
+
+@fnop.on.create("fnopexamples", id="count")
+@fnop.on.update("fnopexamples", id="count")
+def count(spec, patch, logger, **_):
+    logger.info(f"this is number {spec.get('count', 0)}")
+    patch.spec["count"] = spec.get("count", 0) + 1
+"""
+
+
+def test_what_goes_well_again_and_again_is_folded(folder: Path) -> None:
+    write(folder, "counting.py", COUNTING)
+    command = ("run", "counting.py", "--simulate", "object.yaml")
+    done = fnop(*command, folder=folder)
+    assert done.status == 3, done
+    lines = done.err.splitlines()
+    assert len(lines) < 40
+    folded = [line for line in lines if "times in all" in line]
+    assert any("update handler count succeeded" in each for each in folded)
+    assert any("this is number" in each for each in folded)
+    times = [line[1:24] for line in lines if line.startswith("[")]
+    assert times == sorted(times)
+    in_full = fnop(*command, "-v", folder=folder)
+    assert in_full.err.count("update handler count succeeded") > 100
+
+
+def test_what_goes_well_for_many_objects_is_shown_for_each(folder: Path) -> None:
+    objects = [example(f"e{number}") for number in range(25)]
+    manifest(folder, "object.yaml", DEFINITION, *objects)
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    assert done.err.count("create handler created succeeded") == 25
+    assert "times in all" not in done.err
+
+
+FAILING = """
+import fnop
+
+@fnop.on.create("fnopexamples", id="late", backoff=50, retries=3)
+def late(**_):
+    raise ValueError("never")
+
+@fnop.on.create("fnopexamples", id="early", backoff=1, retries=5)
+def early(**_):
+    raise ValueError("no")
+"""
+
+
+def test_counts_come_in_the_order_of_time(folder: Path) -> None:
+    write(folder, "failing.py", FAILING)
+    command = ("run", "failing.py", "--simulate", "object.yaml")
+    done = fnop(*command, "--log-format", "plain", folder=folder)
+    assert done.status == 1, done
+    stamped = fnop(*command, folder=folder).err.splitlines()
+    times = [line[1:24] for line in stamped if line.startswith("[")]
+    assert times == sorted(times)
+    lines = [line for line in done.err.splitlines() if "times in all" in line]
+    assert [line.split()[3] for line in lines] == ["early", "late"]
