@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds, growing_seconds
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
-from fnop.core.errors import described
+from fnop.core.errors import described, joined
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.namespaces import has_patterns, served_namespaces
@@ -284,9 +284,12 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
         )
     else:
         near = handler.selector and turn.catalogue.nearest(handler.selector)
+        names = [e.id for e in turn.program.handlers if e.selector == handler.selector]
+        names = list(dict.fromkeys(names))
         text = (
-            f"the API server serves no {selector!r} yet, so {handler.id} and others of "
-            "this kind wait for it; is its CustomResourceDefinition installed"
+            f"the API server serves no {selector!r} yet, so {joined(names)} "
+            f"{'waits' if len(names) == 1 else 'wait'} for it; is its "
+            "CustomResourceDefinition installed"
             + (f", or did you mean {near!r}?" if near else "?")
         )
         turn.warn_once(f"unserved {selector}", text)
