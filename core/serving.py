@@ -284,11 +284,11 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
         )
     else:
         near = handler.selector and turn.catalogue.nearest(handler.selector)
-        names = [e.id for e in turn.program.handlers if e.selector == handler.selector]
-        names = list(dict.fromkeys(names))
+        others = (e for e in turn.program.handlers if e.selector == handler.selector)
+        waiting = list(dict.fromkeys(each.id for each in others))
         text = (
-            f"the API server serves no {selector!r} yet, so {joined(names)} "
-            f"{'waits' if len(names) == 1 else 'wait'} for it; is its "
+            f"the API server serves no {selector!r} yet, so {joined(waiting)} "
+            f"{'waits' if len(waiting) == 1 else 'wait'} for it; is its "
             "CustomResourceDefinition installed"
             + (f", or did you mean {near!r}?" if near else "?")
         )
