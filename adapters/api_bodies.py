@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 import orjson
 
@@ -34,7 +35,7 @@ def body_of(content_type: str, content: bytes) -> Any:
     try:
         return _checked(orjson.loads(content), content)
     except orjson.JSONDecodeError:
-        return Malformed(_why_no_json(content), _excerpt(content))
+        return _malformed(content)
 
 
 def _checked(value: Any, content: bytes) -> Any:
@@ -99,24 +100,49 @@ _WORDS = {
 }
 
 
-def _why_no_json(content: bytes) -> str:
-    """What Go's decoder says of it.
+def _malformed(content: bytes) -> Malformed:
+    """What Go's decoder says of what is no JSON, or has a number that is none to it.
 
-    >>> _why_no_json(b'{"a": 1')
+    >>> _malformed(b'{"a": 1').message
     'unexpected end of JSON input'
+    >>> _malformed(b'{"a": NaN}').message
+    "invalid character 'N' looking for beginning of value"
+    >>> _malformed(b'{"a": 1e400}').number
+    '1e400'
     """
-    text = content.decode(errors="replace")
+    excerpt, text = _excerpt(content), content.decode(errors="replace")
+    numbers: list[str] = []
+
+    def note(number: str) -> None:
+        if math.isinf(float(number)):
+            numbers.append(number)
+
     try:
-        json.loads(text)
+        json.loads(text, parse_int=note, parse_float=note, parse_constant=_no_number)
     except json.JSONDecodeError as problem:
         at = problem.pos
         words = _WORDS.get(problem.msg)
         if words is None or at >= len(text.rstrip()):
-            return "unexpected end of JSON input"
-        return f"invalid character {text[at]!r} {words}"
+            return Malformed("unexpected end of JSON input", excerpt)
+        return Malformed(f"invalid character {text[at]!r} {words}", excerpt)
+    except _NoNumber as problem:
+        return Malformed(f"invalid character {problem}", excerpt)
     except RecursionError:
-        return "exceeded max depth"
-    return "invalid character in the body"  # NaN and the like
+        return Malformed("exceeded max depth", excerpt)
+    if numbers:
+        return Malformed("a number is out of range", excerpt, numbers[0])
+    return Malformed("invalid character in the body", excerpt)
+
+
+class _NoNumber(Exception):
+    """What Python takes for a number, and JSON does not."""
+
+
+def _no_number(name: str) -> NoReturn:
+    """NaN, Infinity or -Infinity: how Go gets on with it."""
+    sign, _, rest = name.rpartition("-")
+    where = "in numeric literal" if name[0] == "-" else _WORDS["Expecting value"]
+    raise _NoNumber(f"{(rest or sign)[0]!r} {where}")
 
 
 def _excerpt(content: bytes, length: int = 30) -> str:

@@ -19,14 +19,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
 
 import fnop
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
-from fnop.adapters.loading import LoadProblem, load, resolve
+from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.plain import echo
@@ -38,7 +38,10 @@ from fnop.core.program import Program
 from fnop.core.registry import default_registry
 from fnop.core.settings import Settings
 from fnop.effects.values import thaw_json
-from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.clock import SystemClock, VirtualClock
+
+if TYPE_CHECKING:
+    from fnop.adapters.models import Models
 
 __all__ = ["main"]
 
@@ -285,15 +288,17 @@ def run(
 
     Each option has a variable: FNOP_RUN_NAMESPACE for --namespace.
 
-    Exit status: 0 when stopped or settled; 1 when the operator cannot run, or a
-    handler failed for good in a simulated run; 2 for a wrong call; 3 when a
-    simulated run has not settled.
+    Exit status: 0 when stopped or settled; 1 when the operator cannot run, or in a
+    simulated run a handler failed for good, or is for a kind that is not there; 2 for
+    a wrong call; 3 when a simulated run has not settled.
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     if not simulate:
         _refuse_of_simulations(options)
-    console = _console(options)
+    console, clock = _console(options), VirtualClock()
+    if simulate:
+        console.simulate(lambda: clock.now().wall)
     settings = _settings(name, tuple(namespace) or None, selector)
     settings = settings.replace(guard=options["guard"])
     settings = _signing(settings, options["state_key_file"])
@@ -304,7 +309,7 @@ def run(
     recorder = None if record is None else _recorder(record, program, redact)
     try:
         if simulate:
-            status = _simulate(program, simulate, console, recorder, options)
+            status = _simulate(program, simulate, console, clock, recorder, options)
         else:
             status = _serve(program, console, recorder, options)
     finally:
@@ -452,6 +457,7 @@ def _simulate(
     program: Program,
     manifests: Sequence[str],
     console: Console,
+    clock: VirtualClock,
     recorder: Any,
     options: dict[str, Any],
 ) -> int:
@@ -461,7 +467,6 @@ def _simulate(
         ApplyProblem,
         apply_manifests,
         final_objects,
-        models_of,
     )
     from fnop.interpreters.clock import EPOCH
     from fnop.interpreters.cluster import Off, empty_cluster, paced
@@ -472,12 +477,14 @@ def _simulate(
     if not options["verbose"] and not options["debug"]:
         repeats = Repeats(show)
         show = repeats.say
+    models = _models(options)
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
         paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
+        clock=clock,
         observers=() if recorder is None else (recorder,),
-        calls=_models(options, models_of),
+        calls=models,
         on_say=show,
     )
     try:
@@ -489,9 +496,11 @@ def _simulate(
         _fail(str(problem))
     settled = sim.settle(seconds=options["for"])
     if repeats is not None:
-        repeats.close()
+        repeats.close(sim.clock.now().wall)
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
+    if models.unused:
+        echo(f"fnop: {models.unused}", err=True)
     return _verdict(sim, settled)
 
 
@@ -499,22 +508,13 @@ def _show_line(console: Console, say: Say, at: float) -> None:
     console.say(say, at=at)
 
 
-def _models(options: dict[str, Any], models_of: Any) -> Any:
+def _models(options: dict[str, Any]) -> Models:
+    from fnop.adapters.models import models_of
+
     try:
-        models = models_of(load(options["calls"]))
+        return models_of(load(options["calls"]), real=options["real_calls"])
     except LoadProblem as problem:
         _fail(str(problem))
-    if options["real_calls"]:
-        return RealCalls(models)
-    return models
-
-
-class RealCalls(dict[str, Any]):
-    """Models of called functions; those that have none are called for real."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        found = super().get(name)
-        return resolve(name) if found is None else found
 
 
 def _verdict(sim: Any, settled: bool) -> int:
@@ -525,12 +525,18 @@ def _verdict(sim: Any, settled: bool) -> int:
     if sim.exit is not None and sim.exit.status:
         echo(f"fnop: {sim.exit.reason}", err=True)
         return EXIT_ERROR
+    is_mistaken = False
+    for found in sim.unserved():
+        is_mistaken |= found.is_mistake
+        echo(f"fnop: {found.sentence}", err=True)
     if not settled:
         after = f"after {sim.clock.elapsed:g} s of virtual time"
         echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
     if failures:
         handlers = number_of(failures, "handler")
         echo(f"fnop: {handlers} failed for good; see the log above", err=True)
+        return EXIT_ERROR
+    if is_mistaken:
         return EXIT_ERROR
     return 0 if settled else EXIT_UNSETTLED
 

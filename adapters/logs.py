@@ -19,7 +19,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from opcode import opmap
@@ -108,6 +108,19 @@ class Console:
         """
         write(say, at)
 
+    def simulate(self, wall: Callable[[], float]) -> None:
+        """Show the time of a simulated run, in UTC, with what others log, too.
+
+        `wall` tells it, in Unix seconds.
+        """
+
+        def stamp(record: logging.LogRecord) -> bool:
+            if not hasattr(record, "simulated"):
+                _stamp(record, wall())
+            return True
+
+        self._handler.addFilter(stamp)
+
     def close(self) -> None:
         """Stop writing to the stream."""
         logging.getLogger().removeHandler(self._handler)
@@ -125,9 +138,13 @@ def write(say: Say, at: float | None = None) -> None:
     record = logging.LogRecord(logger.name, level, "", 0, line, None, None)
     record.say = say
     if at is not None:
-        record.created, record.msecs = at, at % 1 * 1000
-        record.simulated = True
+        _stamp(record, at)
     logger.handle(record)
+
+
+def _stamp(record: logging.LogRecord, at: float) -> None:
+    record.created, record.msecs = at, at % 1 * 1000
+    record.simulated = True
 
 
 class _Line:

@@ -177,10 +177,15 @@ def parse_yaml(text: str) -> Any:
 
 
 def _json_documents(text: str) -> Iterator[Any]:
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(parse_int=_json_int), 0
     while (start := len(text) - len(text[at:].lstrip())) < len(text):
         document, at = decoder.raw_decode(text, start)
         yield document
+
+
+def _json_int(text: str) -> float:
+    """An integer, as a float where it has more than 64 bits anyway."""
+    return int(text) if len(text) <= _DIGITS_MAX else float(text)
 
 
 class _Room:
@@ -275,11 +280,27 @@ def _bool(loader: Any, node: Any) -> bool:
     return loader.construct_scalar(node) in _TRUE
 
 
-def _int(loader: Any, node: Any) -> int:
+def _int(loader: Any, node: Any) -> float | str:
     text = loader.construct_scalar(node).replace("_", "")
     digits = text.lstrip("+-")
     octal = len(digits) > 1 and digits.isdecimal() and digits[0] == "0"
+    if len(digits) > _DIGITS_MAX:
+        return _large(text, digits)
     return int(text, 8 if octal else 0)
+
+
+# As many as the binary form of a number of 64 bits has, with its mark.
+_DIGITS_MAX = 66
+
+
+def _large(text: str, digits: str) -> float | str:
+    """An integer that no computer has: a float, as far as those go, and else a text.
+
+    >>> parse_yaml("[" + "9" * 100 + ", " + "9" * 5_000 + "]")[0]
+    1e+100
+    """
+    value = float(text) if digits.isdecimal() else math.inf
+    return value if math.isfinite(value) else text
 
 
 def _float(loader: Any, node: Any) -> float | str:

@@ -1,4 +1,4 @@
-"""What goes wrong again and again in a simulated run is shown once, with a count."""
+"""What comes again and again in a simulated run is shown a few times, with a count."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from fnop.core.commands import Say
 __all__ = ["Repeats"]
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+# So often a line is shown: what goes well may well do so several times.
+_SHOWN_MAX = {"info": 10, "warning": 1, "error": 1}
 
 
 @dataclass(slots=True)
 class _Repeated:
     last: Say
     at: float
-    times: int = 1
+    times: int = 0
     objects: set[str] = field(default_factory=set)
+
+    @property
+    def is_folded(self) -> bool:
+        return self.times > _SHOWN_MAX[self.last.level]
 
 
 class Repeats:
@@ -26,6 +32,8 @@ class Repeats:
 
     Warnings and errors of one handler with one error are the same, whatever numbers
     are beside the error, such as the next delay, and whichever object they are about.
+    Lines about what goes well are the same if they are about one object, but for
+    numbers: it is only a circle that repeats them without end.
     """
 
     def __init__(self, show: Callable[[Say, float], None]) -> None:
@@ -33,30 +41,39 @@ class Repeats:
         self._seen: dict[tuple[str, ...], _Repeated] = {}
 
     def say(self, say: Say, at: float) -> None:
-        """Show a line, unless it was shown before."""
-        if say.level not in ("warning", "error"):
+        """Show a line, unless it was shown often enough."""
+        if say.level not in _SHOWN_MAX or (say.level == "info" and not say.handler):
             self._show(say, at)
             return
-        error = say.error or ""
-        beside = _NUMBER.sub("0", say.message.replace(error, "")) if error else ""
-        key = (say.level, say.handler or "", error, beside or say.message)
-        found = self._seen.get(key)
-        if found is None:
-            found = self._seen[key] = _Repeated(say, at)
+        found = self._seen.setdefault(_key(say), _Repeated(say, at))
+        found.last, found.at = say, at
+        found.times += 1
+        if not found.is_folded:
             self._show(say, at)
-        else:
-            found.last, found.at = say, at
-            found.times += 1
         if say.subject is not None:
             found.objects.add(say.subject.label)
 
-    def close(self) -> None:
-        """Show once more what came again, with the count, without its traceback."""
-        for found in self._seen.values():
-            if found.times == 1:
-                continue
+    def close(self, at: float) -> None:
+        """Show once more what came again, with the count, without its traceback.
+
+        The run has ended `at` this wall time; what came last is shown last.
+        """
+        folded = [each for each in self._seen.values() if each.is_folded]
+        for found in sorted(folded, key=lambda each: each.at):
             objects = len(found.objects)
             of = f", of {objects} objects" if objects > 1 else ""
             text = f"{found.last.message} ({found.times} times in all{of})"
-            self._show(replace(found.last, message=text, exception=None), found.at)
+            self._show(replace(found.last, message=text, exception=None), at)
         self._seen.clear()
+
+
+def _key(say: Say) -> tuple[str, ...]:
+    """What two lines have in common that are shown as one."""
+    error = say.error or ""
+    if say.level == "info":
+        whose = say.subject
+        about = "" if whose is None else f"{whose.resource} {whose.label}"
+        beside = _NUMBER.sub("0", say.message)
+        return (say.level, say.handler or "", about, error, beside)
+    beside = _NUMBER.sub("0", say.message.replace(error, "")) if error else ""
+    return (say.level, say.handler or "", error, beside or say.message)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
+from collections.abc import Iterable
 from typing import Any
 
 from fnop.core import discovery
@@ -110,37 +109,3 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
                 shown = {k: v for k, v in meta.items() if k != "managedFields"}
                 found.append({**each, "metadata": shown})
     return found
-
-
-def models_of(modules: Iterable[ModuleType]) -> Mapping[str, Callable[..., Any]]:
-    """The models of called functions that files define.
-
-    A model stands for every called function of its own name; a mapping `CALLS`
-    from `module:name` to functions says it exactly.
-    """
-    exact: dict[str, Callable[..., Any]] = {}
-    by_name: dict[str, Callable[..., Any]] = {}
-    for module in modules:
-        exact |= getattr(module, "CALLS", {})
-        by_name |= {
-            name: value
-            for name, value in vars(module).items()
-            if callable(value) and not name.startswith("_")
-        }
-    return ModelTable(exact, by_name)
-
-
-class ModelTable(dict[str, Callable[..., Any]]):
-    """Models by `module:name`, and by the bare name where there is no other."""
-
-    def __init__(
-        self,
-        exact: Mapping[str, Callable[..., Any]],
-        by_name: Mapping[str, Callable[..., Any]],
-    ) -> None:
-        super().__init__(exact)
-        self._by_name = dict(by_name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        bare = name.partition(":")[2].rpartition(".")[2]
-        return super().get(name) or self._by_name.get(bare, default)

@@ -10,6 +10,7 @@ from typing import Any
 
 from fnop.adapters.loading import SCRIPT, handlers_of_file
 from fnop.adapters.manifests import read_manifests
+from fnop.adapters.models import models_for
 from fnop.adapters.scenario import (
     ApplyProblem,
     apply_manifests,
@@ -71,7 +72,7 @@ class Simulation:
             self._program,
             empty_cluster(seed, EPOCH),
             seed=seed,
-            calls=_models(calls or {}),
+            calls=models_for(calls or {}),
             on_say=lambda say, _: self._said.append(say),
         )
         self.settled = False
@@ -373,27 +374,6 @@ def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
     if not handlers:
         raise AssertionError(f"{where} declares no handlers")
     return handlers
-
-
-def _models(calls: Mapping[Any, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """The models by the name under which a call asks for its function.
-
-    A file that is both imported by a test and run by its path is two modules, which
-    have the same functions: a model is for either.
-    """
-    found: dict[str, Callable[..., Any]] = {}
-    for given, model in calls.items():
-        name = given if isinstance(given, str) else _name_of(given)
-        found[name] = model
-        module, colon, function = name.partition(":")
-        stem = module.rpartition(".")[2]
-        twin = stem.removeprefix(SCRIPT) if stem.startswith(SCRIPT) else SCRIPT + stem
-        found.setdefault(f"{twin}{colon}{function}", model)
-    return found
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _manifests(given: Manifests) -> list[dict[str, Any]]:

@@ -395,7 +395,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         known = _followed(turn, key, known, invocation, own)
         known = shown(turn, known, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
-        _pace_another(turn, invocation.errand, invocation.handler, outcome.object)
+        _pace_another(turn, invocation, invocation.errand, outcome.object)
     found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
     if not isinstance(found, Errand):
         _answered(turn, key, known, invocation, found)
@@ -430,7 +430,14 @@ def _followed(
     moves = moves_of(kind, names, base, body)
     moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     known = with_moves(known, kind, moves)
-    return keeping_pace(turn, key, known, [handler.id], base, body)
+    return keeping_pace(
+        turn, key, known, [(handler.id, None)], base, body, _attempt(invocation)
+    )
+
+
+def _attempt(invocation: Invocation) -> int | None:
+    """Which attempt it is; None where one may go on, and make changes, without end."""
+    return None if invocation.handler.role in BACKGROUND else invocation.serial
 
 
 def _as_patch(effect: Effect) -> Patch | None:
@@ -448,7 +455,7 @@ def _as_patch(effect: Effect) -> Patch | None:
 
 
 def _pace_another(
-    turn: Turn, errand: Errand, handler: Handler, found: dict[str, Any]
+    turn: Turn, invocation: Invocation, errand: Errand, found: dict[str, Any]
 ) -> None:
     """A handler has changed another object, for which others may be called."""
     if errand.base is None or errand.looking:
@@ -456,7 +463,9 @@ def _pace_another(
     key, body = errand.requests[0].address.key, Body(found)
     known = turn.known(key)
     if known is not None and known.body.uid == body.uid == errand.base.uid:
-        paced = keeping_pace(turn, key, known, [handler.id], errand.base, body)
+        by = [(invocation.handler.id, None)]
+        attempt = _attempt(invocation)
+        paced = keeping_pace(turn, key, known, by, errand.base, body, attempt)
         turn.put(key, paced)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from fnop.effects.values import check_seconds, without_addresses
@@ -19,6 +20,7 @@ __all__ = [
     "TemporaryError",
     "as_unicode",
     "described",
+    "joined",
     "number_of",
     "text_of",
 ]
@@ -144,3 +146,13 @@ def number_of(number: int, what: str) -> str:
     ('1 attempt', '2 attempts')
     """
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

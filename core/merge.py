@@ -251,7 +251,8 @@ def _resolved(base: Any, path: tuple[str, ...]) -> Any:
 
 
 def _index(part: str, last: int) -> int:
-    if not part.isdigit() or (len(part) > 1 and part[0] == "0") or int(part) > last:
+    is_index = part.isdecimal() and part.isascii() and len(part) <= len(str(last))
+    if not is_index or (len(part) > 1 and part[0] == "0") or int(part) > last:
         raise OperationFailed(f"{part!r} is no index of a list with {last + 1} items")
     return int(part)
 

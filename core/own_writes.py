@@ -9,10 +9,11 @@ and so does an own write for handlers that are done, but for those that wrote it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fnop.core.diff import pointer
+from fnop.core.diff import Path, pointer
+from fnop.core.errors import joined
 from fnop.core.known import Declared, Known, Work
 from fnop.core.last_seen import digest_at, essence_of, observed_at
 from fnop.core.merge import OperationFailed, applied, difference, operated
@@ -20,15 +21,18 @@ from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
 from fnop.core.registry import Handler, declarer_of
+from fnop.core.writers import Transform
 from fnop.effects import Patch
 
 __all__ = [
     "Moves",
     "asks_for_the_same",
+    "authors_of",
     "changed_fields",
     "followed",
     "followers",
     "generation_after",
+    "loop_told",
     "made_by",
     "moves_of",
     "with_generation",
@@ -180,7 +184,7 @@ def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
     """The fields in which two states differ for handlers of changes, as pointers."""
     hidden, own = kind.observation.hidden, kind.observation.own
     was, now = essence_of(before, hidden), essence_of(after, hidden)
-    found = list(_leaves(difference(was, now), ()))
+    found = [pointer(path) for path in _leaves(difference(was, now), ())]
     for path in kind.observation.scopes:
         if path[:1] == ("status",):
             one, other = (observed_at(each, path, own) for each in (before, after))
@@ -188,9 +192,100 @@ def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _leaves(change: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+def authors_of(
+    kind: Kind,
+    patches: Sequence[tuple[str, Patch | Transform | None]],
+    before: Body,
+    after: Body,
+) -> dict[str, tuple[str, ...]]:
+    """Who has changed what handlers are called for, and in which fields, as pointers.
+
+    Of several that were written at once it is known by what each patch makes alone;
+    what it has not changed, its author has not.  A handler of watch events is called
+    for any field, and counts for what it changes itself.
+    """
+    fields = changed_fields(kind, before, after) if kind.changes else ()
+    spies = {each.id for each in kind.spies}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for name, _ in patches):
+        own = [patch for author, patch in patches if author == name]
+        made = after if len(own) == len(patches) else _made_by_all(own, before, after)
+        if name in spies:
+            part = _touched(kind, before, made)
+        else:
+            part = changed_fields(kind, before, made) if kind.changes else ()
+        if part:
+            found[name] = part
+    return found or ({name: fields for name, _ in patches} if fields else {})
+
+
+def _made_by_all(
+    patches: Iterable[Patch | Transform | None], before: Body, after: Body
+) -> Body:
+    """What some patches make of a state; of functions that is not known apart."""
+    for patch in patches:
+        if not isinstance(patch, Patch):
+            return after
+        before = made_by(patch, before)
+    return before
+
+
+# What changes with every write.
+_OF_ANY_WRITE = frozenset(("resourceVersion", "generation", "managedFields"))
+
+
+def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
+    """All fields in which two states differ, but for the operator's own."""
+    return tuple(
+        pointer(path)
+        for path in _leaves(difference(before.data, after.data), ())
+        if not (path[0] == "metadata" and path[1:2] and path[1] in _OF_ANY_WRITE)
+        and not any(path[: len(own)] == own for own in kind.observation.own)
+    )
+
+
+def _leaves(change: Mapping[str, Any], path: Path) -> Iterator[Path]:
     for key, value in change.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, (*path, key))
         else:
-            yield pointer((*path, key))
+            yield (*path, key)
+
+
+def loop_told(
+    kind: Kind, found: Mapping[str, tuple[str, ...]], fields: list[str], times: int
+) -> str:
+    """Who goes in a circle, by which fields, and what to do about it."""
+    who, what = joined(sorted(found)), ", ".join(fields[:5]) or "the object"
+    background = {each.id for each in kind.background}
+    verb, it, be, them = _ONE if len(found) == 1 else _SEVERAL
+    if background.issuperset(found):
+        circle = f"{who} {verb} {what} again and again, and others are called for that"
+    else:
+        circle = f"{who} {verb} {what} whenever {it} {be} called, and {be} called for"
+        circle += " that"
+    return (
+        f"{circle}: {times} times in a row, from now on after growing pauses; "
+        f"let {them} write only what differs{_other_remedy(kind, found, fields)}"
+    )
+
+
+_ONE, _SEVERAL = ("changes", "it", "is", "it"), ("change", "they", "are", "them")
+
+
+def _other_remedy(kind: Kind, found: Iterable[str], fields: list[str]) -> str:
+    """What ends a loop besides; handlers of events, or of the fields, ignore nothing.
+
+    >>> from fnop.core.program import kind_of
+    >>> from fnop.core.resources import Resource
+    >>> kind = kind_of(Resource("", "v1", "pods", "Pod"), ())
+    >>> _other_remedy(kind, ["count"], ["/spec/n"])
+    ', or name the field in ignored_fields='
+    """
+    scopes = [pointer(scope) for scope in kind.observation.scopes if scope]
+    spies = {each.id for each in kind.spies}
+    if not spies.isdisjoint(found):
+        return "; a handler of events is called for any field"
+    if any(f"{field}/".startswith(f"{scope}/") for scope in scopes for field in fields):
+        return ""
+    return ", or name the field in ignored_fields="

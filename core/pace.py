@@ -7,26 +7,41 @@ come at once, later ones after pauses that grow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["CALM", "LOOP_CHANGES", "Pace", "paced"]
+__all__ = ["CALM", "LOOP_CHANGES", "Author", "Pace", "culprits", "is_quiet", "paced"]
 
 # So many own changes, one soon after the other, are no loop yet.
 LOOP_CHANGES = 10
 _PAUSE_SECONDS_MAX = 60.0
 _QUIET_SECONDS = 1.0
+# Who has written less often goes in no circle.
+_ROUNDS_LEAST = 3
+
+
+class Author(NamedTuple):
+    """A handler that has made some of the changes: how often, and last which `fields`.
+
+    What it changes in one conversation, its `attempt`, counts once.
+    """
+
+    times: int
+    fields: tuple[str, ...] = ()
+    attempt: int | None = None
 
 
 class Pace(NamedTuple):
     """`changes` of an object by the operator itself, one soon after the other.
 
     The last one came at `last`, and nothing begins because of them before `until`
-    (monotonic seconds).
+    (monotonic seconds).  `authors` are the handlers that have made them, by id.
     """
 
     changes: int = 0
     last: float = 0.0
     until: float = 0.0
+    authors: tuple[tuple[str, Author], ...] = ()
 
     @property
     def is_loop(self) -> bool:
@@ -36,18 +51,63 @@ class Pace(NamedTuple):
 CALM = Pace()
 
 
-def paced(pace: Pace, now: float) -> Pace:
+def paced(
+    pace: Pace,
+    now: float,
+    by: Mapping[str, tuple[str, ...]],
+    attempt: int | None = None,
+) -> Pace:
     """The pace after one more own change at `now`; a quiet while begins it anew.
+
+    `by` are the fields that each handler has changed, all in this `attempt` if it is
+    known which one that is.
 
     >>> pace = CALM
     >>> for _ in range(12):
-    ...     pace = paced(pace, 100.0)
-    >>> pace.until - 100.0, paced(pace, 200.0).changes
+    ...     pace = paced(pace, 100.0, {"count": ("/spec/n",)})
+    >>> pace.until - 100.0, paced(pace, 200.0, {}).changes
     (2.0, 1)
+    >>> paced(paced(CALM, 1.0, {"a": ()}, 7), 1.0, {"a": ()}, 7).changes
+    1
     """
-    is_quiet = now - pace.last > 2 * _pause(pace.changes) + _QUIET_SECONDS
-    count = 1 if is_quiet else pace.changes + 1
-    return Pace(count, now, now + _pause(count))
+    if is_quiet(pace, now):
+        pace = CALM
+    authors = dict(pace.authors)
+    fresh = False
+    for name, fields in by.items():
+        before = authors.get(name, Author(0))
+        is_same = attempt is not None and before.attempt == attempt
+        fresh |= not is_same
+        authors[name] = Author(before.times + (not is_same), fields, attempt)
+    count = pace.changes + (fresh or not by)
+    until = now + _pause(count)
+    return Pace(count, now, until, tuple(authors.items()))
+
+
+def is_quiet(pace: Pace, now: float) -> bool:
+    """Whether the last own change is so long ago that the next one begins anew.
+
+    >>> is_quiet(CALM, 5.0), is_quiet(Pace(11, 4.0), 5.0)
+    (True, False)
+    """
+    return not pace.changes or now - pace.last > 2 * _pause(pace.changes) + (
+        _QUIET_SECONDS
+    )
+
+
+def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
+    """Who keeps a loop going, and with which fields; nobody where it is none, yet.
+
+    Whoever has made a change or two beside it, and is done, has no part in it.
+
+    >>> authors = (("done", Author(1)), ("one", Author(6, ("/a",))), ("two", Author(5)))
+    >>> culprits(Pace(12, authors=authors))
+    {'one': ('/a',), 'two': ()}
+    """
+    most = max((each.times for _, each in pace.authors), default=0)
+    if not pace.is_loop or most < _ROUNDS_LEAST:
+        return {}
+    return {name: each.fields for name, each in pace.authors if 2 * each.times >= most}
 
 
 def _pause(count: int) -> float:

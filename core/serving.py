@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
-from fnop.core.errors import described
+from fnop.core.errors import described, joined
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
 from fnop.core.namespaces import has_patterns, served_namespaces
@@ -45,6 +45,7 @@ from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
     "discover",
+    "missing_verbs",
     "on_bookmark",
     "on_document",
     "on_list_done",
@@ -258,15 +259,20 @@ def _with_owners(
     return replace(handler, owners=owners), bool(found)
 
 
-def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
-    """Whether a kind can be followed, and written where the handler needs that."""
+def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
+    """The verbs of a kind that it does not have, and this handler cannot do without."""
     needed = {"list", "watch"} | (set() if handler.role is Role.EVENT else {"patch"})
     if "delete" in resource.verbs:
         # While a definition is terminating, discovery leaves out what makes and changes
         # objects; finalizers can be taken off all the same (apiextensions-apiserver).
         needed -= {"patch"}
-    missing = needed.difference(resource.verbs)
-    if not resource.verbs or not missing:
+    return frozenset(needed.difference(resource.verbs) if resource.verbs else ())
+
+
+def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
+    """Whether a kind can be followed, and written where the handler needs that."""
+    missing = missing_verbs(handler, resource)
+    if not missing:
         return True
     if handler.selector is not None and handler.selector.is_broad:
         return False  # nobody has asked for just this kind
@@ -288,9 +294,12 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
         )
     else:
         near = handler.selector and turn.catalogue.nearest(handler.selector)
+        others = (e for e in turn.program.handlers if e.selector == handler.selector)
+        waiting = list(dict.fromkeys(each.id for each in others))
         text = (
-            f"the API server serves no {selector!r} yet, so {handler.id} and others of "
-            "this kind wait for it; is its CustomResourceDefinition installed"
+            f"the API server serves no {selector!r} yet, so {joined(waiting)} "
+            f"{'waits' if len(waiting) == 1 else 'wait'} for it; is its "
+            "CustomResourceDefinition installed"
             + (f", or did you mean {near!r}?" if near else "?")
         )
         turn.warn_once(f"unserved {selector}", text)

@@ -6,7 +6,7 @@ the freshest body; the handlers behind it are not run again (R22).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fnop.core.backoff import backoff_seconds
 from fnop.core.conditions import told_by
@@ -27,20 +27,22 @@ from fnop.core.last_seen import Seen, Stored
 from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.own_writes import (
-    changed_fields,
+    authors_of,
     followed,
     followers,
     generation_after,
+    loop_told,
     moves_of,
     with_generation,
     with_moves,
 )
-from fnop.core.pace import paced
+from fnop.core.pace import culprits, paced
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler, declarer_of
 from fnop.core.storage import Place, StorageFailed
 from fnop.core.turn import Ticket, Turn
+from fnop.core.writers import Transform
 from fnop.effects import (
     Applied,
     Conflict,
@@ -48,6 +50,7 @@ from fnop.effects import (
     Get,
     Missing,
     Outcome,
+    Patch,
     Target,
     Unknown,
     Unreachable,
@@ -354,7 +357,7 @@ def _at_odds(turn: Turn, key: Key, known: Known) -> Known:
 
     Two operators of one name, of which one handles deletions, do so without end.
     """
-    odds = paced(known.odds, turn.now.mono)
+    odds = paced(known.odds, turn.now.mono, {})
     if odds.is_loop:
         turn.warn_once(
             f"finalizer {key.resource}",
@@ -492,7 +495,7 @@ def _followed(
         each and each._replace(progress=followed(each.progress, kind, moves))
         for each in (writing.after, writing.memory)
     )
-    known = keeping_pace(turn, key, known, names, base, body)
+    known = keeping_pace(turn, key, known, writing.patches, base, body)
     return known, writing._replace(after=after, memory=memory)
 
 
@@ -504,23 +507,33 @@ def _is_observed(kind: Kind, endpoint: str) -> bool:
 
 
 def keeping_pace(
-    turn: Turn, key: Key, known: Known, names: list[str], before: Body, after: Body
+    turn: Turn,
+    key: Key,
+    known: Known,
+    patches: Sequence[tuple[str, Patch | Transform | None]],
+    before: Body,
+    after: Body,
+    attempt: int | None = None,
 ) -> Known:
-    """Count an own change that the operator is itself called for; tell of a loop."""
+    """Count an own change that the operator is itself called for; tell of a loop.
+
+    `patches` are what handlers have changed, as far as that is known apart, `attempt`
+    the serial of the conversation in which one did.
+    """
     kind = turn.kinds[key.resource]
-    fields = changed_fields(kind, before, after) if kind.changes else ()
-    spies = {each.id for each in kind.spies}
-    if before.version == after.version or not (fields or spies.intersection(names)):
+    if before.version == after.version or not (kind.changes or kind.spies):
         return known
-    pace = paced(known.pace, turn.now.mono)
-    if pace.is_loop:
-        who = ", ".join(names)
-        what = ", ".join(fields[:5]) or "the object"
+    by = authors_of(kind, patches, before, after)
+    if not by:
+        return known
+    pace = paced(known.pace, turn.now.mono, by, attempt)
+    found = culprits(pace)
+    if found:
+        # The fields are in no order that would be kept from one turn to the next.
+        about = sorted({field for fields in found.values() for field in fields})
         turn.warn_once(
-            f"loop {key.resource} {who} {what}",
-            f"{who} changes {what} whenever it is called, and is called for that: "
-            f"{pace.changes} times in a row, from now on after growing pauses; "
-            "let it write only what differs, or name the field in ignored_fields=",
+            f"loop {key.resource} {sorted(found)} {about}",
+            loop_told(kind, found, about, pace.changes),
             key,
         )
     return known._replace(pace=pace)

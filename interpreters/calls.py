@@ -9,9 +9,10 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from fnop.core.errors import PermanentError, TemporaryError, text_of
@@ -236,9 +237,11 @@ async def called_on_loop(
     call: Call,
     say: Callable[[Log], None] = _nobody,
     stopped: StopFlag | None = None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Outcome:
     """Run a called coroutine function on the loop; what it raises is an outcome.
 
+    Whenever it goes on, up to its next await, it does so within a `turn`.
     A cancellation of the task itself, as when the operator ends, goes through.
     """
     try:
@@ -247,7 +250,7 @@ async def called_on_loop(
         return raised(problem)
     try:
         with run.witness.looking():
-            value = await function(**run.arguments)
+            value = await _in_turns(function(**run.arguments), turn)
         return run.returned(value)
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()
@@ -256,6 +259,29 @@ async def called_on_loop(
         return run.failed(problem)
     except (Exception, SystemExit) as problem:
         return run.failed(problem)
+
+
+@types.coroutine
+def _in_turns(
+    coroutine: Coroutine[Any, Any, Any],
+    turn: Callable[[], AbstractContextManager[None]],
+) -> Generator[Any, Any, Any]:
+    """What a coroutine is, with each of its turns in a context of its own."""
+    problem: BaseException | None = None
+    while True:
+        with turn():
+            try:
+                if problem is None:
+                    awaited = coroutine.send(None)
+                else:
+                    awaited = coroutine.throw(problem)
+            except StopIteration as end:
+                return end.value
+        problem = None
+        try:
+            yield awaited
+        except BaseException as found:  # a cancellation, too: it is the coroutine's
+            problem = found
 
 
 def raised(problem: BaseException) -> Raised:
@@ -273,5 +299,7 @@ def raised(problem: BaseException) -> Raised:
 def _kept_for_the_log(problem: BaseException) -> None:
     """Let an exception show the author's code, and hold nothing else in memory."""
     steps = problem.__traceback__
-    problem.__traceback__ = steps and steps.tb_next  # the first step is in this module
+    while steps is not None and steps.tb_frame.f_globals is globals():
+        steps = steps.tb_next  # the first ones are in this module
+    problem.__traceback__ = steps
     traceback.clear_frames(problem.__traceback__)

@@ -45,11 +45,13 @@ class User:
 class Malformed:
     """A body that could not be parsed, and why: it is refused with 400.
 
-    `excerpt` is how a server shows its beginning.
+    `excerpt` is how a server shows its beginning.  `number` is one in it that is JSON,
+    and none that a computer has: a server comes to that later than to the syntax.
     """
 
     message: str
     excerpt: str = "<empty>"
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -80,7 +80,7 @@ from fnop.interpreters.requests import (
     version_of,
     watch_request,
 )
-from fnop.interpreters.watchdog import Watchdog
+from fnop.interpreters.watchdog import AWAIT, Watchdog
 
 __all__ = ["Runner"]
 
@@ -132,6 +132,7 @@ class Runner:
         self._outside: dict[int, _Outside] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
         self._threads = CallThreads(executor)
+        self._watchdog: Watchdog | None = None
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
 
@@ -147,15 +148,17 @@ class Runner:
     async def run(self) -> Exit:
         """Run until the operator ends; answers why it did."""
         self._put(Started(self._seed))
-        watchdog = Watchdog(lambda text: self._on_say(Say("warning", text)))
+        watchdog = self._watchdog = Watchdog(self._warn)
         try:
             while self._exit is None:
                 await self._wake.wait()
                 self._wake.clear()
                 await self._drain(watchdog)
         finally:
-            watchdog.close()
-            await self._close()
+            try:
+                await self._close()
+            finally:
+                watchdog.close()
         return self._exit
 
     async def _drain(self, watchdog: Watchdog) -> None:
@@ -182,10 +185,27 @@ class Runner:
             if isinstance(command, (Say, Perform)) and command.handler
         }
         who = ", ".join(sorted(names)) or "a step"
-        text = (
-            f"{who} blocked the operator for {took:.1f} s; "
-            "move slow work into fnop.call"
-        )
+        remedy = "move slow work into fnop.call"
+        self._warn(f"{who} blocked the operator for {took:.1f} s; {remedy}")
+
+    @contextmanager
+    def _turn(self, command: Perform) -> Iterator[None]:
+        """A turn of an author's coroutine, in which nobody else has one."""
+        watchdog = self._watchdog
+        if watchdog is None:  # nobody runs it: a test takes its steps one by one
+            yield
+            return
+        about = "" if command.subject is None else f" of {command.subject.label}"
+        who = f"{command.handler}{about}"
+        watchdog.begin(who)
+        try:
+            yield
+        finally:
+            took = watchdog.end(SLOW_STEP_SECONDS)
+            if took > SLOW_STEP_SECONDS:
+                self._warn(f"{who} blocked the operator for {took:.1f} s; {AWAIT}")
+
+    def _warn(self, text: str) -> None:
         self._on_say(Say("warning", text))
 
     def _put(self, input: Input) -> None:
@@ -299,7 +319,9 @@ class Runner:
         except Exception as problem:
             return raised(problem)
         say = partial(self._said, command)
-        running = outside.running = self._begun(function, call, say, outside.stopped)
+        turn = partial(self._turn, command)
+        running = self._begun(function, call, say, outside.stopped, turn)
+        outside.running = running
         if outside.cancelled:
             running.cancel()
         try:
@@ -316,11 +338,12 @@ class Runner:
         call: Call,
         say: Callable[[Log], None],
         stopped: LiveStopped,
+        turn: Callable[[], AbstractContextManager[None]],
     ) -> asyncio.Future[Outcome]:
         loop = asyncio.get_running_loop()
         if inspect.iscoroutinefunction(function):
             stopped.on_loop()
-            return loop.create_task(called_on_loop(function, call, say, stopped))
+            return loop.create_task(called_on_loop(function, call, say, stopped, turn))
         work = partial(called, function, call, say, stopped)
         threads = self._threads.of(self._machine.settings.call_threads)
         return loop.run_in_executor(threads, work)

@@ -8,14 +8,16 @@ passes or the cluster changes meanwhile.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fnop.core.commands import Perform, Say, Subject
 from fnop.core.diff import diff
+from fnop.core.errors import joined, number_of
 from fnop.core.known import IDLE, Known
 from fnop.core.objects import Key
 from fnop.core.operator import State, background_horizon
+from fnop.core.pace import Pace, culprits, is_quiet
 from fnop.core.program import Program
 from fnop.core.registry import Role
 from fnop.core.turn import ACTIVITY
@@ -45,6 +47,10 @@ STEPS_FACTOR = 10
 REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
 # The first and the last of these writes are looked at: which fields do they change?
 LOOKS = 10
+# So many handlers and fields are named.
+NAMES_SHOWN = FIELDS_SHOWN = 3
+# Who is the busiest is seen by so many turns, the last ones: others may be done.
+TURNS_SEEN = 1_000
 
 _TENDING = (Role.TIMER, Role.DAEMON)
 # What changes with every write, or by the operator itself.
@@ -126,7 +132,13 @@ class Despair:
             for key in state.queue.due
         ):
             return ""
-        return self._told([each for each in self.errors if each[1] in failing[each[0]]])
+        return self._told(
+            [
+                (key, handler)
+                for key, handler in self.errors
+                if handler in failing[key] and is_left(state.objects.get(key), handler)
+            ]
+        )
 
     def present(self, state: State, *, tending: bool = False) -> str:
         """Who has failed the last time, of timers and daemons or of all; or ""."""
@@ -134,7 +146,7 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if key in state.objects
+                if is_left(state.objects.get(key), handler)
                 and (not tending or handler in state.objects[key].background)
             ]
         )
@@ -145,9 +157,19 @@ class Despair:
             return ""
         times, (key, handler) = max(found)
         error = self.errors[key, handler].error
-        others = f", and so do {len(found) - 1} others" if len(found) > 1 else ""
+        others = _others(len(found) - 1)
         often = "" if times == 1 else f", the same {times} times in a row"
         return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
+
+
+def _others(number: int) -> str:
+    """How many more there are of whom the same is told.
+
+    >>> _others(0), _others(1), _others(2)
+    ('', ', and so does 1 other', ', and so do 2 others')
+    """
+    does = "does" if number == 1 else "do"
+    return f", and so {does} {number_of(number, 'other')}" if number else ""
 
 
 def _key_of(subject: Subject) -> Key:
@@ -158,6 +180,8 @@ def label_of(key: Key) -> str:
     """How an object is named to a user: `claims/c in default`."""
     if key == ACTIVITY:
         return "the operator itself"
+    if not key.resource:
+        return key.name  # a path: it is no object that the operator can name
     kind = key.resource.partition(".")[0]
     return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
 
@@ -169,8 +193,7 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
     work = known.work or IDLE
     if work.running or work.spying or work.writing is not None:
         return False
-    records = {**known.stored.progress, **work.progress}
-    left = {name for name, record in records.items() if not record.is_finished}
+    left = _unfinished(known)
     if not left:
         return bool(known.background)  # it waits for daemons and timers
     return all(
@@ -179,13 +202,40 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
     )
 
 
+def _unfinished(known: Known) -> set[str]:
+    """The handlers of a change that has begun and that they are not done with."""
+    records = {**known.stored.progress, **(known.work or IDLE).progress}
+    return {name for name, record in records.items() if not record.is_finished}
+
+
+def is_left(known: Known | None, handler: str) -> bool:
+    """Whether a handler, or the one of this sub-handler, is not done with an object.
+
+    One that has failed for good is, and so is one that was given up with its change.
+    """
+    if known is None:
+        return False
+    standing = known.background.get(handler)
+    if standing is not None:
+        return not standing.over
+    running = {each.handler.id for each in (known.work or IDLE).invocations}
+    record = known.record_of(handler)
+    if record is not None and handler not in running:
+        return not record.is_finished
+    left = _unfinished(known) | running
+    return any(f"{handler}/".startswith(f"{name}/") for name in left)
+
+
 def left_of(state: State, now: float) -> str:
     """What is still to be done, in a sentence; or ""."""
-    for key, (due, _) in state.queue.due.items():
+    for due, _, key in sorted(
+        (due, at, key) for key, (due, at) in state.queue.due.items()
+    ):
         known = state.objects.get(key)
-        work = IDLE if known is None else known.work or IDLE
-        names = [each.handler.id for each in work.running]
-        names += [name for name, each in work.progress.items() if not each.is_finished]
+        if known is None:
+            continue
+        names = [each.handler.id for each in (known.work or IDLE).running]
+        names += sorted(_unfinished(known))
         if names:
             wait = max(0.0, due - now)
             return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
@@ -195,10 +245,10 @@ def left_of(state: State, now: float) -> str:
 class _Writes:
     """What one object was changed by: how often, by whom, and in which fields."""
 
-    __slots__ = ("authors", "fields", "label", "second", "since", "times", "turn")
+    __slots__ = ("authors", "fields", "key", "second", "since", "times", "turn")
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self, key: Key) -> None:
+        self.key = key
         self.times = 0
         # Of these, how many before the present second, and which one that is.
         self.since, self.second = 0, 0.0
@@ -222,7 +272,7 @@ class Restlessness:
         # By who writes, and where: a thousand objects may well share one.
         self._writes: dict[tuple[Key, str], _Writes] = {}
         self._ended: Counter[Key] = Counter()
-        self._busy: Counter[tuple[Key, str]] = Counter()
+        self._busy: deque[tuple[Key, str]] = deque(maxlen=TURNS_SEEN)
         self._looped: _Writes | None = None
         self._now = self._began_at = run.clock.elapsed
         self._version = run.cluster.version
@@ -236,12 +286,12 @@ class Restlessness:
         if say.took is not None and say.subject is not None:
             key = _key_of(say.subject)
             self._ended[key] += 1
-            self._busy[key, say.handler or ""] += 1
+            self._busy.append((key, say.handler or ""))
 
     def asks(self, command: Perform) -> None:
         """A handler asks for something, or the operator for itself."""
         if command.subject is not None and command.handler:
-            self._busy[_key_of(command.subject), command.handler] += 1
+            self._busy.append((_key_of(command.subject), command.handler))
 
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
         """Whether the object is to be given to `wrote` as it was before the write."""
@@ -259,7 +309,7 @@ class Restlessness:
         key = _writer(command)
         found = self._writes.get((key, request.path))
         if found is None:
-            found = self._writes[key, request.path] = _Writes(_label(command, request))
+            found = self._writes[key, request.path] = _Writes(_target(command, request))
         authors = (command.handler or "").split(", ")
         roles = {self._role(each) for each in authors}
         turn = (key, self._ended[key])
@@ -318,8 +368,18 @@ class Restlessness:
 
     def circling(self) -> str:
         """Who changes an object again and again, if any does, in a sentence; or ""."""
-        found = max(self._writes.values(), key=lambda each: each.times, default=None)
+        going = [each for each in self._writes.values() if self._goes_on(each)]
+        found = max(going, key=lambda each: each.times, default=None)
         return "" if found is None or found.times < LOOKS else self._loop(found)
+
+    def _goes_on(self, found: _Writes) -> bool:
+        """Whether an object is still being changed: who is done goes in no circle."""
+        pace, now = self._pace_of(found), self._run.clock.now().mono
+        return pace is None or not is_quiet(pace, now)
+
+    def _pace_of(self, found: _Writes) -> Pace | None:
+        known = self._run.machine.state.objects.get(found.key)
+        return None if known is None else known.pace
 
     def tending(self) -> str:
         """What timers and daemons go on writing, in a sentence."""
@@ -328,18 +388,43 @@ class Restlessness:
         return f"timers and daemons write something at each of {ROUNDS_MAX} turns{what}"
 
     def _change(self, found: _Writes) -> str:
-        who = " and ".join(name for name, _ in found.authors.most_common(3))
-        fields = ", ".join(name for name, _ in found.fields.most_common(3))
-        verb = "changes" if len(found.authors) == 1 else "change"
-        return f"{who} {verb} {fields or 'something'} of {found.label}"
+        names, fields = self._who_and_what(found)
+        verb = "changes" if len(names) == 1 else "change"
+        what = ", ".join(fields[:FIELDS_SHOWN]) or "something"
+        return f"{joined(names[:NAMES_SHOWN])} {verb} {what} of {label_of(found.key)}"
+
+    def _who_and_what(self, found: _Writes) -> tuple[list[str], list[str]]:
+        """The handlers that keep it up, and the fields, as far as they are known.
+
+        The operator itself knows best, of an object that it is called for.  Of any
+        other, who has written it a few times only is not to blame.
+        """
+        pace = self._pace_of(found)
+        by = culprits(pace) if pace is not None else {}
+        if by:
+            paths = dict.fromkeys(each for fields in by.values() for each in fields)
+            return [*by], [_dotted(each) for each in paths]
+        ranked = found.authors.most_common()
+        names = [name for name, times in ranked if 2 * times >= ranked[0][1]]
+        return names, [name for name, _ in found.fields.most_common()]
 
     def _busiest(self) -> str:
         seconds = self._run.clock.elapsed - self._began_at
         taken = f"it took {self._run.steps - self._begun} steps within {seconds:g} s"
         if not self._busy:
             return taken
-        (key, handler), _ = max(self._busy.items(), key=lambda each: each[1])
+        ((key, handler), _), *_ = Counter(self._busy).most_common(1)
         return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
+
+
+def _dotted(pointer: str) -> str:
+    """A field as people write it.
+
+    >>> _dotted("/spec/size"), _dotted("/metadata/labels/example.com~1tier")
+    ('spec.size', 'metadata.labels.example.com/tier')
+    """
+    parts = (part.replace("~1", "/") for part in pointer.lstrip("/").split("/"))
+    return ".".join(part.replace("~0", "~") for part in parts)
 
 
 def _roles(program: Program) -> dict[str, Role]:
@@ -361,11 +446,12 @@ def _changes(command: Perform) -> bool:
     return command.resource is None or command.resource.plural != "events"
 
 
-def _label(command: Perform, request: ApiRequest) -> str:
+def _target(command: Perform, request: ApiRequest) -> Key:
+    """The object that a command is about."""
     resource, name = command.resource, command.name
     if resource is None or name is None:
-        return request.path
-    return label_of(Key(resource.key, command.namespace or "", name))
+        return Key("", "", request.path)
+    return Key(resource.key, command.namespace or "", name)
 
 
 def _changed_fields(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

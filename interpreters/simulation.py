@@ -44,6 +44,7 @@ from fnop.core.objects import Body
 from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
 from fnop.core.registry import BACKGROUND, Role
+from fnop.core.unserved import Unserved, unserved
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -165,6 +166,15 @@ class SimulatedRun:
         self._lives += 1
         self._seed = f"{self._first_seed}-{self._lives}"
         self._inbox = deque([Started(self._seed)])
+
+    def unserved(self) -> tuple[Unserved, ...]:
+        """The selectors of handlers that have not been called for any kind."""
+        state = self.machine.state
+        if not state.catalogue.resources:
+            return ()  # the operator has not come so far
+        handlers = self.machine.program.handlers
+        server = "the simulated cluster"
+        return unserved(handlers, state.kinds, state.catalogue, server)
 
     # -------------------------------------------------------------- the loop
 

@@ -1,7 +1,8 @@
 """Names a handler that does not come back, or takes its time.
 
-A handler is driven on the loop's own thread, so one that blocks, or runs in a circle,
-holds up everything.  Nobody can end it; but a thread beside can tell where it is.
+A handler is driven on the loop's own thread, and so are coroutines of impure handlers:
+one that blocks, or runs in a circle, holds up everything.  Nobody can end it; but a
+thread beside can tell where it is.
 
 What counts is the step's own time.  On a machine that has too much to do, a thread
 that could run waits for a processor, and no handler is to be blamed for that.
@@ -18,10 +19,15 @@ from typing import Protocol
 
 from fnop.interpreters.clock import ThreadClock
 
-__all__ = ["Watchdog"]
+__all__ = ["AWAIT", "Watchdog"]
 
 # So long may a step take before it is named; and again after as long.
 PATIENCE_SECONDS = 5.0
+# What helps a coroutine that lets nobody else have a turn.
+AWAIT = (
+    "await what takes time, as a daemon its stopped.wait(seconds), or let it be no "
+    "coroutine: then it runs in a thread"
+)
 # What a thread has waited for a processor is read so often; it costs some 10 us.
 _READ_SECONDS = 0.1
 
@@ -50,15 +56,19 @@ class Watchdog:
         self._times = ThreadClock() if times is None else times
         self._thread = threading.get_ident()
         self._step = 0  # odd while one is under way
+        self._coroutine = ""
         self._began, self._busy = self._times.mono(), self._times.busy()
         self._waited, self._read = self._times.waited(), self._began
         self._over = threading.Event()
         watch = threading.Thread(target=self._watch, name="fnop-watchdog", daemon=True)
         watch.start()
 
-    def begin(self) -> None:
-        """A step begins."""
-        times = self._times
+    def begin(self, coroutine: str = "") -> None:
+        """A step begins: one of the operator, or of a `coroutine` of an author's.
+
+        Such a one goes on until it awaits something, and may never come to that.
+        """
+        times, self._coroutine = self._times, coroutine
         self._began = times.mono()
         if self._waited is None:
             self._busy = times.busy()
@@ -99,20 +109,41 @@ class Watchdog:
             took = self._times.mono() - self._began
             own = self._own(took)
             seconds = took if own is None else own
-            if seconds - named < self._patience:
+            coroutine = self._coroutine
+            if seconds - named < self._patience or (named and coroutine):
                 continue
             named = seconds
             where = _innermost(sys._current_frames().get(self._thread))
-            self._say(
-                f"the operator stands still for {seconds:.1f} s, at {where}; move slow "
-                "work into fnop.call, or into an impure handler"
-            )
+            self._say(_standstill(seconds, where, coroutine))
+
+
+def _standstill(seconds: float, where: str, coroutine: str) -> str:
+    still = f"the operator stands still for {seconds:.1f} s"
+    if not coroutine:
+        remedy = "move slow work into fnop.call, or into an impure handler"
+        return f"{still}, at {where}; {remedy}"
+    return (
+        f"{still}: the coroutine {coroutine} goes on without an await, at {where}; "
+        f"{AWAIT}"
+    )
 
 
 def _innermost(frame: FrameType | None) -> str:
-    """Where a thread is: the last place outside of the standard library."""
-    places = traceback.extract_stack(frame) if frame is not None else []
-    for place in reversed(places):
-        if "/lib/python" not in place.filename.replace("\\", "/"):
-            return f"{place.filename}:{place.lineno} in {place.name}"
-    return "an unknown place"
+    """Where a thread is: the last place of an author's, or else of fnop's."""
+    places = list(reversed(list(traceback.walk_stack(frame)))) if frame else []
+    known = [(each, line) for each, line in places if not _is_of_python(each)]
+    authors = [each for each in known if not _is_ours(each[0])]
+    if not known:
+        return "an unknown place"
+    found, line = (authors or known)[-1]
+    return f"{found.f_code.co_filename}:{line} in {found.f_code.co_name}"
+
+
+def _is_of_python(frame: FrameType) -> bool:
+    """Whether it is in the standard library, or made by it without any file."""
+    name = frame.f_code.co_filename.replace("\\", "/")
+    return "/lib/python" in name or name.startswith("<")
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("fnop.")

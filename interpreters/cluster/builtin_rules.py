@@ -44,6 +44,7 @@ from fnop.interpreters.cluster.network_rules import (
     slice_changes,
     slice_faults,
 )
+from fnop.interpreters.cluster.numbers import whole
 from fnop.interpreters.cluster.pod_rules import (
     pod_faults,
     pod_update_faults,
@@ -204,7 +205,7 @@ def _rolling(rolling: Spec, path: str) -> Iterator[Fault]:
 
 
 def _at_most_all(field: str, value: Any) -> Iterator[Fault]:
-    if isinstance(value, str) and PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and PERCENT.fullmatch(value) and whole(value[:-1]) > 100:
         yield bad(field, value, "must not be greater than 100%")
 
 
@@ -391,9 +392,9 @@ def _cron_fault(schedule: str) -> str:
             if not PART.fullmatch(part):
                 return f"failed to parse int from {part}: invalid syntax"
             for number in re.findall(r"[0-9]+", part.partition("/")[0]):
-                if int(number) > most:
+                if whole(number) > most:
                     return f"end of range ({number}) above maximum ({most}): {part}"
-                if int(number) < least:
+                if whole(number) < least:
                     return (
                         f"beginning of range ({number}) below minimum ({least}): {part}"
                     )

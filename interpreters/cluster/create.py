@@ -21,6 +21,7 @@ from fnop.interpreters.cluster.metadata import (
     metadata_faults,
     name_faults,
 )
+from fnop.interpreters.cluster.numbers import whole
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.scale_rules import scale_faults
@@ -128,7 +129,7 @@ def _check_unversioned(call: Call, obj: Object) -> None:
     version = obj["metadata"].get("resourceVersion", "")
     if call.request.method != "POST" or call.dry_run or not version.isdecimal():
         return
-    if int(version):
+    if whole(version):
         message = "resourceVersion should not be set on objects to be created"
         raise internal(message, bare=True)
 

@@ -6,7 +6,11 @@ What follows is what Kubernetes 1.36 answers; 1.20 differs in the patches.
 from __future__ import annotations
 
 from fnop.interpreters.cluster.request import Call
-from fnop.interpreters.cluster.status import bad_request, unsupported_media_type
+from fnop.interpreters.cluster.status import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
 from fnop.interpreters.cluster.store import Cluster, lookup
 from fnop.interpreters.protocol import (
     APPLY_PATCH,
@@ -45,6 +49,8 @@ def _check_object(call: Call) -> None:
         raise unsupported_media_type(DECODED)
     if not isinstance(body, Malformed):
         return
+    if body.number:
+        raise _too_large(call, body.number)
     why = body.message
     if request.content_type == JSON:
         why = f"couldn't get version/kind; json parse error: {why}"
@@ -53,6 +59,18 @@ def _check_object(call: Call) -> None:
     raise bad_request(
         f"the object provided is unrecognized (must be of type {call.kind.kind}): "
         f"{why} ({body.excerpt})"
+    )
+
+
+def _too_large(call: Call, number: str) -> Refusal:
+    """The refusal of an object with a number that no float64 can be."""
+    why = f"json: cannot unmarshal number {number} into Go value of type float64"
+    if call.request.method == "DELETE":
+        return bad_request(why)
+    kind = call.kind
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        f"{why}"
     )
 
 
@@ -70,7 +88,13 @@ def _check_patch(cluster: Cluster, call: Call) -> None:
         return
     # A patch is read when it is applied: what is not there comes first.
     if lookup(cluster, call.kind.resource, call.key) is not None:
-        raise bad_request(f"error decoding patch: {body.message}")
+        why = body.message
+        if body.number:
+            is_list = request.content_type == JSON_PATCH
+            into = "struct field jsonPatchOp.value" if is_list else "value"
+            why = f"json: cannot unmarshal number {body.number} into Go {into} of type "
+            why += "float64"
+        raise bad_request(f"error decoding patch: {why}")
 
 
 def _is_patched(call: Call) -> bool:

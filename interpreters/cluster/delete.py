@@ -16,7 +16,9 @@ from fnop.interpreters.cluster.commit import (
 )
 from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crds import CLEANUP, CRDS
+from fnop.interpreters.cluster.gotypes import go_name
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.numbers import query_integer
 from fnop.interpreters.cluster.read import list_body, selected
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
@@ -139,11 +141,16 @@ def _options(call: Call) -> Options:
     conditions = raw.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}
     grace = raw.get("gracePeriodSeconds")
+    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
+        raise bad_request(
+            f"json: cannot unmarshal {go_name(grace)} into Go struct field "
+            "DeleteOptions.gracePeriodSeconds of type int64"
+        )
     return Options(
         policy or None,
         conditions.get("uid"),
         conditions.get("resourceVersion"),
-        grace if isinstance(grace, int) else None,
+        grace,
         bool(dry),
     )
 
@@ -157,12 +164,7 @@ def _query_options(query: dict[str, str]) -> dict[str, Any]:
     if "orphanDependents" in query:
         options["orphanDependents"] = query["orphanDependents"] in ("true", "1")
     if grace := query.get("gracePeriodSeconds"):
-        try:
-            options["gracePeriodSeconds"] = int(grace)
-        except ValueError:
-            raise bad_request(
-                f'strconv.ParseInt: parsing "{grace}": invalid syntax'
-            ) from None
+        options["gracePeriodSeconds"] = query_integer(grace)
     return options
 
 

@@ -27,7 +27,7 @@ from fnop.interpreters.cluster.field_rules import (
     subdomain,
 )
 from fnop.interpreters.cluster.placement_rules import placement_faults
-from fnop.interpreters.cluster.quantities import amount
+from fnop.interpreters.cluster.quantities import amount, is_whole
 from fnop.interpreters.cluster.quota_rules import container_resource_faults
 from fnop.interpreters.cluster.security_rules import (
     context_faults,
@@ -421,7 +421,7 @@ def _resource(field: str, name: str, value: str) -> Iterator[Fault]:
     found = amount(value) or 0
     if found < 0:
         yield bad(field, value, "must be greater than or equal to 0")
-    if "/" in name and found % 1:
+    if "/" in name and not is_whole(value):
         yield bad(field, value, "must be an integer")
 
 

@@ -15,7 +15,7 @@ from fnop.interpreters.cluster.faults import (
     required,
 )
 from fnop.interpreters.cluster.field_rules import qualified, quantity
-from fnop.interpreters.cluster.quantities import amount
+from fnop.interpreters.cluster.quantities import amount, is_whole
 from fnop.interpreters.cluster.status import Fault
 from fnop.interpreters.cluster.store import Object
 
@@ -193,7 +193,7 @@ def quota_faults(obj: Object) -> Iterator[Fault]:
         if "/" not in name and not (name in OF_QUOTAS or _is_huge(name)):
             yield bad(field, name, "must be a standard resource for quota")
         yield from quantity(field, value)
-        if _is_counted(name) and (amount(value) or Decimal(0)) % 1:
+        if _is_counted(name) and not is_whole(value):
             yield bad(field, value, "must be an integer")
     scopes = spec.get("scopes") or ()
     yield from _scopes_faults(scopes, [*hard], "spec.scopes", scopes)

@@ -15,6 +15,7 @@ from pyrsistent import PMap
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.numbers import query_integer, whole
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.schema import Schema
 from fnop.interpreters.cluster.selectors import Selection, selection_of
@@ -208,7 +209,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
         return present
     version, token = query.get("resourceVersion") or "", query.get("continue")
     # The cache of watches, which answers for version 0, does not know pages.
-    limit = 0 if version == "0" else max(0, int(query.get("limit") or "0"))
+    limit = 0 if version == "0" else max(0, query_integer(query.get("limit") or "0"))
     if token:
         if version not in ("", "0"):
             raise bad_request(
@@ -301,9 +302,9 @@ def whole_number(text: str) -> int | None:
     >>> whole_number("17"), whole_number("-1"), whole_number("x")
     (17, None, None)
     """
-    if not (text.isascii() and text.isdecimal()) or len(text) > 20:
+    if not (text.isascii() and text.isdecimal()):
         return None
-    number = int(text)
+    number = whole(text)
     return number if number < 2**64 else None
 
 
@@ -320,17 +321,8 @@ def unparsed_version(text: str) -> str:
 
 def _check_numbers(query: Mapping[str, str]) -> None:
     for name in ("timeoutSeconds", "limit"):
-        text = query.get(name)
-        if text is None:
-            continue
-        digits = text[1:] if text[:1] in ("+", "-") else text
-        if not (digits.isascii() and digits.isdecimal()):
-            why = "invalid syntax"
-        elif len(digits.lstrip("0")) > 19 or not -(2**63) <= int(text) < 2**63:
-            why = "value out of range"
-        else:
-            continue
-        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: {why}")
+        if (text := query.get(name)) is not None:
+            query_integer(text)
 
 
 def selection_by(

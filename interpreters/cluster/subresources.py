@@ -11,6 +11,7 @@ from fnop.interpreters.cluster.commit import is_released, removed, stored
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer
 from fnop.interpreters.cluster.eviction import answer_eviction
+from fnop.interpreters.cluster.numbers import query_integer
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.signing import SIGNING, condition_faults
@@ -348,12 +349,7 @@ def _count(call: Call, name: str) -> int | None:
     text = call.query.get(name)
     if text is None:
         return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise bad_request(
-            f'strconv.ParseInt: parsing "{text}": invalid syntax'
-        ) from None
+    number = query_integer(text)
     least = 0 if name == "tailLines" else 1
     if number < least:
         why = f"must be greater than or equal to {least}"

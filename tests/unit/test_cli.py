@@ -196,6 +196,13 @@ async def created(name):
         pytest.param(("--real-calls",), 0, 42, id="for real"),
         pytest.param(("--calls", "models.py"), 0, 9, id="answered by a model"),
         pytest.param(("--calls", "exact.py"), 0, 9, id="by its whole name"),
+        pytest.param(("--calls", "stem.py"), 0, 9, id="by the name of its file"),
+        pytest.param(
+            ("--real-calls", "--calls", "models.py"), 0, 9, id="for real but a model"
+        ),
+        pytest.param(
+            ("--real-calls", "--calls", "stem.py"), 0, 9, id="for real but by its file"
+        ),
     ],
 )
 def test_calls_are_answered_as_asked_for(
@@ -205,13 +212,71 @@ def test_calls_are_answered_as_asked_for(
     write(folder, "models.py", "def price_of(item): return len(item)")
     exact = "CALLS = {'fnop_script_calling:price_of': lambda item: len(item)}"
     write(folder, "exact.py", exact)
+    write(folder, "stem.py", "CALLS = {'calling:price_of': lambda item: len(item)}")
     done = fnop(
         *("run", "calling.py", "--simulate", "object.yaml", *options), folder=folder
     )
     assert done.status == status, done
+    assert "no call was answered" not in done.err
     found = done.documents[0].get("status", {}).get("created")
     assert found == (None if price is None else {"price": price})
     assert ("is not simulated" in done.err) is (price is None)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        pytest.param(
+            "CALLS = {'caling:price_of': lambda item: 1}",
+            "the model caling:price_of (did you mean calling:price_of?)",
+            id="the file",
+        ),
+        pytest.param(
+            "CALLS = {'calling:prise_of': lambda item: 1}",
+            "the model calling:prise_of (did you mean calling:price_of?)",
+            id="the function",
+        ),
+        pytest.param(
+            "def prise_of(item): return 1",
+            "the model prise_of (did you mean price_of?)",
+            id="a function of another name",
+        ),
+        pytest.param(
+            "def price_of(item): return 1\ndef weigh(item): return 2",
+            "the model weigh",
+            id="one beside another",
+        ),
+        pytest.param(
+            "from json import loads\n"
+            "def half(number): return number / 2\n"
+            "def price_of(item): return half(8)",
+            "",
+            id="what a model uses is none",
+        ),
+        pytest.param(
+            "def nine(item): return 9\nCALLS = {'calling:price_of': nine}",
+            "",
+            id="a function of another name that is mapped",
+        ),
+    ],
+)
+def test_models_that_answer_nothing_are_told_in_a_line(
+    models: str, words: str, folder: Path
+) -> None:
+    write(folder, "calling.py", CALLING)
+    (folder / "models.py").write_text(models)
+    command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
+    done = fnop(*command, folder=folder)
+    told = [each for each in done.err.splitlines() if "no call was answered" in each]
+    assert told == ([f"fnop: no call was answered by {words}"] if words else [])
+    assert done.status == ("did you mean" in words), done
+
+
+def test_calls_that_are_no_mapping_are_refused(folder: Path) -> None:
+    write(folder, "calling.py", CALLING)
+    write(folder, "models.py", "CALLS = ['calling:price_of']")
+    command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
+    refused(fnop(*command, folder=folder), 1, "is no mapping from 'module:name'")
 
 
 WAITING = """
@@ -565,3 +630,96 @@ def test_an_api_server_that_comes_later_is_served(folder: Path) -> None:
             heard(operator, "created succeeded")
             operator.send_signal(signal.SIGTERM)
             assert operator.wait(20) == 0
+
+
+# ------------------------------------------------------------- simulated logs
+
+LOGGING = """
+import logging
+import fnop
+
+log = logging.getLogger(__name__)
+log.warning("at its import")
+
+@fnop.on.create("fnopexamples")
+async def created(logger):
+    log.info("in the beginning")
+    logger.info("by its own logger")
+    await fnop.sleep(90)
+    log.info("later")
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_python_s_own_log_shows_the_time_of_the_simulation(
+    format: str, folder: Path
+) -> None:
+    write(folder, "logging_operator.py", LOGGING)
+    command = ("run", "logging_operator.py", "--simulate", "object.yaml")
+    done = fnop(*command, "--log-format", format, folder=folder)
+    assert done.status == 0, done
+    lines = done.err.splitlines()
+    for line in lines:
+        assert "2026-01-01" in line
+    (later,) = [line for line in lines if "later" in line]
+    assert re.search(r"2026-01-01[ T]00:01:30[.,]000", later)
+
+
+COUNTING = """
+import fnop
+
+@fnop.on.create("fnopexamples", id="count")
+@fnop.on.update("fnopexamples", id="count")
+def count(spec, patch, logger, **_):
+    logger.info(f"this is number {spec.get('count', 0)}")
+    patch.spec["count"] = spec.get("count", 0) + 1
+"""
+
+
+def test_what_goes_well_again_and_again_is_folded(folder: Path) -> None:
+    write(folder, "counting.py", COUNTING)
+    command = ("run", "counting.py", "--simulate", "object.yaml")
+    done = fnop(*command, folder=folder)
+    assert done.status == 3, done
+    lines = done.err.splitlines()
+    assert len(lines) < 40
+    folded = [line for line in lines if "times in all" in line]
+    assert any("update handler count succeeded" in each for each in folded)
+    assert any("this is number" in each for each in folded)
+    times = [line[1:24] for line in lines if line.startswith("[")]
+    assert times == sorted(times)
+    in_full = fnop(*command, "-v", folder=folder)
+    assert in_full.err.count("update handler count succeeded") > 100
+
+
+def test_what_goes_well_for_many_objects_is_shown_for_each(folder: Path) -> None:
+    objects = [example(f"e{number}") for number in range(25)]
+    manifest(folder, "object.yaml", DEFINITION, *objects)
+    done = fnop("run", "operator.py", "--simulate", "object.yaml", folder=folder)
+    assert done.err.count("create handler created succeeded") == 25
+    assert "times in all" not in done.err
+
+
+FAILING = """
+import fnop
+
+@fnop.on.create("fnopexamples", id="late", backoff=50, retries=3)
+def late(**_):
+    raise ValueError("never")
+
+@fnop.on.create("fnopexamples", id="early", backoff=1, retries=5)
+def early(**_):
+    raise ValueError("no")
+"""
+
+
+def test_counts_come_in_the_order_of_time(folder: Path) -> None:
+    write(folder, "failing.py", FAILING)
+    command = ("run", "failing.py", "--simulate", "object.yaml")
+    done = fnop(*command, "--log-format", "plain", folder=folder)
+    assert done.status == 1, done
+    stamped = fnop(*command, folder=folder).err.splitlines()
+    times = [line[1:24] for line in stamped if line.startswith("[")]
+    assert times == sorted(times)
+    lines = [line for line in done.err.splitlines() if "times in all" in line]
+    assert [line.split()[3] for line in lines] == ["early", "late"]

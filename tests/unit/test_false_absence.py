@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Fetch, Perform
-from fnop.core.inputs import Answered, StreamEnded
+from fnop.core.commands import Perform
+from fnop.core.inputs import StreamEnded
 from fnop.core.registry import Registry
-from fnop.effects import Get, Missing, Outcome, Patch, Unreachable
+from fnop.effects import Get, Missing, Outcome, Patch
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.discoveries import FORMS, Server
 from tests.simulations import example
@@ -170,16 +170,15 @@ def test_a_kind_that_stays_away_is_served_no_more(
 
 
 class Unread(Story):
-    """Some documents of discovery are not to be had for a while."""
+    """A group of the API server cannot be read for a while."""
 
-    unread: tuple[str, ...] = ()
+    form = FORMS[0]
     until = 0.0
 
-    def _fetch(self, command: Fetch) -> None:
-        if command.path in self.unread and self.clock.elapsed < self.until:
-            self._inbox.append(Answered(command.id, Unreachable("503: not ready")))
-        else:
-            super()._fetch(command)
+    def request(self, request: ApiRequest) -> ApiResponse:
+        server = Server(super().request, self.form)
+        server.unread = "apps" if self.clock.elapsed < self.until else None
+        return server(request)
 
 
 def deployment(name: str | None = "web") -> dict[str, Any]:
@@ -226,15 +225,16 @@ def planning(registry: Registry, ask: Callable[[], Any], **options: Any) -> list
     return attempts
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("way", [conversing, planning])
 @pytest.mark.parametrize("ask", ASKS)
 def test_an_effect_waits_until_it_is_known_whether_its_kind_is_served(
-    registry: Registry, way: Any, ask: str
+    registry: Registry, way: Any, ask: str, form: str
 ) -> None:
     """It was not even sent: that is no failure, and uses up no attempt."""
     attempts = way(registry, ASKS[ask], retries=1)
     story = Unread(registry, [example(n=0)])
-    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    story.form, story.until = form, 40.0
     assert story.settle()
     assert attempts == [0]
     found = story.get(KIND)
@@ -254,7 +254,7 @@ def test_an_effect_waits_until_it_is_known_whether_its_kind_is_served(
 def test_a_timeout_ends_the_wait_for_a_kind(registry: Registry, way: Any) -> None:
     way(registry, ASKS["get"], timeout=20)
     story = Unread(registry, [example(n=0)])
-    story.unread, story.until = ("/apis/apps/v1",), 400.0
+    story.until = 400.0
     story.settle(seconds=60)
     (line,) = story.said_at("error")
     assert "not done within 20 s" in line
@@ -266,7 +266,7 @@ def test_a_kind_that_turns_out_not_to_be_served_is_refused_then(
 ) -> None:
     way(registry, lambda: fnop.get("deploymentz", name="web"), retries=1)
     story = Unread(registry, [example(n=0)])
-    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    story.until = 40.0
     assert story.settle()
     (line,) = story.said_at("error")
     assert "did you mean 'deployments.apps'" in line
@@ -275,7 +275,7 @@ def test_a_kind_that_turns_out_not_to_be_served_is_refused_then(
 def test_who_crashes_while_a_kind_is_not_known_asks_again(registry: Registry) -> None:
     attempts = conversing(registry, ASKS["create"], retries=1)
     story = Unread(registry, [example(n=0)])
-    story.unread, story.until = ("/apis/apps/v1",), 40.0
+    story.until = 40.0
     story.settle(seconds=20)
     story.crash()
     assert story.settle()

@@ -10,6 +10,7 @@ import io
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects import Call, Raised, builders
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters import strands
-from fnop.interpreters.clock import ThreadClock
+from fnop.interpreters.calls import called_on_loop
+from fnop.interpreters.clock import SystemClock, ThreadClock
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
@@ -1258,6 +1260,102 @@ def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
             )
 
     asyncio.run(story())
+
+
+PATIENCE_SECONDS = 0.1
+STANDSTILLS: list[str] = []
+
+
+async def forgets(**_: Any) -> None:
+    """A daemon that has forgotten to await `stopped.wait(...)`."""
+    await asyncio.sleep(0)
+    clock = SystemClock()
+    end, is_named = clock.now().mono + DEADLINE_SECONDS / 2, False
+    while clock.now().mono < end:
+        if STANDSTILLS and not is_named:
+            # It would be named again by then, were it named more than once.
+            is_named, end = True, clock.now().mono + 4 * PATIENCE_SECONDS
+
+
+async def blocks(**_: Any) -> None:
+    await asyncio.sleep(0)
+    threading.Event().wait(SLOW_STEP_SECONDS * 1.2)
+
+
+def test_a_coroutine_that_awaits_nothing_is_named_once(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    STANDSTILLS.clear()
+
+    class Watched(Watchdog):
+        def __init__(self, say: Callable[[str], None]) -> None:
+            def told(text: str) -> None:
+                STANDSTILLS.append(text)
+                say(text)
+
+            super().__init__(told, PATIENCE_SECONDS)
+
+    monkeypatch.setattr("fnop.interpreters.run.Watchdog", Watched)
+    fnop.daemon(KIND, registry=registry, impure=True)(forgets)
+
+    async def story() -> list[str]:
+        async with operating(registry, [example()]) as run:
+            await run.until(lambda: any("stands still" in each for each in run.lines))
+        return run.lines
+
+    lines = asyncio.run(story())
+    (line,) = [each for each in lines if "stands still" in each]
+    assert "the coroutine forgets of default/example-1 goes on without an await" in line
+    assert "test_impure.py:" in line
+    assert " in forgets" in line
+    assert "stopped.wait(seconds)" in line
+
+
+def test_an_impure_coroutine_that_blocks_is_named(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, impure=True)(blocks)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            words = "blocks of default/example-1 blocked the operator for"
+            await run.until(lambda: any(words in each for each in run.lines))
+
+    asyncio.run(story())
+
+
+def test_a_coroutine_in_turns_is_cancelled_and_closed_as_any_other() -> None:
+    turns: list[str] = []
+    seen: list[str] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        turns.append("begin")
+        try:
+            yield
+        finally:
+            turns.append("end")
+
+    async def waits() -> str:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            await asyncio.sleep(0)
+            raise
+        finally:
+            seen.append("over")
+        return ""
+
+    async def story() -> None:
+        call = Call("m:waits", {})
+        task = asyncio.create_task(called_on_loop(waits, call, turn=turn))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+    assert seen == ["cancelled", "over"]
+    assert turns == ["begin", "end"] * 3
 
 
 def test_a_thread_that_waits_for_a_processor_stands_not_still() -> None:

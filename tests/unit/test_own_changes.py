@@ -114,7 +114,7 @@ def counting(registry: Registry) -> list[int]:
     """An update handler that counts its calls on the object itself."""
     calls: list[int] = []
 
-    @fnop.on.update(KIND, registry=registry)
+    @fnop.on.update(KIND, registry=registry, id="count")
     def count(patch: Any, **_: Any) -> None:
         calls.append(1)
         patch.metadata.annotations["count"] = str(len(calls))
@@ -166,7 +166,7 @@ def test_two_objects_that_change_each_other_are_slowed_down(registry: Registry) 
 def test_a_spy_that_writes_what_it_looks_at_is_slowed_down(registry: Registry) -> None:
     calls: list[int] = []
 
-    @fnop.on.event(KIND, registry=registry)
+    @fnop.on.event(KIND, registry=registry, id="spy")
     def spy(patch: Any, **_: Any) -> None:
         calls.append(1)
         patch.status["count"] = len(calls)
@@ -174,7 +174,107 @@ def test_a_spy_that_writes_what_it_looks_at_is_slowed_down(registry: Registry) -
     story = Story(registry, [example(n=0)])
     story.settle(seconds=1000)
     assert LOOP_CHANGES < len(calls) < LOOP_CHANGES + 25
-    assert any("spy changes" in each for each in story.said_at("warning"))
+    (line,) = story.said_at("warning")
+    assert line.startswith("spy changes /status/count whenever it is called, and is ")
+    assert "let it write only what differs; a handler of events is called for" in line
+    assert "ignored_fields" not in line
+
+
+def looped(registry: Registry, *edits: dict[str, Any]) -> list[str]:
+    """What the operator says of loops, when an object is changed."""
+    story = Story(registry, [example(n=0)])
+    story.settle(seconds=30)
+    for spec in edits or ({"n": 1},):
+        story.edit(KIND, spec=spec)
+        story.settle(seconds=300)
+    return [each for each in story.said_at("warning") if "in a row" in each]
+
+
+def test_a_handler_of_a_field_is_not_told_to_ignore_it(registry: Registry) -> None:
+    @fnop.on.field(KIND, field="spec.n", registry=registry, id="count")
+    def count(new: Any, patch: Any, **_: Any) -> None:
+        patch.spec["n"] = (new or 0) + 1
+
+    (line,) = looped(registry)
+    assert "count/spec.n changes /spec/n whenever it is called, and is " in line
+    assert line.endswith("let it write only what differs")
+
+
+def test_two_that_follow_each_other_are_told_in_good_english(
+    registry: Registry,
+) -> None:
+    @fnop.on.field(KIND, field="spec.n", registry=registry, id="one")
+    def one(new: Any, patch: Any, **_: Any) -> None:
+        patch.spec["m"] = new
+
+    @fnop.on.field(KIND, field="spec.m", registry=registry, id="two")
+    def two(new: Any, patch: Any, **_: Any) -> None:
+        patch.spec["n"] = (new or 0) + 1
+
+    (line,) = looped(registry)
+    assert line.startswith(
+        "one/spec.n and two/spec.m change /spec/m, /spec/n whenever they are called, "
+        "and are called for that: "
+    )
+    assert line.endswith("let them write only what differs")
+
+
+def test_who_writes_beside_a_loop_is_not_blamed(registry: Registry) -> None:
+    counting(registry)
+
+    @fnop.on.update(KIND, registry=registry)
+    def seen(meta: Any, patch: Any, **_: Any) -> None:
+        patch.status["seen"] = meta.get("generation")
+
+    @fnop.on.update(KIND, registry=registry)
+    def once(patch: Any, **_: Any) -> None:
+        patch.spec["seen"] = True
+
+    (line,) = looped(registry)
+    assert line.startswith("count changes /metadata/annotations/count whenever it is")
+    assert line.endswith("or name the field in ignored_fields=")
+
+
+def test_a_chain_that_ends_is_no_loop(registry: Registry) -> None:
+    def link(number: int) -> None:
+        @fnop.on.field(
+            KIND, field=f"spec.f{number}", registry=registry, id=f"l{number}"
+        )
+        def follow(new: Any, patch: Any, **_: Any) -> None:
+            if new is not None:
+                patch.spec[f"f{number + 1}"] = new
+
+    for number in range(LOOP_CHANGES + 5):
+        link(number)
+    assert looped(registry, {"f0": 1}) == []
+
+
+def test_a_conversation_that_writes_much_is_no_loop(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    async def build(**_: Any) -> None:
+        for number in range(3 * LOOP_CHANGES):
+            await fnop.patch(spec={"step": number})
+
+    @fnop.on.update(KIND, registry=registry)
+    def look(**_: Any) -> None:
+        """Is called for what the other one writes, and writes nothing."""
+
+    assert looped(registry) == []
+
+
+def test_a_timer_is_not_called_for_what_it_changes(registry: Registry) -> None:
+    @fnop.timer(KIND, interval=1, registry=registry, id="tick")
+    def tick(spec: Any, patch: Any, **_: Any) -> None:
+        patch.spec["n"] = spec["n"] + 1
+
+    @fnop.on.update(KIND, registry=registry)
+    def look(**_: Any) -> None:
+        """Is called for what the timer writes."""
+
+    (line,) = looped(registry)
+    assert line.startswith(
+        "tick changes /spec/n again and again, and others are called for that: "
+    )
 
 
 class Rival(Story):

@@ -103,6 +103,99 @@ def in_one_order(sentence: str) -> str:
     return sentence.replace("spec.two, spec.one", "spec.one, spec.two")
 
 
+def test_who_writes_beside_a_circle_or_is_done_is_not_blamed() -> None:
+    """Their writes share the requests of the one that goes in a circle."""
+    registry = Registry()
+    counts(registry)
+
+    @fnop.on.create(KIND, registry=registry, id="done")
+    def done(patch: Any, **_: Any) -> None:
+        patch.spec["made"] = True
+
+    @fnop.on.create(KIND, registry=registry, id="same")
+    @fnop.on.update(KIND, registry=registry, id="same")
+    def same(spec: Any, patch: Any, **_: Any) -> None:
+        patch.status["seen"] = spec.get("count", 0)
+
+    sim = simulation(registry).settle()
+    assert sim.unsettled.startswith("counts changes spec.count of fnopexamples/exa")
+    (line,) = [each for each in sim.log if "whenever it is called" in each]
+    assert line.startswith("counts changes /spec/count whenever it is called, and is")
+
+
+def test_who_has_given_up_is_not_the_one_that_fails() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="brief", retries=40, backoff=1)
+    def brief(**_: Any) -> None:
+        raise ValueError("for a while")
+
+    @fnop.on.create(KIND, registry=registry, id="lasting", backoff=5)
+    def lasting(**_: Any) -> None:
+        raise ValueError("for ever")
+
+    sim = simulation(registry).settle()
+    assert "lasting fails for fnopexamples/example-1" in sim.unsettled
+    assert "brief" not in sim.unsettled
+    assert "other" not in sim.unsettled
+
+
+def test_others_that_fail_are_counted_in_good_english() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="lasting", backoff=5)
+    def lasting(**_: Any) -> None:
+        raise ValueError("for ever")
+
+    def sentence(number: int) -> str:
+        objects = [example(f"e{each}") for each in range(number)]
+        return simulation(registry, *objects).settle().unsettled
+
+    assert sentence(2).endswith("for ever, and so does 1 other")
+    assert sentence(3).endswith("for ever, and so do 2 others")
+
+
+def test_one_that_was_done_in_the_same_run_is_not_the_busiest() -> None:
+    registry, asked = Registry(), STEPS_MAX // 5
+
+    @fnop.on.create(KIND, registry=registry, id="thorough")
+    async def thorough(retry: int, **_: Any) -> None:
+        for _number in range(asked):
+            await fnop.get("nodes", name="stub-node")
+        if retry < 2:
+            raise fnop.TemporaryError("once more", delay=0)
+        await fnop.patch(spec={"colour": "red"})
+
+    @fnop.on.update(KIND, registry=registry, id="endless")
+    async def endless(**_: Any) -> None:
+        while True:
+            await fnop.get("nodes", name="stub-node")
+
+    sim = simulation(registry).settle()
+    assert "endless is the busiest" in sim.unsettled
+
+
+def test_who_had_much_to_do_goes_in_no_circle() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def build(**_: Any) -> None:
+        for number in range(20):
+            await fnop.patch(spec={"size": number})
+            await fnop.sleep(5)
+        await fnop.sleep(3600)
+
+    @fnop.on.event(KIND, registry=registry, id="mirror")
+    def mirror(spec: Any, status: Any, patch: Any, **_: Any) -> None:
+        if status.get("size") != spec.get("size"):
+            patch.status["size"] = spec.get("size")
+
+    run = simulation(registry)._run
+    assert not run.settle(seconds=600)
+    assert max(each.times for each in run._restless._writes.values()) >= 20
+    assert run._restless.circling() == ""
+
+
 @pytest.mark.parametrize("name", CIRCLES)
 def test_a_bound_in_time_ends_a_circle_too(name: str) -> None:
     sim, _ = circling(name)

@@ -20,7 +20,60 @@ def foo(size: int) -> dict[str, Any]:
     return {"apiVersion": "conf.dev/v1", "kind": "Foo", "metadata": meta, "text": text}
 
 
+DIGITS = "9" * 5_000
+ZEROS = "0" * 5_000 + "1"
+
+
+def refused(why: str, text: str) -> dict[str, Any]:
+    message = f'strconv.ParseInt: parsing "{text}": {why}'
+    return {"message": message, "reason": "BadRequest"}
+
+
+LARGE, NONE = "value out of range", "invalid syntax"
+
 CASES = (
+    Case(
+        "options with numbers that no computer has",
+        (
+            Step(
+                "GET",
+                FOOS,
+                query={"limit": DIGITS},
+                code=400,
+                has=refused(LARGE, DIGITS),
+            ),
+            Step(
+                "GET",
+                FOOS,
+                query={"timeoutSeconds": DIGITS},
+                code=400,
+                has=refused(LARGE, DIGITS),
+            ),
+            Step(
+                "GET", FOOS, query={"limit": "1_0"}, code=400, has=refused(NONE, "1_0")
+            ),
+            Step("GET", FOOS, query={"limit": ZEROS}, has={"items": []}),
+            Step("GET", FOOS, query={"timeoutSeconds": ZEROS}, has={"items": []}),
+            Step(
+                "DELETE",
+                f"{FOOS}/none",
+                query={"gracePeriodSeconds": DIGITS},
+                code=400,
+                has=refused(LARGE, DIGITS),
+            ),
+            Step(
+                "DELETE",
+                f"{FOOS}/none",
+                query={"gracePeriodSeconds": "1_0"},
+                code=400,
+                has=refused(NONE, "1_0"),
+            ),
+            Step(
+                "DELETE", f"{FOOS}/none", query={"gracePeriodSeconds": ZEROS}, code=404
+            ),
+        ),
+        BOTH,
+    ),
     Case(
         "an object of more than 1.5 MiB",
         (

@@ -1,0 +1,178 @@
+"""Models of called functions: who answers `fnop.call` in a simulation.
+
+A function of an operator's file is `module:name`, where the module is what the file is
+loaded as.  Who writes a model knows the file: its stem does as well, `operator:name`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from fnop.adapters.loading import SCRIPT, LoadProblem, resolve
+
+__all__ = ["Models", "models_for", "models_of"]
+
+Model = Callable[..., Any]
+
+
+def models_for(calls: Mapping[Any, Model]) -> dict[str, Model]:
+    """The models by all names under which a call may ask for their functions.
+
+    A file that is both imported by a test and run by its path is two modules, which
+    have the same functions: a model is for either.
+
+    >>> sorted(models_for({"billing:charge": len}))
+    ['billing:charge', 'fnop_script_billing:charge']
+    """
+    given = {_name_of(function): model for function, model in calls.items()}
+    twins = {_twin(name): model for name, model in given.items()}
+    return twins | given
+
+
+def _name_of(function: str | Callable[..., Any]) -> str:
+    if isinstance(function, str):
+        return function
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _twin(name: str) -> str:
+    """The name of the same function where its file is loaded in the other way."""
+    module, colon, function = name.partition(":")
+    stem = module.rpartition(".")[2]
+    if stem.startswith(SCRIPT):
+        return f"{stem.removeprefix(SCRIPT)}{colon}{function}"
+    stem = re.sub(r"\W", "_", stem)
+    return f"{SCRIPT}{stem}{colon}{function}"
+
+
+def models_of(modules: Iterable[ModuleType], *, real: bool = False) -> Models:
+    """The models of called functions that files define.
+
+    A function stands for every called one of its own name; a mapping `CALLS` from
+    `module:name`, or functions, to models says it exactly.  With `real`, functions
+    without a model are called themselves.  Raises `LoadProblem` for a `CALLS` that is
+    no such mapping.
+    """
+    exact: dict[Any, Model] = {}
+    by_name: dict[str, Model] = {}
+    own: set[str] = set()
+    for module in modules:
+        exact |= _checked(module)
+        by_name |= {
+            name: value
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("_")
+        }
+        own |= _meant_in(module)
+    return Models(exact, by_name, frozenset(own), real=real)
+
+
+def _checked(module: ModuleType) -> Mapping[Any, Model]:
+    calls = getattr(module, "CALLS", {})
+    if isinstance(calls, Mapping) and all(map(callable, calls.values())):
+        return calls
+    raise LoadProblem(
+        f"CALLS of {module.__file__} is no mapping from 'module:name' to functions"
+    )
+
+
+def _meant_in(module: ModuleType) -> frozenset[str]:
+    """The functions of a file that are there to be models: no others use them."""
+    functions = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__
+    }
+    used = {
+        each
+        for name, function in functions.items()
+        for each in _names_in(function.__code__) - {name}
+    }
+    mapped = set(map(id, getattr(module, "CALLS", {}).values()))
+    return frozenset(
+        name
+        for name, function in functions.items()
+        if not name.startswith("_") and name not in used and id(function) not in mapped
+    )
+
+
+def _names_in(code: CodeType) -> set[str]:
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+class Models(dict[str, Model]):
+    """Models by `module:name`, and by the bare name where there is no other."""
+
+    def __init__(
+        self,
+        exact: Mapping[Any, Model],
+        by_name: Mapping[str, Model],
+        own: frozenset[str] = frozenset(),
+        *,
+        real: bool = False,
+    ) -> None:
+        super().__init__(models_for(exact))
+        self._by_name = dict(by_name)
+        self._given = [*map(_name_of, exact), *sorted(own)]
+        self._real = real
+        # What was asked for, and whether it was answered; and by which model.
+        self._asked: dict[str, bool] = {}
+        self._answered: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The model of a function; remembered as one that has answered."""
+        bare = _bare(name)
+        found = super().get(name)
+        if found is not None:
+            self._answered.add(name)
+        elif bare in self._by_name:
+            found = self._by_name[bare]
+            self._answered.add(bare)
+        self._asked[name] = found is not None
+        if found is not None:
+            return found
+        return resolve(name) if self._real else default
+
+    @property
+    def unused(self) -> str:
+        """The models that have answered nothing, in a sentence; or "".
+
+        >>> models = Models({"shop:chrage": len}, {})
+        >>> models.get("fnop_script_shop:charge")
+        >>> models.unused
+        'no call was answered by the model shop:chrage (did you mean shop:charge?)'
+        """
+        names = [
+            each
+            for each in self._given
+            if self._answered.isdisjoint((each, _twin(each)))
+        ]
+        if not names:
+            return ""
+        shown = ", ".join(each + self._hint(each) for each in names)
+        several = "s" if len(names) > 1 else ""
+        return f"no call was answered by the model{several} {shown}"
+
+    def _hint(self, name: str) -> str:
+        """The function that was meant, of those that nobody has answered."""
+        wanted = {
+            _shown(each) if ":" in name else _bare(each): None
+            for each, is_answered in self._asked.items()
+            if not is_answered
+        }
+        near = get_close_matches(_shown(name), wanted, 1)
+        return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _bare(name: str) -> str:
+    return name.partition(":")[2].rpartition(".")[2]
+
+
+def _shown(name: str) -> str:
+    """A name as a user writes it: by the file's stem."""
+    return name.removeprefix(SCRIPT)
