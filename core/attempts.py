@@ -17,6 +17,7 @@ from fnop.core.errands import Errand, proceed
 from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
+from fnop.core.lifecycle import failed
 from fnop.core.objects import Body, Key
 from fnop.core.own_writes import followers, made_by, moves_of, with_moves
 from fnop.core.performing import is_own, perform, send, tell
@@ -28,7 +29,8 @@ from fnop.core.progress import (
     succeeded,
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
-from fnop.core.turn import Ticket, Turn
+from fnop.core.requests import Ticket
+from fnop.core.turn import Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, vanished
 from fnop.effects import (
@@ -86,7 +88,7 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
         known = known._replace(work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = known._replace(work=None)
-    turn.put(key, known)
+    turn.objects.put(key, known)
 
 
 def let_go(
@@ -154,7 +156,7 @@ def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         spying=_put(work.spying, invocation),
         tending=_put(work.tending, invocation),
     )
-    turn.put(key, known._replace(work=work))
+    turn.objects.put(key, known._replace(work=work))
 
 
 def _put(
@@ -215,7 +217,7 @@ def _drive(
     end = found.end
     assert end is not None
     if end.settings is not None:
-        turn.configured = turn.settings = end.settings
+        turn.configure(end.settings)
     return known, invocation._replace(
         ready=False,
         plan=end.plan,
@@ -337,7 +339,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     """An effect of an invocation has been answered."""
     key = ticket.key
     assert key is not None
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is None or known.work is None:
         return
     work = known.work
@@ -350,7 +352,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         until = work.outstanding_until if outstanding else 0.0
         left = work._replace(outstanding=outstanding, outstanding_until=until)
         keep(turn, key, known._replace(work=left), ends=False)
-        turn.due(key)
+        turn.objects.due(key)
         return
     if invocation.errand.id != number:
         return
@@ -374,7 +376,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         store(turn, key, known, waiting)
     else:
         store(turn, key, known, send(turn, key, invocation, found))
-    turn.due(key)
+    turn.objects.due(key)
 
 
 def _followed(
@@ -382,7 +384,7 @@ def _followed(
 ) -> Known:
     """An awaited change of the handled object is no new one for who is at work."""
     kind, handler, errand = (
-        turn.kinds[key.resource],
+        turn.kind(key),
         invocation.handler,
         invocation.errand,
     )
@@ -420,10 +422,10 @@ def _pace_another(
     if errand.base is None or errand.looking:
         return
     key, body = errand.requests[0].address.key, Body(found)
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is not None and known.body.uid == body.uid == errand.base.uid:
         paced = keeping_pace(turn, key, known, [handler.id], errand.base, body)
-        turn.put(key, paced)
+        turn.objects.put(key, paced)
 
 
 def _own_answer(
@@ -513,7 +515,7 @@ def _tended(turn: Turn, key: Key, known: Known, invocation: Invocation) -> Known
         # It begins anew, if it is wanted again.
         return with_standing(known, handler, None)
     if judgement.progress.finished == "failure":
-        turn.failures += 1
+        turn.failed()
     after = rested(handler, standing, judgement.progress, turn.now)
     return with_standing(known, handler, after)
 
@@ -524,9 +526,9 @@ def _judged(
     judgement = _judgement(turn, invocation, progress)
     report(turn, key, invocation, judgement.level, judgement.line)
     if judgement.progress.finished == "failure":
-        turn.failures += 1
+        turn.failed()
         if invocation.handler.role in ACTIVITIES:
-            turn.exit_status = 1
+            turn.lifecycle = failed(turn.lifecycle)
     return judgement.progress
 
 
@@ -538,7 +540,7 @@ def _acted(
     Who is at work on going back to what was handled before is not done with the state
     that it had acted upon: until it is, that is what tells of the change.
     """
-    body, kind = invocation.situation.body, turn.kinds.get(key.resource)
+    body, kind = invocation.situation.body, turn.survey.kinds.get(key.resource)
     if body is None or kind is None:
         return record
     if not record.is_finished and not invocation.acts:

@@ -119,11 +119,11 @@ class Despair:
         for (key, handler), found in self.errors.items():
             if found.times >= (WAITS_MAX if found.foreseen else REPEATS_MAX):
                 failing[key].add(handler)
-        if not failing or state.pending:
+        if not failing or state.requests.pending:
             return ""
         if not all(
-            _only_fails(state.objects.get(key), failing.get(key, set()))
-            for key in state.queue.due
+            _only_fails(state.objects.records.get(key), failing.get(key, set()))
+            for key in state.objects.queue.due
         ):
             return ""
         return self._told([each for each in self.errors if each[1] in failing[each[0]]])
@@ -134,8 +134,8 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if key in state.objects
-                and (not tending or handler in state.objects[key].background)
+                if key in state.objects.records
+                and (not tending or handler in state.objects.records[key].background)
             ]
         )
 
@@ -181,8 +181,8 @@ def _only_fails(known: Known | None, failing: set[str]) -> bool:
 
 def left_of(state: State, now: float) -> str:
     """What is still to be done, in a sentence; or ""."""
-    for key, (due, _) in state.queue.due.items():
-        known = state.objects.get(key)
+    for key, (due, _) in state.objects.queue.due.items():
+        known = state.objects.records.get(key)
         work = IDLE if known is None else known.work or IDLE
         names = [each.handler.id for each in work.running]
         names += [name for name, each in work.progress.items() if not each.is_finished]
@@ -300,14 +300,16 @@ class Restlessness:
 
     def _pass_time(self, seconds: float) -> None:
         steps = self._run.steps - self._steps
-        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects)
+        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects.records)
         self._excess = max(0.0, self._excess + steps - rate * seconds)
         self._now, self._steps = self._run.clock.elapsed, self._run.steps
 
     def _is_over(self, steps: float) -> bool:
         if steps <= STEPS_MAX:
             return False
-        return steps > STEPS_MAX + STEPS_EACH * len(self._run.machine.state.objects)
+        return steps > STEPS_MAX + STEPS_EACH * len(
+            self._run.machine.state.objects.records
+        )
 
     def _loop(self, found: _Writes) -> str:
         return (

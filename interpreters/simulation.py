@@ -127,11 +127,10 @@ class SimulatedRun:
         To wait, as they do for ever, is nothing that is left to do.
         """
         state = self.machine.state
-        pending = state.pending
+        requests = state.requests
         for number in self.strands.calls:
-            if number in pending:
-                pending = pending.delete(number)
-        return state if pending is state.pending else state._replace(pending=pending)
+            _, requests = requests.answered(number)
+        return state._replace(requests=requests)
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -256,7 +255,7 @@ class SimulatedRun:
     @property
     def looks_again(self) -> bool:
         """Whether the operator is about to look for kinds, and may find other ones."""
-        if self.exit is not None or self.machine.state.discovery_due is None:
+        if self.exit is not None or self.machine.state.survey.due is None:
             return False
         return self.cluster.registry is not self._surveyed
 

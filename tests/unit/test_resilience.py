@@ -329,12 +329,12 @@ def test_what_vanished_between_two_first_listings_is_noticed(
     story.feed(StreamEnded(stream, "unreachable"))
     story.lists.clear()
     story.wait(0.1)
-    assert {key.name for key in story.machine.state.objects} == {"a", "b"}
+    assert {key.name for key in story.machine.state.objects.records} == {"a", "b"}
     story.delete(KIND, "a")
     story.wait(5)
     story.let_lists_through()
     story.wait(5)
-    assert {key.name for key in story.machine.state.objects} == {"b"}
+    assert {key.name for key in story.machine.state.objects.records} == {"b"}
     assert seen == [(None, "a"), (None, "b"), (None, "b"), ("DELETED", "a")]
 
 
@@ -375,8 +375,8 @@ async def test_a_line_that_is_no_change_changes_nothing(
         await run.until(lambda: not run.api.watches)
         run.create(example("b"))
         await run.until(lambda: "b" in {name for _, name in seen})
-        known = {key.name for key in run.runner.state.objects}
-        versions = [each.version for each in run.runner.state.followed.values()]
+        known = {key.name for key in run.runner.state.objects.records}
+        versions = [each.version for each in run.runner.state.streams.followed.values()]
     assert known == {"a", "b"}
     assert "DELETED" not in {type for type, _ in seen}
     assert all(version and version.isdecimal() for version in versions)
