@@ -57,7 +57,7 @@ class Surroundings:
     @property
     def memo(self) -> ReadOnlyDict:
         """What activities have remembered."""
-        return self.state().memo
+        return self.state().lifecycle.memo
 
 
 async def perform(

@@ -518,7 +518,7 @@ def _models(options: dict[str, Any]) -> Models:
 
 
 def _verdict(sim: Any, settled: bool) -> int:
-    failures = sim.machine.state.failures + sim.failures
+    failures = sim.machine.state.notes.failures + sim.failures
     for sentence in () if failures else sim.unmodelled.values():
         failures += 1  # its handler has caught the error
         echo(f"fnop: {sentence}", err=True)

@@ -43,7 +43,7 @@ from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Exit, Say
 from fnop.core.health import Health, health
-from fnop.core.operator import ECHO_SECONDS
+from fnop.core.lifecycle import ECHO_SECONDS
 from fnop.core.program import Program
 from fnop.core.registry import Registry, Role, default_registry
 from fnop.core.settings import Settings

@@ -18,6 +18,7 @@ from fnop.core.evolve import replace
 from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
+from fnop.core.lifecycle import failed
 from fnop.core.objects import Body, Key
 from fnop.core.own_writes import (
     asks_for_the_same,
@@ -36,7 +37,8 @@ from fnop.core.progress import (
     succeeded,
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
-from fnop.core.turn import Ticket, Turn
+from fnop.core.requests import Ticket
+from fnop.core.turn import Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, told, vanished
 from fnop.effects import (
@@ -96,7 +98,7 @@ def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
         known = known._replace(work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = known._replace(work=None)
-    turn.put(key, known)
+    turn.objects.put(key, known)
 
 
 def let_go(
@@ -187,7 +189,7 @@ def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         spying=_put(work.spying, invocation),
         tending=_put(work.tending, invocation),
     )
-    turn.put(key, known._replace(work=work))
+    turn.objects.put(key, known._replace(work=work))
 
 
 def _put(
@@ -248,7 +250,7 @@ def _drive(
     end = found.end
     assert end is not None
     if end.settings is not None:
-        turn.configured = turn.settings = end.settings
+        turn.configure(end.settings)
     return known, invocation._replace(
         ready=False,
         plan=end.plan,
@@ -370,7 +372,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
     """An effect of an invocation has been answered."""
     key = ticket.key
     assert key is not None
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is None or known.work is None:
         return
     work = known.work
@@ -383,7 +385,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         until = work.outstanding_until if outstanding else 0.0
         left = work._replace(outstanding=outstanding, outstanding_until=until)
         keep(turn, key, known._replace(work=left), ends=False)
-        turn.due(key)
+        turn.objects.due(key)
         return
     if invocation.errand.id != number:
         return
@@ -405,7 +407,7 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         store(turn, key, known, waiting)
     else:
         store(turn, key, known, send(turn, key, invocation, found))
-    turn.due(key)
+    turn.objects.due(key)
 
 
 def _followed(
@@ -413,7 +415,7 @@ def _followed(
 ) -> Known:
     """An awaited change of the handled object is no new one for who is at work."""
     kind, handler, errand = (
-        turn.kinds[key.resource],
+        turn.kind(key),
         invocation.handler,
         invocation.errand,
     )
@@ -461,12 +463,12 @@ def _pace_another(
     if errand.base is None or errand.looking:
         return
     key, body = errand.requests[0].address.key, Body(found)
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is not None and known.body.uid == body.uid == errand.base.uid:
         by = [(invocation.handler.id, None)]
         attempt = _attempt(invocation)
         paced = keeping_pace(turn, key, known, by, errand.base, body, attempt)
-        turn.put(key, paced)
+        turn.objects.put(key, paced)
 
 
 def _own_answer(
@@ -579,7 +581,7 @@ def _tended(
         # It begins anew, if it is wanted again.
         return with_standing(known, handler, None), said
     if judgement.progress.finished == "failure":
-        turn.failures += 1
+        turn.failed()
     after = rested(handler, standing, judgement.progress, turn.now)
     return with_standing(known, handler, after), said
 
@@ -590,9 +592,9 @@ def _judged(
     judgement = _judgement(turn, invocation, progress)
     said = _told(turn, key, invocation, judgement, unwritten=unwritten)
     if judgement.progress.finished == "failure":
-        turn.failures += 1
+        turn.failed()
         if invocation.handler.role in ACTIVITIES:
-            turn.exit_status = 1
+            turn.lifecycle = failed(turn.lifecycle)
     return judgement.progress, said
 
 
@@ -623,7 +625,7 @@ def _acted(
     Who is at work on going back to what was handled before is not done with the state
     that it had acted upon: until it is, that is what tells of the change.
     """
-    body, kind = invocation.situation.body, turn.kinds.get(key.resource)
+    body, kind = invocation.situation.body, turn.survey.kinds.get(key.resource)
     if body is None or kind is None:
         return record
     if not record.is_finished and not invocation.acts:

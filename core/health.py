@@ -134,37 +134,43 @@ def health(
     program: Program, state: State, seen: Seen, now: Now, limits: Limits = LIMITS
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
-    ready = {key: at for key, (at, _) in state.queue.due.items() if at <= now.mono}
-    queues = dict.fromkeys((key for key, _ in state.kinds.items()), 0)
+    ready = {
+        key: at for key, (at, _) in state.objects.queue.due.items() if at <= now.mono
+    }
+    queues = dict.fromkeys((key for key, _ in state.survey.kinds.items()), 0)
     for key in ready:
         queues[key.resource] = queues.get(key.resource, 0) + 1
     due = [now.mono - at for at in ready.values()]
     oldest = max(due, default=None)
-    outside = {number for number, ticket in state.pending.items() if ticket.outside}
+    outside = {
+        number for number, ticket in state.requests.pending.items() if ticket.outside
+    }
     ages = {
-        number: now.mono - seen.asked.get(number, now.mono) for number in state.pending
+        number: now.mono - seen.asked.get(number, now.mono)
+        for number in state.requests.pending
     }
     calls = [
-        (state.pending[number].handler, ages[number]) for number in sorted(outside)
+        (state.requests.pending[number].handler, ages[number])
+        for number in sorted(outside)
     ]
     requests = [ages[number] for number in sorted(ages.keys() - outside)]
     stuck = [
-        *(["the operator has ended"] if state.phase.value == "ended" else []),
+        *(["the operator has ended"] if state.lifecycle.phase.value == "ended" else []),
         *_stuck_streams(program, state, seen, now, limits),
         *_stuck_requests(requests, limits),
         *_stuck_calls(program, calls, limits),
         *_stuck_queue(state, seen, now, oldest, limits),
     ]
     return Health(
-        state.phase.value,
-        tuple(_shown(each, seen, now) for each in state.followed.values()),
-        len(state.objects),
+        state.lifecycle.phase.value,
+        tuple(_shown(each, seen, now) for each in state.streams.followed.values()),
+        len(state.objects.records),
         len(due),
         tuple((name, count) for name, count in sorted(queues.items()) if name),
         oldest,
         tuple(requests),
         tuple(calls),
-        state.failures,
+        state.notes.failures,
         tuple(stuck),
         tuple(_unready(state)),
     )
@@ -207,7 +213,7 @@ def _stuck_streams(
         StreamPhase.LISTING: limits.request,
         StreamPhase.WATCHING: silence + limits.grace,
     }
-    for stream in state.followed.values():
+    for stream in state.streams.followed.values():
         age = _age(stream, seen, now)
         if age is not None and age > most[stream.phase]:
             what = f"the {stream.phase.value} of {_place(stream)}"
@@ -247,10 +253,14 @@ def _stuck_queue(
 
     A long queue alone is no fault: at a start all objects are in it.
     """
-    if state.phase.value != "serving" or oldest is None or oldest <= limits.queue:
+    if (
+        state.lifecycle.phase.value != "serving"
+        or oldest is None
+        or oldest <= limits.queue
+    ):
         return
     quiet = oldest if seen.answered is None else now.mono - seen.answered
-    if quiet > limits.queue and not any(map(_fails, state.followed.values())):
+    if quiet > limits.queue and not any(map(_fails, state.streams.followed.values())):
         yield f"objects are due since {oldest:.0f} s, and none is served"
 
 
@@ -258,7 +268,7 @@ def _stuck_queue(
 
 
 def _unready(state: State) -> Iterator[str]:
-    phase = state.phase.value
+    phase = state.lifecycle.phase.value
     why = UNREADY.get(phase, f"the operator is {phase}")
     if why:
         yield why
@@ -268,7 +278,9 @@ def _unready(state: State) -> Iterator[str]:
 
 def _unready_streams(state: State) -> Iterator[str]:
     served = [
-        each for each in state.followed.values() if each.purpose is Purpose.OBJECTS
+        each
+        for each in state.streams.followed.values()
+        if each.purpose is Purpose.OBJECTS
     ]
     for stream in served:
         if _fails(stream):
@@ -276,7 +288,7 @@ def _unready_streams(state: State) -> Iterator[str]:
             yield f"{_place(stream)} cannot be followed: {why}"
         elif not stream.lists:
             yield f"the first listing of {_place(stream)} is not complete"
-    if not served and not state.ready:
+    if not served and not state.lifecycle.ready:
         yield "there is nothing to serve yet"
 
 

@@ -91,28 +91,28 @@ def empty_indices(program: Program) -> Map[str, Index]:
 
 def indexed(turn: Turn, key: Key, body: Body) -> None:
     """Take an object, as it is now, into the indices of its kind."""
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     for handler in kind.indexers:
-        index = turn.indices[handler.id]
+        index = turn.objects.indices[handler.id]
         found = _found(turn, key, body, handler)
         if found is not None:
-            turn.indices = turn.indices.set(handler.id, index.with_object(key, found))
+            turn.objects.index(handler.id, index.with_object(key, found))
 
 
 def unindexed(turn: Turn, key: Key) -> None:
     """Take an object that is gone out of the indices of its kind."""
-    for handler in turn.kinds[key.resource].indexers:
-        index = turn.indices[handler.id]
-        turn.indices = turn.indices.set(handler.id, index.with_object(key, {}))
+    for handler in turn.kind(key).indexers:
+        index = turn.objects.indices[handler.id]
+        turn.objects.index(handler.id, index.with_object(key, {}))
 
 
 def _found(
     turn: Turn, key: Key, body: Body, handler: Handler
 ) -> Mapping[Any, Any] | None:
     """What the function makes of an object; None leaves the index as it is."""
-    resource = turn.kinds[key.resource].resource
-    known = turn.known(key)
-    memo = turn.memo if known is None else known.memo
+    resource = turn.kind(key).resource
+    known = turn.objects.get(key)
+    memo = turn.lifecycle.memo if known is None else known.memo
     situation = Situation(handler, turn.settings, turn.now, resource, body, memo=memo)
     try:
         if not sees(handler, situation):
@@ -124,7 +124,7 @@ def _found(
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
         turn.say("error", line, key=key, body=body, handler=handler.id, error=text)
-        turn.failures += 1
+        turn.failed()
         return None if _keeps(handler, problem) else {}
 
 
@@ -152,7 +152,6 @@ def are_filled(turn: Turn) -> bool:
     """
     return all(
         stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
-        for stream in turn.followed.values()
-        if stream.purpose is Purpose.OBJECTS
-        and turn.kinds[stream.resource.key].indexers
+        for stream in turn.streams.each(Purpose.OBJECTS)
+        if turn.survey.kinds[stream.resource.key].indexers
     )

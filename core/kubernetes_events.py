@@ -18,8 +18,9 @@ from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
 from fnop.core.objects import Key
 from fnop.core.registry import BACKGROUND, CHANGES, Handler
+from fnop.core.requests import Ticket
 from fnop.core.settings import Settings
-from fnop.core.turn import ACTIVITY, Ticket, Turn
+from fnop.core.turn import ACTIVITY, Turn
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
 from fnop.effects.effects import LEVELS
 
@@ -54,7 +55,7 @@ def report_event(
 
     `handler` is the one that asks for it, where one does.
     """
-    resource = turn.catalogue.lookup("events.v1.")
+    resource = turn.survey.catalogue.lookup("events.v1.")
     if resource is None or key == ACTIVITY:
         turn.warn_once("events", "Kubernetes Events cannot be reported here", key)
         return known
@@ -98,9 +99,9 @@ def note_line(turn: Turn, key: Key, handler: Handler, level: str, message: str) 
 def report_noted(turn: Turn) -> None:
     """Report the log lines of this step."""
     for key, event, handler in turn.noted:
-        known = turn.known(key)
+        known = turn.objects.get(key)
         if known is not None:
-            turn.put(key, report_event(turn, key, known, event, handler))
+            turn.objects.put(key, report_event(turn, key, known, event, handler))
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:
@@ -116,7 +117,7 @@ def _first(
     turn: Turn, key: Key, event: Event, subject: Subject
 ) -> tuple[Report, Create | Patch]:
     about = _regarding(turn, key, subject, event.target)
-    unique = f"{turn.seed}-{turn.next_serial()}"
+    unique = f"{turn.counters.seed}-{turn.next_serial()}"
     manifest = event_manifest(event, about, turn.settings, turn.now, unique)
     meta = manifest["metadata"]
     report = Report(event, meta["name"], meta["namespace"], 1, turn.now.mono)
@@ -195,7 +196,7 @@ def _regarding(
     """The object that an Event is about, by the names that the server knows."""
     if target is None:
         return subject
-    resource = turn.catalogue.lookup(target.resource)
+    resource = turn.survey.catalogue.lookup(target.resource)
     namespaced = resource is None or resource.namespaced
     return Subject(
         target.resource if resource is None else resource.key,

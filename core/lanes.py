@@ -35,6 +35,7 @@ from fnop.core.commands import Refresh
 from fnop.core.errors import described
 from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
+from fnop.core.lifecycle import HELD, Phase
 from fnop.core.now import Now
 from fnop.core.objects import Key
 from fnop.core.progress import (
@@ -61,7 +62,7 @@ from fnop.core.registry import Handler
 from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
 from fnop.core.store import aside, spy_wants
-from fnop.core.turn import ACTIVITY, HELD, Phase, Turn
+from fnop.core.turn import ACTIVITY, Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import begin_write, look_at
 from fnop.effects import Wait
@@ -82,14 +83,14 @@ _OVERDUE_SECONDS = 1.0
 
 def serve(turn: Turn, key: Key) -> None:
     """Do what is due about one object, driving the author's code at most once."""
-    if turn.phase in HELD and key != ACTIVITY:
+    if turn.lifecycle.phase in HELD and key != ACTIVITY:
         _put_aside(turn, key)
         return
     for _ in range(_MOVES_MAX):
         if turn.keeps_still(key):
             _put_aside(turn, key)
             return
-        known = turn.known(key)
+        known = turn.objects.get(key)
         if known is None or (known.stale and not known.gone):
             return  # it is listed anew before anything is done about it
         move = _decide(turn, key, known)
@@ -97,7 +98,7 @@ def serve(turn: Turn, key: Key) -> None:
             _rest(turn, key, move.until)
             return
         if turn.drives and isinstance(move, _DRIVING):
-            turn.due(key)
+            turn.objects.due(key)
             return
         if not guarded(turn, key, lambda: _make(turn, key, known, move)):  # noqa: B023
             return
@@ -110,7 +111,7 @@ def _put_aside(turn: Turn, key: Key) -> None:
     In another process it may go on now: what was done here and not written is lost, as
     in a crash.
     """
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is None or (known.stale and known.work is None and not known.gone):
         return
     work = known.work or IDLE
@@ -122,13 +123,13 @@ def _put_aside(turn: Turn, key: Key) -> None:
             spying=left(work.spying, each),
             tending=left(work.tending, each),
         )
-        turn.put(key, known._replace(work=rest))
-        turn.due(key)
+        turn.objects.put(key, known._replace(work=rest))
+        turn.objects.due(key)
         return
     if known.gone:
         turn.drop(key)
     else:
-        turn.put(key, aside(turn, key, known))
+        turn.objects.put(key, aside(turn, key, known))
 
 
 def _rest(turn: Turn, key: Key, until: float | None) -> None:
@@ -139,7 +140,7 @@ def _rest(turn: Turn, key: Key, until: float | None) -> None:
         )
         until = turn.now.mono + 1.0
     if until is not None:
-        turn.due(key, until)
+        turn.objects.due(key, until)
 
 
 def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
@@ -149,13 +150,13 @@ def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
     loudly, and it is looked at again after a while.
     """
     assert key is not None
-    before = turn.known(key)
+    before = turn.objects.get(key)
     try:
         work()
     except KeyboardInterrupt:
         raise
     except BaseException as problem:
-        turn.failures += 1
+        turn.failed()
         text = described(problem)
         turn.say(
             "error",
@@ -174,21 +175,20 @@ def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
         turn.end(1, "a startup or cleanup handler could not be run")
     elif known is not None:
         let_go(turn, key, known, DaemonStoppingReason.OPERATOR_PAUSING)
-        turn.put(key, known._replace(work=None))
-        turn.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
+        turn.objects.put(key, known._replace(work=None))
+        turn.objects.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
 
 
 def _decide(turn: Turn, key: Key, known: Known) -> Move:
     if key == ACTIVITY:
         return _activity_move(turn, known)
-    kind = turn.kinds.get(key.resource)
+    kind = turn.survey.kinds.get(key.resource)
     if kind is None:
         return Forget()
-    stopping = turn.phase is not Phase.SERVING
+    stopping = turn.lifecycle.phase is not Phase.SERVING
     failed: list[tuple[Handler, BaseException]] = []
-    at = Moment(
-        kind, turn.settings, turn.now, turn.seed, stopping, failed, turn.indices
-    )
+    seed, indices = turn.counters.seed, turn.objects.indices
+    at = Moment(kind, turn.settings, turn.now, seed, stopping, failed, indices)
     try:
         move = reconcile(at, known)
     except KeyboardInterrupt:
@@ -213,11 +213,11 @@ def _complain(
         return
     text = described(problem)
     turn.say("error", f"{line}: {text}", key=key, error=text, exception=problem)
-    turn.failures += 1
+    turn.failed()
     version = f"{known.body.version} "
     kept = [each for each in known.complaints if each.startswith(version)]
-    now = turn.known(key) or known
-    turn.put(key, now._replace(complaints=(*kept, about)))
+    now = turn.objects.get(key) or known
+    turn.objects.put(key, now._replace(complaints=(*kept, about)))
 
 
 def _activity_move(turn: Turn, known: Known) -> Move:
@@ -245,7 +245,7 @@ def _activity_move(turn: Turn, known: Known) -> Move:
 
 
 def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
-    known = turn.known(key) or known  # a complaint may have been noted
+    known = turn.objects.get(key) or known  # a complaint may have been noted
     match move:
         case GoOn(invocation, ends):
             go_on(turn, key, known, invocation, ends)
@@ -284,14 +284,14 @@ def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
         handler,
         turn.settings,
         turn.now,
-        turn.kinds[key.resource].resource if own else None,
+        turn.kind(key).resource if own else None,
         known.body if own else None,
         cycle.reason if own else handler.role.value,
-        known.before(handler, turn.kinds[key.resource].observation) if own else None,
+        known.before(handler, turn.kind(key).observation) if own else None,
         progress.retries,
         started,
         known.memo,
-        turn.indices,
+        turn.objects.indices,
     )
     deadline = _deadline(handler, progress, turn.now)
     invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
@@ -331,7 +331,7 @@ def _conclude(turn: Turn, key: Key, known: Known, move: Conclude) -> None:
         error=error,
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
-    turn.put(key, known._replace(work=work))
+    turn.objects.put(key, known._replace(work=work))
 
 
 def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
@@ -354,12 +354,12 @@ def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
         sighting.handler,
         turn.settings,
         turn.now,
-        turn.kinds[key.resource].resource,
+        turn.kind(key).resource,
         sighting.body,
         sighting.type,
         started=turn.now.wall,
         memo=known.memo,
-        indices=turn.indices,
+        indices=turn.objects.indices,
     )
     invocation = Invocation(turn.next_serial(), situation)
     work = work._replace(
@@ -409,7 +409,7 @@ def _make_background(
         case Retime():
             _retime(turn, key, known, move)
         case Dismiss(handler):
-            turn.put(key, with_standing(known, handler, None))
+            turn.objects.put(key, with_standing(known, handler, None))
 
 
 def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
@@ -424,9 +424,9 @@ def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
         if problem is not None:
             line = "initial_delay= failed and counts as 0"
             _complain(turn, key, known, line, problem)
-            known = turn.known(key) or known  # with the complaint
+            known = turn.objects.get(key) or known  # with the complaint
     start = first_run(schedule, turn.now, delay)
-    turn.put(key, with_standing(known, handler, Standing(start)))
+    turn.objects.put(key, with_standing(known, handler, Standing(start)))
 
 
 def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
@@ -439,10 +439,10 @@ def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
     if problem is not None:
         line = f"interval= of {handler.id} failed and counts as {usual:g} s"
         _complain(turn, key, known, line, problem)
-        known = turn.known(key) or known  # with the complaint
+        known = turn.objects.get(key) or known  # with the complaint
     version = known.body.version
     standing = retimed(handler, move.standing, seconds, version, turn.now)
-    turn.put(key, with_standing(known, handler, standing))
+    turn.objects.put(key, with_standing(known, handler, standing))
 
 
 def _situation(
@@ -452,12 +452,12 @@ def _situation(
         handler,
         turn.settings,
         turn.now,
-        turn.kinds[key.resource].resource,
+        turn.kind(key).resource,
         known.body,
         retry=progress.retries,
         started=turn.now.wall if progress.started is None else progress.started,
         memo=known.memo,
-        indices=turn.indices,
+        indices=turn.objects.indices,
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from fnop.core.attempts import answer_errand
 from fnop.core.background import runs_due
 from fnop.core.cause import Reason
-from fnop.core.commands import CloseStream, Command
+from fnop.core.commands import Command
 from fnop.core.indexing import are_filled, empty_indices
 from fnop.core.inputs import (
     AlarmRang,
@@ -34,10 +34,22 @@ from fnop.core.known import IDLE, Cycle, Known, Work
 from fnop.core.kubernetes_events import event_posted, report_noted
 from fnop.core.lanes import guarded, serve
 from fnop.core.last_seen import Seen, Stored
+from fnop.core.lifecycle import (
+    CLEANUP_SECONDS,
+    HELD,
+    IN_SERVICE,
+    Event,
+    Phase,
+    advance,
+    is_late,
+    repeats_stop,
+    stopping,
+)
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
 from fnop.core.registry import Role
+from fnop.core.requests import Ticket
 from fnop.core.rivals import answered, begin, has_gone, keep_time, leave, settle, wake
 from fnop.core.serving import (
     discover,
@@ -49,21 +61,12 @@ from fnop.core.serving import (
     on_watch_event,
     open_stream,
 )
-from fnop.core.turn import ACTIVITY, HELD, NEW, Phase, State, Ticket, Turn
-from fnop.core.watcher import Phase as StreamPhase
+from fnop.core.turn import ACTIVITY, NEW, State, Turn
 from fnop.core.writing import answer_echo, answer_write
 from fnop.effects.outcomes import Outcome, Refused
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
-# A terminal and its wrapper often both pass a signal on: one stop within this time.
-ECHO_SECONDS = 1.0
-# How long a stopping operator waits for what is under way.
-STOP_SECONDS = 10.0
-# How long cleanup handlers may take.
-CLEANUP_SECONDS = 60.0
-# How long the peers and the lease may take to be left.
-LEAVE_SECONDS = 5.0
 # Timers that are due later are not waited for.
 PATIENCE_SECONDS = 3600.0
 # So many objects are served in one step, where the author's code is not called.
@@ -81,11 +84,11 @@ def step(
     keep_time(turn)
     _fold(turn, input)
     _work(turn)
-    turn.enqueue()
+    turn.objects.enqueue()
     settle(turn)
-    turn.enqueue()
+    turn.objects.enqueue()
     _advance_phase(turn)
-    turn.enqueue()
+    turn.objects.enqueue()
     if turn.noted:
         report_noted(turn)
     turn.set_alarm(_next_alarm(turn))
@@ -94,17 +97,15 @@ def step(
     return turn.close(), tuple(turn.commands)
 
 
-_AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
-
-
 def is_settled(state: State) -> bool:
     """Whether nothing is under way and nothing is due, now or later."""
-    return state.phase is Phase.ENDED or (
-        state.phase in (Phase.SERVING, *HELD)
-        and not state.pending
-        and not len(state.queue)
-        and state.discovery is None
-        and all(each.phase in _AT_REST for each in state.followed.values())
+    phase = state.lifecycle.phase
+    return phase is Phase.ENDED or (
+        phase in IN_SERVICE
+        and not state.requests.pending
+        and not len(state.objects.queue)
+        and state.survey.discovery is None
+        and state.streams.are_at_rest
     )
 
 
@@ -118,17 +119,17 @@ def background_horizon(
     waited for, such as the new year.  None where a change is being handled, a request
     is pending, or nothing at all is to come.
     """
-    if state.pending or state.phase is not Phase.SERVING:
+    if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
         return None
     moments: list[float] = list(outside)
-    for key, (due, _) in state.queue.due.items():
-        known = state.objects.get(key)
+    for key, (due, _) in state.objects.queue.due.items():
+        known = state.objects.records.get(key)
         if known is None or not known.background or not _only_tends(known.work):
             return None
         work = known.work or IDLE
         moments.append(due)
         moments += (each.wake for each in work.tending if each.wake)
-        moments += runs_due(state.kinds[key.resource], known, work)
+        moments += runs_due(state.survey.kinds[key.resource], known, work)
     if not moments:
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
@@ -165,12 +166,12 @@ def _fold(turn: Turn, input: Input) -> None:
 
 
 def _on_started(turn: Turn, seed: str) -> None:
-    if turn.phase is not Phase.NEW:
+    if turn.lifecycle.phase is not Phase.NEW:
         return
-    turn.seed = seed
-    turn.indices = empty_indices(turn.program)
+    turn.counters = turn.counters._replace(seed=seed)
+    turn.objects.indices = empty_indices(turn.program)
     begin(turn)
-    turn.phase = Phase.STARTING
+    turn.lifecycle = advance(turn.lifecycle, turn.now, Event.BEGUN)
     _begin_activity(turn, Role.STARTUP)
 
 
@@ -179,17 +180,15 @@ def _begin_activity(turn: Turn, role: Role) -> None:
     if not handlers:
         return
     cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), handlers)
-    known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.memo)
-    turn.put(ACTIVITY, known)
-    turn.due(ACTIVITY)
+    known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.lifecycle.memo)
+    turn.objects.put(ACTIVITY, known)
+    turn.objects.due(ACTIVITY)
 
 
 def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
-    ticket = turn.pending.get(number)
+    ticket, turn.requests = turn.requests.answered(number)
     if ticket is None:
         return
-    turn.pending = turn.pending.delete(number)
-    turn.calls -= ticket.outside
     match ticket.kind:
         case "errand":
             guarded(
@@ -211,9 +210,9 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
 
 def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     key, message = ticket.key, getattr(outcome, "message", None)
-    known = turn.known(key) if key is not None else None
+    known = turn.objects.get(key) if key is not None else None
     if key is not None and known is not None:
-        turn.put(key, event_posted(known, ticket.name, outcome))
+        turn.objects.put(key, event_posted(known, ticket.name, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
         if isinstance(outcome, Refused) and outcome.status in (401, 403):
@@ -223,23 +222,15 @@ def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 
 
 def _on_stop(turn: Turn, reason: str) -> None:
-    if turn.phase in (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING):
-        if not _has_just_begun(turn):
-            turn.end(1, f"stopped at once: {reason} came again")
-        return
-    if turn.phase is Phase.ENDED:
+    if repeats_stop(turn.lifecycle, turn.now):
+        turn.end(1, f"stopped at once: {reason} came again")
+    before, turn.lifecycle = turn.lifecycle, stopping(turn.lifecycle, turn.now)
+    if turn.lifecycle is before:
         return
     turn.say("info", f"stopping: {reason}")
-    turn.phase = Phase.STOPPING
-    turn.stopping_since = turn.now.mono
-    turn.stop_by = turn.now.mono + STOP_SECONDS
-    for number in turn.streams:
-        turn.emit(CloseStream(number))
-    turn.streams = NEW.streams
-    turn.followed = NEW.followed
-    turn.discovery = None
-    turn.discovery_due = None
-    for key, known in turn.all_known():
+    turn.close_streams()
+    turn.survey = turn.survey._replace(discovery=None, due=None)
+    for key, known in turn.objects.all():
         if known.work is not None:
             _hurry(turn, key, known, known.work)
 
@@ -248,8 +239,8 @@ def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
     """A write that waits for its next try gets one more before the end."""
     if work.writing is not None and work.writing.due is not None:
         writing = work.writing._replace(due=turn.now.mono)
-        turn.put(key, known._replace(work=work._replace(writing=writing)))
-    turn.due(key)
+        turn.objects.put(key, known._replace(work=work._replace(writing=writing)))
+    turn.objects.due(key)
 
 
 # -------------------------------------------------------------------- work
@@ -257,13 +248,13 @@ def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
 
 def _work(turn: Turn) -> None:
     """Do a piece of due work, if there is one and a request may be sent."""
-    for stream in turn.followed.values():
-        if stream.phase is StreamPhase.WAITING and stream.due <= turn.now.mono:
+    for stream in turn.streams.waiting():
+        if stream.due <= turn.now.mono:
             open_stream(turn, stream)
-    if _is_due(turn.discovery_due, turn) and turn.discovery is None:
+    if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
         discover(turn)
     for _ in range(UNITS_MAX):
-        key = turn.take_due() if _may_serve(turn) else None
+        key = turn.objects.take_due() if _may_serve(turn) else None
         if key is None:
             break
         serve(turn, key)
@@ -277,81 +268,88 @@ def _is_due(moment: float | None, turn: Turn) -> bool:
 
 def _may_serve(turn: Turn) -> bool:
     """Whether an object may be served: a request can be sent, and indices are full."""
-    if turn.phase in HELD:
+    if turn.lifecycle.phase in HELD:
         return True  # nothing is asked for it
     if not turn.has_slot():
         return False
-    return not turn.indices or are_filled(turn)
+    return not turn.objects.indices or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:
     """From one phase of the operator's life to the next."""
-    if turn.phase is Phase.STARTING and turn.known(ACTIVITY) is None:
-        if turn.exit_status:
+    while (event := _event(turn)) is not None:
+        turn.lifecycle = advance(turn.lifecycle, turn.now, event)
+        _enter(turn)
+    match turn.lifecycle.phase:
+        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
             turn.end(1, "a startup handler failed; its error is above")
-            return
-        turn.phase = Phase.DISCOVERING
-        discover(turn)
-    if turn.phase is Phase.STOPPING and _is_quiet(turn):
-        to_clean = _has_begun(turn)
-        turn.phase = Phase.CLEANING
-        turn.drop_all()
-        turn.program.live.clear()
-        turn.stop_by = turn.now.mono + CLEANUP_SECONDS
-        if to_clean:
-            _begin_activity(turn, Role.CLEANUP)
-    if turn.phase is Phase.CLEANING and turn.known(ACTIVITY) is None:
-        turn.phase = Phase.LEAVING
-        turn.stop_by = turn.now.mono + LEAVE_SECONDS
-        leave(turn)
-    if turn.phase is Phase.LEAVING and (has_gone(turn) or _is_late(turn)):
-        turn.end(turn.exit_status, "stopped")
-    elif turn.phase is Phase.CLEANING and _is_late(turn):
-        limit = f"{CLEANUP_SECONDS:g} s"
-        turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
+        case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
+            limit = f"{CLEANUP_SECONDS:g} s"
+            turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
+        case Phase.LEAVING if has_gone(turn) or is_late(turn.lifecycle, turn.now):
+            turn.end(turn.lifecycle.exit_status, "stopped")
+        case _:
+            pass
+
+
+def _event(turn: Turn) -> Event | None:
+    """What has happened that ends the present phase."""
+    match turn.lifecycle.phase:
+        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
+            return None if turn.lifecycle.exit_status else Event.STARTED
+        case Phase.STOPPING if _is_quiet(turn):
+            return Event.QUIET
+        case Phase.CLEANING if turn.objects.get(ACTIVITY) is None:
+            return Event.CLEANED
+        case _:
+            return None
+
+
+def _enter(turn: Turn) -> None:
+    """What a phase begins with."""
+    match turn.lifecycle.phase:
+        case Phase.DISCOVERING:
+            discover(turn)
+        case Phase.CLEANING:
+            to_clean = _has_begun(turn)
+            turn.objects.drop_all()
+            turn.program.live.clear()
+            if to_clean:
+                _begin_activity(turn, Role.CLEANUP)
+        case Phase.LEAVING:
+            leave(turn)
+        case _:
+            pass
 
 
 def _has_begun(turn: Turn) -> bool:
     """Whether there is something to clean up: startup is over, or a part of it is."""
-    startup = turn.known(ACTIVITY)
+    startup = turn.objects.get(ACTIVITY)
     if startup is None:
-        return bool(turn.seed)
+        return bool(turn.counters.seed)
     return any(each.has_succeeded for each in (startup.work or IDLE).progress.values())
-
-
-def _has_just_begun(turn: Turn) -> bool:
-    since = turn.stopping_since
-    return since is not None and turn.now.mono < since + ECHO_SECONDS
-
-
-def _is_late(turn: Turn) -> bool:
-    return turn.stop_by is not None and turn.stop_by <= turn.now.mono
 
 
 def _is_quiet(turn: Turn) -> bool:
     """Whether a stopping operator has nothing under way, or waited long enough."""
-    if _is_late(turn):
+    if is_late(turn.lifecycle, turn.now):
         return True
-    due = turn.queue.next_due()
-    return not turn.pending and (due is None or due > turn.now.mono)
+    due = turn.objects.queue.next_due()
+    return not turn.requests.pending and (due is None or due > turn.now.mono)
 
 
 def _next_alarm(turn: Turn) -> float | None:
     """When something is due next, if nothing happens before."""
-    if turn.phase is Phase.ENDED:
+    if turn.lifecycle.phase is Phase.ENDED:
         return None
-    moments = [
-        stream.due
-        for stream in turn.followed.values()
-        if stream.phase is StreamPhase.WAITING
-    ]
+    moments = [stream.due for stream in turn.streams.waiting()]
     if _may_serve(turn):
-        due = turn.queue.next_due()
+        due = turn.objects.queue.next_due()
         if due is not None:
             moments.append(due)
-    if turn.discovery_due is not None and turn.discovery is None:
-        moments.append(turn.discovery_due)
-    if turn.stop_by is not None:
-        moments.append(turn.stop_by)
+    if turn.survey.due is not None and turn.survey.discovery is None:
+        moments.append(turn.survey.due)
+    if turn.lifecycle.stop_by is not None:
+        moments.append(turn.lifecycle.stop_by)
     moments += wake(turn)
     return min(moments, default=None)

@@ -22,7 +22,8 @@ from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.last_seen import digest_at
 from fnop.core.objects import Key
 from fnop.core.ownership import call_token, owned, stable_name
-from fnop.core.turn import ACTIVITY, Ticket, Turn
+from fnop.core.requests import Ticket
+from fnop.core.turn import ACTIVITY, Turn
 from fnop.effects import (
     Adopt,
     Answer,
@@ -72,7 +73,7 @@ def perform(
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
             if key == ACTIVITY:
-                turn.memo = memo
+                turn.lifecycle = turn.lifecycle._replace(memo=memo)
             return known._replace(memo=memo), invocation, Answer()
         case Sleep(seconds=seconds):
             waiting = invocation._replace(wake=turn.now.mono + seconds, ready=False)
@@ -130,7 +131,7 @@ def _request(
         before = invocation.created.get(address.key)
         errand = errand._replace(another=before not in (None, digest_of(effect)))
     if isinstance(effect, (Patch, Apply)):
-        target = known if _is_of(effect, invocation) else turn.known(address.key)
+        target = known if _is_of(effect, invocation) else turn.objects.get(address.key)
         errand = errand._replace(base=target and target.body)
         if needs_guard(effect) and target is known:
             errand = errand._replace(guard=known.body)  # it need not be read
@@ -164,7 +165,7 @@ def _waits_for_mark(
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return False
     record = known.stored.progress.get(handler.id)
-    acts_upon = digest_at(body, handler.field, turn.kinds[key.resource].observation)
+    acts_upon = digest_at(body, handler.field, turn.kind(key).observation)
     return record is None or record.acted != acts_upon
 
 
@@ -181,7 +182,7 @@ def _own_child(
     turn: Turn, known: Known, invocation: Invocation, effect: Adopt
 ) -> tuple[dict[str, Any], Invocation]:
     """The child's manifest, owned and named after the handled object."""
-    resource = turn.catalogue.of_manifest(effect.child)
+    resource = turn.survey.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or known.body).data
     labels = effect.labels
@@ -206,7 +207,7 @@ def _cannot_own(turn: Turn, key: Key, child: dict[str, Any]) -> str | None:
 
     The garbage collector looks for an owner in its dependent's own namespace.
     """
-    resource = turn.catalogue.of_manifest(child)
+    resource = turn.survey.catalogue.of_manifest(child)
     if resource is None or not key.namespace:
         return None
     if not resource.namespaced:
@@ -229,7 +230,7 @@ def _address(
         case Patch(target=None):
             if key == ACTIVITY:
                 return Refused(400, "there is no handled object; give a target")
-            return Address(turn.kinds[key.resource].resource, own_namespace, key.name)
+            return Address(turn.kind(key).resource, own_namespace, key.name)
         case (
             Patch(target=Target() as target)
             | Get(target=target)
@@ -249,9 +250,9 @@ def _address(
 def _named(
     turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
 ) -> _Addressed:
-    resource = turn.catalogue.lookup(kind)
+    resource = turn.survey.catalogue.lookup(kind)
     if resource is None:
-        return _unknown(turn, repr(kind), turn.catalogue.absence(kind))
+        return _unknown(turn, repr(kind), turn.survey.catalogue.absence(kind))
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
@@ -260,16 +261,16 @@ def _named(
 def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Unreachable:
     """A kind that is not served; or of which that is not known for sure, yet."""
     turn.rediscover()
-    if turn.catalogue.complete:
+    if turn.survey.catalogue.complete:
         return Refused(404, absence, "NotFound")
     return Unreachable(f"it is not known yet whether the API server serves {kind}")
 
 
 def _of_manifest(turn: Turn, manifest: Any, key: Key) -> _Addressed:
-    resource = turn.catalogue.of_manifest(manifest)
+    resource = turn.survey.catalogue.of_manifest(manifest)
     if resource is None:
         kind = f"{manifest['kind']} of {manifest['apiVersion']}"
-        return _unknown(turn, kind, turn.catalogue.absence_of(manifest))
+        return _unknown(turn, kind, turn.survey.catalogue.absence_of(manifest))
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))

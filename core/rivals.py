@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from fnop.core import election as electing, peering as meeting
 from fnop.core.commands import CloseStream
-from fnop.core.election import LEASES, Resign, has_resigned, may_start
+from fnop.core.coordination import Coordination
+from fnop.core.election import LEASES, Resign
 from fnop.core.errands import Address
-from fnop.core.freezing import Frozen, Serving, Why
 from fnop.core.inputs import AlarmRang, Answered
+from fnop.core.lifecycle import IN_SERVICE, Phase, settled
 from fnop.core.namespaces import served_namespaces
 from fnop.core.objects import Body
-from fnop.core.peering import Leave, Looked, Place, Placed, Unseen, has_left, kinds_for
+from fnop.core.peering import Leave, Looked, Place, Placed, Unseen, kinds_for
 from fnop.core.peers import Mode
+from fnop.core.requests import Ticket
 from fnop.core.resources import Resource, Selectors
-from fnop.core.turn import HELD, Phase, Ticket, Turn
+from fnop.core.turn import Turn
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 from fnop.effects.outcomes import Outcome, Refused
 
@@ -50,27 +52,24 @@ __all__ = [
 
 def begin(turn: Turn) -> None:
     """The operator starts: it has met nobody yet."""
-    if turn.settings.peering is not None:
-        turn.peering = meeting.begin(turn.settings.peering)
-    if turn.settings.election is not None:
-        turn.election = electing.begin(turn.settings.election)
+    member, candidate = turn.settings.peering, turn.settings.election
+    turn.coordination = Coordination(
+        peering=None if member is None else meeting.begin(member),
+        election=None if candidate is None else electing.begin(candidate),
+    )
 
 
 def keep_time(turn: Turn) -> None:
     """What is due by now comes before all else: a right to serve may have ended."""
-    if turn.peering is not None and _is_due(turn, turn.peering_due):
+    if turn.coordination.peering_is_due(turn.now):
         _meet(turn, AlarmRang())
-    if turn.election is not None and _is_due(turn, turn.election_due):
+    if turn.coordination.election_is_due(turn.now):
         _compete(turn, AlarmRang())
-
-
-def _is_due(turn: Turn, moment: float | None) -> bool:
-    return moment is not None and moment <= turn.now.mono
 
 
 def wake(turn: Turn) -> list[float]:
     """When to come again (monotonic)."""
-    return [each for each in (turn.peering_due, turn.election_due) if each is not None]
+    return [*turn.coordination.moments]
 
 
 # --------------------------------------------------------------------- peering
@@ -78,9 +77,10 @@ def wake(turn: Turn) -> list[float]:
 
 def peer_streams(turn: Turn) -> list[Stream]:
     """The peering objects that are to be followed."""
-    if turn.peering is None or turn.peering.member.mode is Mode.STANDALONE:
+    peering = turn.coordination.peering
+    if peering is None or peering.member.mode is Mode.STANDALONE:
         return []
-    selectors = Selectors(fields=f"metadata.name={turn.peering.member.name}")
+    selectors = Selectors(fields=f"metadata.name={peering.member.name}")
     return [
         Stream(resource, namespace, selectors, purpose=Purpose.PEERS)
         for resource in _peer_kinds(turn)
@@ -90,27 +90,28 @@ def peer_streams(turn: Turn) -> list[Stream]:
 
 def lacks_peering(turn: Turn) -> bool:
     """Whether a peering object is waited for whose very kind is not there."""
-    if turn.peering is None or turn.peering.member.mode is not Mode.MANDATORY:
+    peering = turn.coordination.peering
+    if peering is None or peering.member.mode is not Mode.MANDATORY:
         return False
     return not _peer_kinds(turn)
 
 
 def _peer_kinds(turn: Turn) -> list[Resource]:
     wanted = kinds_for(turn.settings.namespaces)
-    return [each for each in turn.catalogue.resources if each.key in wanted]
+    return [each for each in turn.survey.catalogue.resources if each.key in wanted]
 
 
 def _namespaces(turn: Turn) -> tuple[str, ...] | None:
-    given = turn.settings.namespaces
-    return None if given is None else served_namespaces(given, turn.namespaces or ())
+    given, found = turn.settings.namespaces, turn.survey.namespaces or ()
+    return None if given is None else served_namespaces(given, found)
 
 
 def discovered(turn: Turn) -> None:
     """It is known what is served where: there the peers are met."""
-    if turn.peering is not None:
+    if turn.coordination.peering is not None:
         kinds = tuple(each.key for each in _peer_kinds(turn))
         _meet(turn, Placed(kinds, _namespaces(turn)))
-    if turn.election is not None and turn.election_due is None:
+    if turn.coordination.election_due is None:
         _compete(turn, AlarmRang())
     settle(turn)
 
@@ -125,9 +126,9 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
 
     Who need not take part does not, where it may not; others wait until they may.
     """
-    assert turn.peering is not None
+    assert turn.coordination.peering is not None
     place = Place(stream.resource.key, stream.namespace)
-    if status == 403 and turn.peering.member.mode is Mode.AUTO:
+    if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
         text = (
             f"peers in {place.label} may not be looked at, so they are not: {message}"
         )
@@ -138,13 +139,15 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
 
 
 def _meet(turn: Turn, fact: meeting.Fact) -> None:
-    if turn.peering is None:
+    if turn.coordination.peering is None:
         return
-    move = meeting.advance(turn.peering, turn.now, fact, turn.jitter())
-    turn.peering, turn.peering_due = move.peering, move.wake
+    move = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
+    turn.coordination = turn.coordination._replace(
+        peering=move.peering, peering_due=move.wake
+    )
     for line in move.says:
         turn.emit(line)
-    resources = {each.key: each for each in turn.catalogue.resources}
+    resources = {each.key: each for each in turn.survey.catalogue.resources}
     for ask in move.asks:
         name = move.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
@@ -157,10 +160,12 @@ def _meet(turn: Turn, fact: meeting.Fact) -> None:
 
 
 def _compete(turn: Turn, fact: electing.Fact) -> None:
-    if turn.election is None:
+    if turn.coordination.election is None:
         return
-    move = electing.advance(turn.election, turn.now, fact, turn.jitter())
-    turn.election, turn.election_due = move.election, move.wake
+    move = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
+    turn.coordination = turn.coordination._replace(
+        election=move.election, election_due=move.wake
+    )
     for line in move.says:
         turn.emit(line)
     if move.ask is not None:
@@ -169,9 +174,9 @@ def _compete(turn: Turn, fact: electing.Fact) -> None:
 
 
 def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
-    assert turn.election is not None
-    candidate = turn.election.candidate
-    for resource in turn.catalogue.resources:
+    assert turn.coordination.election is not None
+    candidate = turn.coordination.election.candidate
+    for resource in turn.survey.catalogue.resources:
         if resource.key == LEASES:
             address = Address(resource, candidate.namespace, candidate.name)
             ticket = Ticket("lease", serial=ask.number)
@@ -195,12 +200,14 @@ def answered(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
 
 def settle(turn: Turn) -> None:
     """Let the phase be what the verdicts call for, while the operator is in service."""
-    if turn.phase not in (Phase.SERVING, *HELD):
+    if turn.lifecycle.phase not in IN_SERVICE:
         return
-    before, after = turn.phase, _wanted(turn)
+    is_frozen = turn.lifecycle.frozen is not None
+    after = Phase.FROZEN if is_frozen else turn.coordination.wants(turn.now)
+    before = turn.lifecycle.phase
     if before is after:
         return
-    turn.phase = after
+    turn.lifecycle = settled(turn.lifecycle, after)
     if after is Phase.FROZEN:
         _let_go(turn, StreamPhase.PAUSED)
     elif before is Phase.FROZEN:
@@ -209,49 +216,33 @@ def settle(turn: Turn) -> None:
     elif after is Phase.SERVING:
         # Who waits may have been deaf for long: before its first act it lists all.
         _let_go(turn, StreamPhase.WAITING)
-    for key, _ in turn.all_known():
-        turn.due(key)
-
-
-def _wanted(turn: Turn) -> Phase:
-    if turn.frozen is not None:
-        return Phase.FROZEN
-    if turn.peering is not None and not isinstance(turn.peering.verdict, Serving):
-        return Phase.FROZEN
-    if turn.election is not None and not may_start(turn.election, turn.now):
-        return Phase.STANDBY
-    return Phase.SERVING
+    for key, _ in turn.objects.all():
+        turn.objects.due(key)
 
 
 def _let_go(turn: Turn, phase: StreamPhase) -> None:
     """Close what is followed for handlers, to be listed anew; where it was, is kept."""
-    for stream in turn.followed.values():
-        if stream.purpose is not Purpose.OBJECTS:
-            continue
-        if stream.id in turn.streams:
+    for stream in turn.streams.each(Purpose.OBJECTS):
+        if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
-        turn.streams = turn.streams.discard(stream.id)
         before = stream.version or stream.before
         closed = stream._replace(
             phase=phase, version=None, before=before, due=turn.now.mono
         )
-        turn.followed = turn.followed.set(stream.key, closed)
+        turn.streams = turn.streams.closed(closed)
 
 
 def _go_on(turn: Turn) -> None:
     """List everything anew; the streams are opened by the work of this step."""
-    for stream in turn.followed.values():
+    for stream in turn.streams.followed.values():
         if stream.phase is StreamPhase.PAUSED:
             due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
-            turn.followed = turn.followed.set(stream.key, due)
+            turn.streams = turn.streams.put(due)
 
 
 def is_standing_by(turn: Turn) -> bool:
     """Whether it only waits for one that goes before: it is in order."""
-    if turn.phase is Phase.STANDBY or turn.peering is None:
-        return turn.phase is Phase.STANDBY
-    verdict = turn.peering.verdict
-    return isinstance(verdict, Frozen) and verdict.why is Why.OUTRANKED
+    return turn.lifecycle.phase is Phase.STANDBY or turn.coordination.is_outranked
 
 
 # -------------------------------------------------------------------------- end
@@ -265,5 +256,4 @@ def leave(turn: Turn) -> None:
 
 def has_gone(turn: Turn) -> bool:
     """Whether nothing more is waited for."""
-    left = turn.peering is None or has_left(turn.peering)
-    return left and (turn.election is None or has_resigned(turn.election))
+    return turn.coordination.has_left

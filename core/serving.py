@@ -14,11 +14,13 @@ from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.errors import described, joined
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
+from fnop.core.lifecycle import Event, Phase, advance
 from fnop.core.namespaces import has_patterns, served_namespaces
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
 from fnop.core.registry import Handler, Role
+from fnop.core.requests import Ticket
 from fnop.core.resources import Resource, Selector
 from fnop.core.rivals import (
     discovered,
@@ -29,7 +31,8 @@ from fnop.core.rivals import (
     refused,
 )
 from fnop.core.store import observe
-from fnop.core.turn import Phase, Ticket, Turn
+from fnop.core.survey import looking_by
+from fnop.core.turn import Turn
 from fnop.core.watcher import (
     Phase as StreamPhase,
     Purpose,
@@ -67,31 +70,33 @@ _MISSED_SECONDS = 3.0
 
 
 def discover(turn: Turn) -> None:
-    turn.discovery_due = None
-    turn.discovery = discovering.begun({})
+    turn.survey = turn.survey._replace(due=None, discovery=discovering.begun({}))
     _fetch(turn, tuple(map(discovering.Page, discovering.ROOTS)))
 
 
 def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
-    assert turn.discovery is not None
-    pending = turn.discovery.pending
+    assert turn.survey.discovery is not None
+    pending = turn.survey.discovery.pending
     for page in pages:
         number = turn.next_serial()
         pending = pending.set(number, page)
-        turn.pending = turn.pending.set(number, Ticket("fetch"))
-        seconds = discovering.patience_seconds(turn.discovery_tries)
+        turn.requests = turn.requests.sent(number, Ticket("fetch"))
+        seconds = discovering.patience_seconds(turn.survey.tries)
         turn.emit(Fetch(number, page.path, page.accept, seconds))
-    turn.discovery = replace(turn.discovery, pending=pending)
+    discovery = replace(turn.survey.discovery, pending=pending)
+    turn.survey = turn.survey._replace(discovery=discovery)
 
 
 def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
-    if turn.discovery is None or number not in turn.discovery.pending:
+    discovery = turn.survey.discovery
+    if discovery is None or number not in discovery.pending:
         return
-    turn.discovery, pages = _with_document(turn.discovery, number, outcome)
+    discovery, pages = _with_document(discovery, number, outcome)
+    turn.survey = turn.survey._replace(discovery=discovery)
     _fetch(turn, pages)
-    if not turn.discovery.pending:
-        found, turn.discovery = turn.discovery, None
-        _on_discovered(turn, found)
+    if not pages and not discovery.pending:
+        turn.survey = turn.survey._replace(discovery=None)
+        _on_discovered(turn, discovery)
 
 
 def _with_document(
@@ -107,12 +112,14 @@ def _with_document(
 
 
 def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
-    if found.problem is not None and not (found.resources or turn.catalogue.resources):
+    has_any = found.resources or turn.survey.catalogue.resources
+    if found.problem is not None and not has_any:
         _on_undiscovered(turn, found)
         return
-    before, turn.catalogue = turn.catalogue, found.after(turn.catalogue, turn.now.mono)
-    if turn.phase is Phase.DISCOVERING:
-        turn.phase = Phase.SERVING
+    before = turn.survey.catalogue
+    catalogue = found.after(before, turn.now.mono)
+    turn.survey = turn.survey._replace(catalogue=catalogue)
+    turn.lifecycle = advance(turn.lifecycle, turn.now, Event.DISCOVERED)
     if found.problem is not None:
         turn.warn_once(
             f"unread {sorted(found.unread)}",
@@ -123,11 +130,11 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     complete = served and not lacks_peering(turn)
     look_around(turn, complete=complete)
     # Somebody has to install what is missing, and that may take long.
-    waits = not complete or turn.kind_wanted
-    in_vain = found.problem is not None or (waits and turn.catalogue == before)
-    turn.discovery_tries = turn.discovery_tries + 1 if in_vain else 0
-    turn.kind_wanted = False
-    turn.rediscover_at(turn.now.mono + _until_next_look(turn, found, complete))
+    waits = not complete or turn.survey.wanted
+    in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
+    tries = turn.survey.tries + 1 if in_vain else 0
+    turn.survey = turn.survey._replace(tries=tries, wanted=False)
+    _look_in(turn, _until_next_look(turn, found, complete))
     _announce_ready(turn)
 
 
@@ -137,24 +144,29 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
     if found.problem is not None:
         wait = _pause(turn, found)
     elif not complete:
-        wait = growing_seconds(turn.discovery_tries, turn.jitter(), most=wait)
-    if turn.restless_until > turn.now.mono:
-        wait = min(wait, turn.restless_until - turn.now.mono)
-    if turn.catalogue.missed:
+        wait = growing_seconds(turn.survey.tries, turn.jitter(), most=wait)
+    if turn.survey.restless_until > turn.now.mono:
+        wait = min(wait, turn.survey.restless_until - turn.now.mono)
+    if turn.survey.catalogue.missed:
         wait = min(wait, _MISSED_SECONDS)
     return wait
 
 
+def _look_in(turn: Turn, seconds: float) -> None:
+    """Look for kinds after so long at the latest."""
+    turn.survey = looking_by(turn.survey, turn.now.mono + seconds)
+
+
 def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
     """Nothing is known: an operator may well be there before its API server is."""
-    turn.discovery_tries += 1
-    first = turn.phase is Phase.DISCOVERING
+    turn.survey = turn.survey._replace(tries=turn.survey.tries + 1)
+    first = turn.lifecycle.phase is Phase.DISCOVERING
     if first and found.forbidden:
         remedy = "check the credentials of the kubeconfig's context"
         turn.end(1, f"the API server refuses us: {found.problem}; {remedy}")
         return
     wait = _pause(turn, found)
-    turn.discovery_due = turn.now.mono + wait
+    turn.survey = turn.survey._replace(due=turn.now.mono + wait)
     if first:
         text = f"the API server cannot be reached: {found.problem}"
         turn.say("warning", f"{text}; it is asked again in {wait:.1f} s{_REMEDY}")
@@ -165,7 +177,7 @@ _REMEDY = " (if this goes on, check the server's address in the kubeconfig)"
 
 def _pause(turn: Turn, found: discovering.Discovery) -> float:
     """How long an API server in trouble is left alone (seconds)."""
-    wait = backoff_seconds(turn.discovery_tries, turn.jitter())
+    wait = backoff_seconds(turn.survey.tries, turn.jitter())
     return heeding(found.advice_seconds, wait)
 
 
@@ -204,15 +216,14 @@ def _follow_all(
     """Follow these kinds for handlers, and no others any more."""
     wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
-        turn.kinds = turn.kinds.set(
-            key, kind_of(resources[key], handlers, turn.settings)
-        )
+        kind = kind_of(resources[key], handlers, turn.settings)
+        turn.survey = turn.survey.with_kind(kind)
         for stream in _streams_of(turn, resources[key], handlers):
             wanted[stream.key] = stream
     for stream in wanted.values():
         follow(turn, stream)
-    for present in tuple(turn.followed.values()):
-        if present.purpose is Purpose.OBJECTS and present.key not in wanted:
+    for present in turn.streams.each(Purpose.OBJECTS):
+        if present.key not in wanted:
             _leave(turn, present)
 
 
@@ -221,14 +232,14 @@ def _found(
 ) -> tuple[Resource, ...] | None:
     """The kinds that a handler means; None where its own function fails."""
     try:
-        return turn.catalogue.find(selector)
+        return turn.survey.catalogue.find(selector)
     except KeyboardInterrupt:
         raise
     except BaseException as problem:
         about = f"selector {handler.id}"
-        if about not in turn.warned:
-            turn.warned |= {about}
-            turn.failures += 1
+        if about not in turn.notes.warned:
+            turn.notes = turn.notes.warned_of(about)
+            turn.failed()
             text = described(problem)
             turn.say(
                 "error",
@@ -248,7 +259,7 @@ def _with_owners(
         return handler, True
     found = _found(turn, handler, handler.owner) or ()
     if not found and is_known:
-        near = turn.catalogue.nearest(handler.owner)
+        near = turn.survey.catalogue.nearest(handler.owner)
         text = (
             f"the API server serves no {str(handler.owner)!r} yet, so {handler.id} "
             "waits for its objects to have such owners"
@@ -293,7 +304,7 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
             "name the group too"
         )
     else:
-        near = handler.selector and turn.catalogue.nearest(handler.selector)
+        near = handler.selector and turn.survey.catalogue.nearest(handler.selector)
         others = (e for e in turn.program.handlers if e.selector == handler.selector)
         waiting = list(dict.fromkeys(each.id for each in others))
         text = (
@@ -315,24 +326,24 @@ def _streams_of(
     given = turn.settings.namespaces
     if not resource.namespaced or given is None:
         return [Stream(resource, None, selectors)]
-    found = served_namespaces(given, turn.namespaces or ())
+    found = served_namespaces(given, turn.survey.namespaces or ())
     return [Stream(resource, namespace, selectors) for namespace in found]
 
 
 def follow(turn: Turn, stream: Stream) -> None:
     """Follow a collection, if it is not yet, with these selectors."""
-    present = turn.followed.get(stream.key)
+    present = turn.streams.followed.get(stream.key)
     if present is None:
         if stream.purpose is Purpose.OBJECTS:
             turn.say("info", f"serving {_place(stream)}")
-        if stream.purpose is Purpose.OBJECTS and turn.phase is Phase.FROZEN:
+        if stream.purpose is Purpose.OBJECTS and turn.lifecycle.phase is Phase.FROZEN:
             paused = stream._replace(phase=StreamPhase.PAUSED)
-            turn.followed = turn.followed.set(stream.key, paused)
+            turn.streams = turn.streams.put(paused)
         else:
             open_stream(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
         paused = present._replace(selectors=stream.selectors)
-        turn.followed = turn.followed.set(stream.key, paused)
+        turn.streams = turn.streams.put(paused)
     elif present.selectors != stream.selectors:
         # Other handlers are for the kind than before: list it anew.
         turn.emit(CloseStream(present.id))
@@ -355,10 +366,9 @@ def _leave(turn: Turn, stream: Stream) -> None:
 
 def unfollow(turn: Turn, stream: Stream) -> None:
     """Close a stream for good."""
-    if stream.id in turn.streams:
+    if turn.streams.is_open(stream):
         turn.emit(CloseStream(stream.id))
-    turn.streams = turn.streams.discard(stream.id)
-    turn.followed = turn.followed.discard(stream.key)
+    turn.streams = turn.streams.without(stream)
 
 
 def _on_namespaces(turn: Turn) -> None:
@@ -391,15 +401,15 @@ def look_around(turn: Turn, *, complete: bool) -> None:
 def _look_at_peers(turn: Turn) -> None:
     """Follow the peering objects that there are, and no others."""
     wanted = {each.key: each for each in peer_streams(turn)}
-    for stream in tuple(turn.followed.values()):
-        if stream.purpose is Purpose.PEERS and stream.key not in wanted:
+    for stream in turn.streams.each(Purpose.PEERS):
+        if stream.key not in wanted:
             unfollow(turn, stream)
     for stream in wanted.values():
         follow(turn, stream)
 
 
 def _look_at(turn: Turn, key: str, purpose: Purpose) -> None:
-    for resource in turn.catalogue.resources:
+    for resource in turn.survey.catalogue.resources:
         if resource.key == key:
             follow(turn, Stream(resource, None, purpose=purpose))
 
@@ -409,20 +419,21 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     match stream.purpose:
         case Purpose.KINDS if type is not None:
             # The server takes a moment to serve a new kind, or to forget one.
-            turn.restless_until = turn.now.mono + _RESTLESS_SECONDS
-            turn.discovery_tries = 0
-            turn.rediscover_at(turn.now.mono + _SOON_SECONDS)
+            restless_until = turn.now.mono + _RESTLESS_SECONDS
+            turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
+            _look_in(turn, _SOON_SECONDS)
         case Purpose.PEERS:
             named = stream._replace(names=stream.names | {body.name})
-            turn.followed = turn.followed.set(stream.key, named)
+            turn.streams = turn.streams.put(named)
             looked_at(turn, stream, None if type == "DELETED" else body)
         case Purpose.NAMESPACES if type is None:
             named = stream._replace(names=stream.names | {body.name})
-            turn.followed = turn.followed.set(stream.key, named)
+            turn.streams = turn.streams.put(named)
         case Purpose.NAMESPACES:
-            known = turn.namespaces or frozenset()
+            known = turn.survey.namespaces or frozenset()
             gone = type == "DELETED"
-            turn.namespaces = known - {body.name} if gone else known | {body.name}
+            now = known - {body.name} if gone else known | {body.name}
+            turn.survey = turn.survey._replace(namespaces=now)
             _on_namespaces(turn)
         case _:
             pass
@@ -430,21 +441,14 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
 
 def open_stream(turn: Turn, stream: Stream) -> None:
     number = turn.next_serial()
-    turn.streams = turn.streams.discard(stream.id)
-    stream, command = opened(stream, number, turn.step, turn.now, turn.settings)
-    turn.streams = turn.streams.set(number, stream.key)
-    turn.followed = turn.followed.set(stream.key, stream)
+    step = turn.counters.step
+    stream_then, command = opened(stream, number, step, turn.now, turn.settings)
+    turn.streams = turn.streams.opened(stream_then, before=stream.id)
     turn.emit(command)
 
 
-def _stream(turn: Turn, number: int) -> Stream | None:
-    """The stream of an input; None when the input is a late one."""
-    key = turn.streams.get(number)
-    return None if key is None else turn.followed[key]
-
-
 def on_list_item(turn: Turn, number: int, body: Body) -> None:
-    stream = _stream(turn, number)
+    stream = turn.streams.of(number)
     if stream is not None and not stream.is_asking:
         _seen(turn, stream, None, body)
 
@@ -458,7 +462,7 @@ def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
 
 
 def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
-    stream = _stream(turn, number)
+    stream = turn.streams.of(number)
     if stream is None:
         return
     if stream.is_asking:
@@ -480,10 +484,10 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if is_behind(version, stream.before):
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is Purpose.KINDS:
-        turn.rediscover_at(turn.now.mono + _SOON_SECONDS)  # some may have been missed
+        _look_in(turn, _SOON_SECONDS)  # some may have been missed
     open_stream(turn, listed(stream, version))
     if stream.purpose is Purpose.NAMESPACES:
-        turn.namespaces = stream.names
+        turn.survey = turn.survey._replace(namespaces=stream.names)
         _on_namespaces(turn)
     if stream.purpose is Purpose.PEERS and not stream.names:
         looked_at(turn, stream, None)
@@ -500,14 +504,14 @@ def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> N
         f"the API server has gone back from version {known} to {version}, as "
         f"after a restore from a backup; {_place(stream)} is read anew",
     )
-    for key, each in turn.all_known():
+    for key, each in turn.objects.all():
         if key.resource == stream.resource.key and each.shown:
-            turn.put(key, each._replace(shown=()))
+            turn.objects.put(key, each._replace(shown=()))
 
 
 def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
     """What a later listing does not have was deleted while nobody watched."""
-    for key, known in turn.all_known():
+    for key, known in turn.objects.all():
         if (
             key.resource == stream.resource.key
             and stream.namespace in (None, key.namespace)
@@ -519,62 +523,54 @@ def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
 
 def _level_graves(turn: Turn, stream: Stream) -> None:
     """A watch from the version of a listing shows nothing older than it."""
-    for key in sorted(turn.graves):
+    for key in sorted(turn.objects.graves):
         if (
             key.resource == stream.resource.key
             and stream.namespace in (None, key.namespace)
-            and turn.graves[key].step < stream.begun
+            and turn.objects.graves[key].step < stream.begun
         ):
-            turn.exhume(key)
-
-
-def _served(turn: Turn) -> list[Stream]:
-    """What is followed for handlers."""
-    return [each for each in turn.followed.values() if each.purpose is Purpose.OBJECTS]
+            turn.objects.exhume(key)
 
 
 def _waits_for_namespaces(turn: Turn) -> bool:
     given = turn.settings.namespaces
-    if given is None or not has_patterns(given) or turn.namespaces is not None:
+    if given is None or not has_patterns(given) or turn.survey.namespaces is not None:
         return False
-    return not any(
-        each.purpose is Purpose.NAMESPACES and each.refusal
-        for each in turn.followed.values()
-    )
+    return not any(each.refusal for each in turn.streams.each(Purpose.NAMESPACES))
 
 
 def _announce_ready(turn: Turn) -> None:
-    if turn.ready or _waits_for_namespaces(turn):
+    if turn.lifecycle.ready or _waits_for_namespaces(turn):
         return
-    if turn.phase is not Phase.SERVING and not is_standing_by(turn):
+    if turn.lifecycle.phase is not Phase.SERVING and not is_standing_by(turn):
         return
-    if turn.phase is Phase.FROZEN or all(each.lists for each in _served(turn)):
-        turn.ready = True
+    served = turn.streams.each(Purpose.OBJECTS)
+    if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
+        turn.lifecycle = turn.lifecycle._replace(ready=True)
         turn.emit(Ready())
 
 
 def on_bookmark(turn: Turn, number: int, version: str) -> None:
-    stream = _stream(turn, number)
+    stream = turn.streams.of(number)
     if stream is not None:
-        turn.followed = turn.followed.set(stream.key, reopened(stream, version))
+        turn.streams = turn.streams.put(reopened(stream, version))
 
 
 def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
-    stream = _stream(turn, number)
+    stream = turn.streams.of(number)
     if stream is None:
         return
-    turn.followed = turn.followed.set(stream.key, reopened(stream, body.version))
+    turn.streams = turn.streams.put(reopened(stream, body.version))
     _seen(turn, stream, type, body)
 
 
 def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
-    stream = _stream(turn, end.stream)
+    stream = turn.streams.of(end.stream)
     if stream is None:
         return
     jitter = turn.jitter()
     after = ended(stream, end, turn.now, jitter)
-    turn.streams = turn.streams.discard(end.stream)
-    turn.followed = turn.followed.set(stream.key, after)
+    turn.streams = turn.streams.closed(after)
     if stream.purpose is Purpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
@@ -582,8 +578,8 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())
-    served = _served(turn)
-    if served and not turn.ready and all(each.refusal for each in served):
+    served = turn.streams.each(Purpose.OBJECTS)
+    if served and not turn.lifecycle.ready and all(each.refusal for each in served):
         turn.end(1, f"nothing can be served: {end.message}")
 
 

@@ -20,13 +20,14 @@ from fnop.core.last_seen import (
     restated,
     see,
 )
+from fnop.core.lifecycle import Phase
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.pace import CALM
 from fnop.core.program import Kind
 from fnop.core.registry import Handler
 from fnop.core.selection import sees
 from fnop.core.takeover import taken_over
-from fnop.core.turn import Phase, Turn
+from fnop.core.turn import Turn
 from fnop.core.watcher import Stream
 from fnop.effects import Event
 from fnop.effects.values import same_json
@@ -41,10 +42,10 @@ SIGHTINGS_MAX = 100
 
 def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) -> None:
     """Put what was seen of an object into the store; its key is due."""
-    in_service = turn.phase in (Phase.SERVING, Phase.STANDBY)
+    in_service = turn.lifecycle.phase in (Phase.SERVING, Phase.STANDBY)
     if not in_service or _is_over(turn, stream, key, type, body):
         return
-    known = was = turn.known(key)
+    known = was = turn.objects.get(key)
     before: Work | None = None
     if known is not None and known.body.uid != body.uid:
         if type == "DELETED":
@@ -55,37 +56,37 @@ def observe(turn: Turn, stream: Stream, key: Key, type: str | None, body: Body) 
         if type == "DELETED":
             return
         known = _first_sight(turn, key, body, listed=type is None and not stream.lists)
-        known = known._replace(work=before, memo=turn.memo)
+        known = known._replace(work=before, memo=turn.lifecycle.memo)
     elif known.stale and known.work is None and type != "DELETED":
         known = aside(turn, key, known._replace(body=body))
     else:
         known = _refreshed(
             turn, _at_its_pace(turn, key, known, body), stream, type, body
         )
-    if known.stale or turn.phase is Phase.STANDBY:
-        known = known._replace(stale=turn.phase is Phase.STANDBY)
+    if known.stale or turn.lifecycle.phase is Phase.STANDBY:
+        known = known._replace(stale=turn.lifecycle.phase is Phase.STANDBY)
     if type is None:
         known = known._replace(listing=stream.id)
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     if kind.indexers:
         unindexed(turn, key) if type == "DELETED" else indexed(turn, key, body)
-    if kind.spies and turn.phase is Phase.SERVING:
+    if kind.spies and turn.lifecycle.phase is Phase.SERVING:
         known = _sighted(turn, key, known, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         known = known._replace(changed=turn.now.mono)
-    turn.put(key, known)
-    turn.due(key)
+    turn.objects.put(key, known)
+    turn.objects.due(key)
 
 
 def _is_over(
     turn: Turn, stream: Stream, key: Key, type: str | None, body: Body
 ) -> bool:
     """Whether the object is known to be gone, and this is from before its end."""
-    grave = turn.graves.get(key)
+    grave = turn.objects.graves.get(key)
     if grave is None or grave.uid != body.uid:
         return False
     if type == "DELETED" or (type is None and stream.begun > grave.step):
-        turn.exhume(key)
+        turn.objects.exhume(key)
         return False
     return True
 
@@ -107,7 +108,7 @@ def _replaced(turn: Turn, key: Key, known: Known) -> Work | None:
     What spies have not looked at yet goes on, and that it is gone is seen too.
     """
     let_go(turn, key, known)
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     if kind.spies and not known.gone:
         known = _sighted(turn, key, known, kind, "DELETED", known.body)
     turn.drop(key)
@@ -128,12 +129,12 @@ def _first_sight(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
                 key=key,
                 body=body,
             )
-            seen = see(body, turn.kinds[key.resource].observation)
+            seen = see(body, turn.kind(key).observation)
             return Known(body, Stored(seen), readable=False, initial=listed)
         case None:
             return _predecessors(turn, key, body, listed=listed)
         case _:
-            observation = turn.kinds[key.resource].observation
+            observation = turn.kind(key).observation
             return Known(body, restated(stored, body, observation), initial=listed)
 
 
@@ -142,11 +143,11 @@ def _predecessors(turn: Turn, key: Key, body: Body, *, listed: bool) -> Known:
     kopf = turn.settings.predecessor
     if kopf is None:
         return Known(body, Stored(), initial=listed)
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     handlers = [each.id for each in kind.changes]
     match taken_over(body, kopf, kind.observation, handlers):
         case Unreadable(problem):
-            turn.failures += 1
+            turn.failed()
             text = (
                 "it was handled by the operator that is taken over, and is left alone: "
                 f"{problem}; set takes_over_key= or takes_over_field= to where that "
@@ -205,7 +206,7 @@ def _at_its_pace(turn: Turn, key: Key, known: Known, body: Body) -> Known:
         return known
     if body.version == known.body.version or _is_written(turn, key, known):
         return known
-    observation = turn.kinds[key.resource].observation
+    observation = turn.kind(key).observation
     same = see(known.body, observation).digests == see(body, observation).digests
     return known if same else known._replace(pace=CALM, odds=CALM)
 
@@ -214,8 +215,8 @@ def _is_written(turn: Turn, key: Key, known: Known) -> bool:
     """Whether a change of the object by this operator is under way."""
     if known.work is not None and known.work.writing is not None:
         return True
-    for ticket in turn.pending.values():
-        author = turn.known(ticket.key) if ticket.key else None
+    for ticket in turn.requests.pending.values():
+        author = turn.objects.get(ticket.key) if ticket.key else None
         for each in ((author and author.work) or IDLE).invocations:
             errand = each.errand
             if errand and errand.base and errand.requests[0].address.key == key:
@@ -264,11 +265,11 @@ def spy_wants(
         handler,
         turn.settings,
         turn.now,
-        turn.kinds[key.resource].resource,
+        turn.kind(key).resource,
         body,
         type,
         memo=known.memo,
-        indices=turn.indices,
+        indices=turn.objects.indices,
     )
     try:
         return sees(handler, situation)

@@ -40,8 +40,9 @@ from fnop.core.pace import culprits, paced
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
 from fnop.core.registry import Handler, declarer_of
+from fnop.core.requests import Ticket
 from fnop.core.storage import Place, StorageFailed
-from fnop.core.turn import Ticket, Turn
+from fnop.core.turn import Turn
 from fnop.core.writers import Transform
 from fnop.effects import (
     Applied,
@@ -84,22 +85,23 @@ def shown(turn: Turn, known: Known, body: Body) -> Known:
     answer that changed nothing has nothing to be shown (R24).
     """
     if body.version == known.body.version:
-        return known._replace(body=body, learned=turn.step)
+        return known._replace(body=body, learned=turn.counters.step)
     if body.version in known.shown or is_behind(body.version, known.body.version):
         return known  # the watch has shown it, and what came after it
     echo = _echo(turn, body.version)
-    return known._replace(body=body, echo=echo, learned=turn.step)
+    return known._replace(body=body, echo=echo, learned=turn.counters.step)
 
 
 def _echo(turn: Turn, version: str, *, passes: bool = False) -> Echo:
     """Wait for the watch to show this version, for a bounded time."""
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
-    return Echo(version, turn.step, deadline, passes=passes)
+    return Echo(version, turn.counters.step, deadline, passes=passes)
 
 
 def vanished(turn: Turn, known: Known) -> Known:
     """A live answer does not know the object any more; the watch is to say so too."""
-    return known._replace(vanished=True, echo=_echo(turn, ""), learned=turn.step)
+    step = turn.counters.step
+    return known._replace(vanished=True, echo=_echo(turn, ""), learned=step)
 
 
 def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
@@ -118,7 +120,7 @@ def begin_write(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
 
 def _in_order(turn: Turn, key: Key, writing: Writing) -> Writing:
     """Patches in the order of their handlers' registration, not of their ends."""
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     handlers = (*kind.spies, *kind.background, *kind.changes)
     order = {each.id: at for at, each in enumerate(handlers)}
     patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
@@ -148,7 +150,7 @@ def _warn_collisions(turn: Turn, key: Key, writing: Writing) -> None:
 
 def _housed(turn: Turn, key: Key, known: Known, writing: Writing) -> Writing:
     """Results without a place in the status go with the state (R25)."""
-    resource = turn.kinds[key.resource].resource
+    resource = turn.kind(key).resource
     if not writing.results or not resource.is_built_in:
         return writing
     return _homeless(turn, key, known, writing, set(writing.results))
@@ -175,8 +177,9 @@ def _homeless(
 
 def _home(turn: Turn, key: Key) -> Place:
     """Where the state of this kind is kept."""
-    resource = turn.kinds[key.resource].resource
-    return turn.settings.places.on(resource, refused=key.resource in turn.annotated)
+    resource = turn.kind(key).resource
+    is_pruned = key.resource in turn.notes.annotated
+    return turn.settings.places.on(resource, refused=is_pruned)
 
 
 def _falls_back(turn: Turn, key: Key, place: Place, why: str) -> bool:
@@ -184,7 +187,7 @@ def _falls_back(turn: Turn, key: Key, place: Place, why: str) -> bool:
     places = turn.settings.places
     if places.fallback is None or place is places.fallback:
         return False
-    turn.annotated |= {key.resource}
+    turn.notes = turn.notes.pruning(key.resource)
     if not places.quietly:
         turn.warn_once(
             f"storage {key.resource}",
@@ -204,13 +207,13 @@ def _named(place: Place) -> str:
 
 def _takes_conditions(turn: Turn, key: Key) -> bool:
     """Whether the kind is the author's own, and its status has room for them."""
-    resource = turn.kinds[key.resource].resource
+    resource = turn.kind(key).resource
     fits = resource.has_status and not resource.is_built_in
-    return fits and key.resource not in turn.unconditioned
+    return fits and key.resource not in turn.notes.unconditioned
 
 
 def _send(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
-    resource = turn.kinds[key.resource].resource
+    resource = turn.kind(key).resource
     address = Address(resource, key.namespace or None, key.name)
     authors = sorted({name for name, _ in writing.patches} | set(writing.results))
     ticket = Ticket("write", key, handler=", ".join(authors))
@@ -262,7 +265,7 @@ def _restated(
     turn: Turn, key: Key, known: Known, writing: Writing, after: Stored, made: Body
 ) -> Stored:
     """What is to be remembered, for the state that its authors make of the object."""
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     names = followers(known, {name for name, _ in writing.patches})
     moves = moves_of(kind, names, known.body, made)
     return after._replace(progress=followed(after.progress, kind, moves))
@@ -270,7 +273,10 @@ def _restated(
 
 def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
     """Read the handled object live."""
-    resource, namespace = turn.kinds[key.resource].resource, key.namespace or None
+    resource, namespace = (
+        turn.kind(key).resource,
+        key.namespace or None,
+    )
     read = Get(Target.existing(resource.key, key.name, namespace))
     address = Address(resource, namespace, key.name)
     return turn.perform(read, address, ticket, turn.subject(key))
@@ -279,7 +285,7 @@ def _read(turn: Turn, key: Key, ticket: Ticket) -> int:
 def _put(turn: Turn, key: Key, known: Known, writing: Writing | None) -> None:
     work = (known.work or IDLE)._replace(writing=writing)
     kept = known._replace(work=None if work.is_over else work)
-    turn.put(key, kept)
+    turn.objects.put(key, kept)
 
 
 def _too_long(
@@ -289,7 +295,7 @@ def _too_long(
 
     Digests always fit: they keep a restart from handling the object as a new one.
     """
-    turn.failures += 1
+    turn.failed()
     turn.say("error", f"cannot be remembered on the object: {problem}", key=key)
     known = report_event(turn, key, known, Event("StateTooLong", problem, "Warning"))
     assert writing.after is not None
@@ -330,8 +336,8 @@ def _done(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
     )
     if writing.finalizer is not None and not known.body.is_deleting:
         kept = _at_odds(turn, key, kept)
-    turn.put(key, kept)
-    turn.due(key)
+    turn.objects.put(key, kept)
+    turn.objects.due(key)
 
 
 def told(turn: Turn, key: Key, work: Work, *, ends: bool) -> Work:
@@ -374,7 +380,7 @@ def answer_write(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> N
     """A request of an own write has been answered."""
     key = ticket.key
     assert key is not None
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is None or known.work is None or known.work.writing is None:
         return
     writing = known.work.writing
@@ -436,7 +442,7 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
     known, writing = _followed(turn, key, known, writing, body)
     known, writing, raised = _of_generation(known, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
-    resource = turn.kinds[key.resource].resource
+    resource = turn.kind(key).resource
     place = _home(turn, key)
     lost_state, lost = was_pruned(writing, body, place)
     of_status = writing.endpoint == "status" or not resource.has_status
@@ -445,7 +451,7 @@ def _written(turn: Turn, key: Key, known: Known, writing: Writing, body: Body) -
         and writing.condition is not None
         and not told_by(body, turn.settings.marker)
     ):
-        turn.unconditioned |= {key.resource}
+        turn.notes = turn.notes.conditionless(key.resource)
     carried_state = place.in_status == of_status or not resource.has_status
     moves = lost_state and carried_state and _falls_back(turn, key, place, _NOT_KEPT)
     if of_status and lost:
@@ -485,7 +491,7 @@ def _followed(
     turn: Turn, key: Key, known: Known, writing: Writing, body: Body
 ) -> tuple[Known, Writing]:
     """The records of those who have written, for the state that they have made."""
-    kind, base = turn.kinds[key.resource], writing.base
+    kind, base = turn.kind(key), writing.base
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
         return known, writing
@@ -520,7 +526,7 @@ def keeping_pace(
     `patches` are what handlers have changed, as far as that is known apart, `attempt`
     the serial of the conversation in which one did.
     """
-    kind = turn.kinds[key.resource]
+    kind = turn.kind(key)
     if before.version == after.version or not (kind.changes or kind.spies):
         return known
     by = authors_of(kind, patches, before, after)
@@ -540,11 +546,11 @@ def keeping_pace(
 
 
 def _warn_dropped(turn: Turn, key: Key, known: Known, writing: Writing) -> None:
-    resource = turn.kinds[key.resource].resource
+    resource = turn.kind(key).resource
     for handler, pointer in dropped_fields(writing, known.body):
         about = f"dropped {key.resource} {pointer}"
         is_of_status = pointer.startswith("/status")
-        if is_of_status and not resource.has_status and about not in turn.warned:
+        if is_of_status and not resource.has_status and about not in turn.notes.warned:
             turn.rediscover()  # the kind may have a status of its own by now
         turn.warn_once(
             about,
@@ -592,7 +598,7 @@ def _wait(
     pause = max(backoff_seconds(writing.tries, turn.jitter()), at_least)
     due = turn.now.mono + pause
     _put(turn, key, known, writing._replace(due=due))
-    turn.due(key, due)
+    turn.objects.due(key, due)
 
 
 def _missing(
@@ -614,12 +620,12 @@ def _abandon(turn: Turn, key: Key, known: Known) -> None:
     be there after all, what was to be written still is.
     """
     work = known.work or IDLE
-    kept = _unsent(work.writing, split=turn.kinds[key.resource].resource.has_status)
+    kept = _unsent(work.writing, split=turn.kind(key).resource.has_status)
     work = work._replace(
         patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
     )
     _put(turn, key, vanished(turn, known._replace(work=work)), None)
-    turn.due(key)
+    turn.objects.due(key)
 
 
 def _unsent(writing: Writing | None, *, split: bool) -> Writing:
@@ -643,13 +649,14 @@ def _refused(
     turn: Turn, key: Key, known: Known, writing: Writing, message: str
 ) -> None:
     """The server takes the content for invalid: find out whose fault it is."""
-    split = turn.kinds[key.resource].resource.has_status
+    split = turn.kind(key).resource.has_status
     if writing.endpoint == "status" and _drops_condition(turn, key, writing):
         _send(turn, key, known, writing._replace(unsaid=True))
     elif writing.endpoint == "status" and _moves_state(turn, key, writing):
         _send(turn, key, known, writing._replace(moved=True))
     elif writing.finalizer is not None:
-        turn.failures += not writing.tries
+        if not writing.tries:
+            turn.failed()
         _later(turn, key, known, writing, f"the API server refuses it: {message}")
     else:
         _judge_refusal(turn, key, known, writing, message, split=split)
@@ -677,18 +684,18 @@ def _judge_refusal(
 def _drops_condition(turn: Turn, key: Key, writing: Writing) -> bool:
     """A status schema may have conditions of its own making: try without ours."""
     if writing.unsaid:
-        turn.unconditioned -= {key.resource}  # it was not the condition
+        turn.notes = turn.notes.conditioned(key.resource)  # it was not the condition
         return False
     if writing.condition is None or not _takes_conditions(turn, key):
         return False
-    turn.unconditioned |= {key.resource}
+    turn.notes = turn.notes.conditionless(key.resource)
     return True
 
 
 def _moves_state(turn: Turn, key: Key, writing: Writing) -> bool:
     """A schema may refuse the state, not only prune it: try without (R25)."""
     if writing.moved:
-        turn.annotated -= {key.resource}  # it was not the state
+        turn.notes = turn.notes.keeping(key.resource)  # it was not the state
         return False
     place = _home(turn, key)
     if writing.after is None or not place.in_status:
@@ -702,7 +709,7 @@ def _unsaved(
     """A state that is refused is remembered here, and tried again in a while."""
     tries = known.unsaved_tries + 1
     if tries == 1:
-        turn.failures += 1
+        turn.failed()
     if tries in (1, 5) or tries % 20 == 0:
         text = f"what was handled cannot be stored on the object: {message}"
         turn.say("error", text, key=key)
@@ -748,7 +755,8 @@ def _blame(
         successes=tuple(each for each in work.successes if each[0].id != author),
     )
     handler = next(
-        (each for each in turn.kinds[key.resource].changes if each.id == author), None
+        (each for each in turn.kind(key).changes if each.id == author),
+        None,
     )
     if handler is None or author not in work.progress:
         turn.say("error", f"the patch of {author} is refused: {message}", key=key)
@@ -781,7 +789,7 @@ def _blamed(
         error=message,
     )
     if judgement.progress.finished == "failure":
-        turn.failures += 1
+        turn.failed()
     return judgement.progress
 
 
@@ -791,14 +799,14 @@ def look_at(turn: Turn, key: Key, known: Known) -> None:
     _read(turn, key, Ticket("echo", key, uid=known.body.uid))
     deadline = turn.now.mono + turn.settings.echo_timeout_seconds
     echo = known.echo._replace(looking=True, deadline=deadline)
-    turn.put(key, known._replace(echo=echo))
+    turn.objects.put(key, known._replace(echo=echo))
 
 
 def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
     """The live read after an echo that did not come."""
     key = ticket.key
     assert key is not None
-    known = turn.known(key)
+    known = turn.objects.get(key)
     if known is None or known.echo is None or known.body.uid != ticket.uid:
         return
     echo = known.echo
@@ -806,7 +814,7 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != known.body.uid:
-                turn.bury(key, known.body.uid)
+                turn.objects.bury(key, known.body.uid, turn.counters.step)
                 known = known._replace(gone=True, echo=None)
             elif body.version in (*known.shown, echo.version):
                 # Nothing newer: the watch has shown it, or will not any more.
@@ -815,14 +823,14 @@ def answer_echo(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
                 # The watch is late: what it shows before this version is older.
                 fresh = _echo(turn, body.version, passes=True)
                 known = known._replace(
-                    body=body, vanished=False, echo=fresh, learned=turn.step
+                    body=body, vanished=False, echo=fresh, learned=turn.counters.step
                 )
         case Missing(unserved=False):
-            turn.bury(key, known.body.uid)
+            turn.objects.bury(key, known.body.uid, turn.counters.step)
             known = known._replace(gone=True, echo=None)
         case _:
             again = turn.now.mono + turn.settings.echo_timeout_seconds
             waiting = echo._replace(looking=False, deadline=again)
             known = known._replace(echo=waiting)
-    turn.put(key, known)
-    turn.due(key)
+    turn.objects.put(key, known)
+    turn.objects.due(key)

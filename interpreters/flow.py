@@ -47,7 +47,7 @@ class Flow:
         self.waits: dict[str, Histogram] = {}
         self.works: dict[str, Histogram] = {}
         self.attempts: dict[str, Histogram] = {}
-        self._before = NEW.queue
+        self._before = NEW.objects.queue
         self._counted: set[Key] = set()
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
@@ -56,7 +56,7 @@ class Flow:
         if isinstance(input, (WatchEvent, ListItem)):
             self._on_sight(state, input, moment)
         self._on_served(state, moment)
-        self._before = state.queue
+        self._before = state.objects.queue
         for command in commands:
             if isinstance(command, Say) and command.handler is not None:
                 self._on_line(command)
@@ -65,11 +65,11 @@ class Flow:
         self, state: State, input: WatchEvent | ListItem, moment: float
     ) -> None:
         """An object was seen: it is due, unless it was already."""
-        stream = state.streams.get(input.stream)
+        stream = state.streams.numbers.get(input.stream)
         if stream is None or stream[2] != Purpose.OBJECTS.value:
             return
         key = Key(stream[0], input.body.namespace or "", input.body.name)
-        was, found = self._before.due.get(key), state.queue.due.get(key)
+        was, found = self._before.due.get(key), state.objects.queue.due.get(key)
         if was is not None and was[0] <= moment:
             return
         self.adds[key.resource] += 1
@@ -80,7 +80,7 @@ class Flow:
 
     def _on_served(self, state: State, moment: float) -> None:
         """What was due before the step, and has left its place in the queue."""
-        queue, due = self._before, state.queue.due
+        queue, due = self._before, state.objects.queue.due
         while True:
             key, rest = queue.take(moment)
             if key is None or due.get(key) == queue.due[key]:

@@ -125,18 +125,19 @@ class Despair:
         for (key, handler), found in self.errors.items():
             if found.times >= (WAITS_MAX if found.foreseen else REPEATS_MAX):
                 failing[key].add(handler)
-        if not failing or state.pending:
+        if not failing or state.requests.pending:
             return ""
         if not all(
-            _only_fails(state.objects.get(key), failing.get(key, set()))
-            for key in state.queue.due
+            _only_fails(state.objects.records.get(key), failing.get(key, set()))
+            for key in state.objects.queue.due
         ):
             return ""
         return self._told(
             [
                 (key, handler)
                 for key, handler in self.errors
-                if handler in failing[key] and is_left(state.objects.get(key), handler)
+                if handler in failing[key]
+                and is_left(state.objects.records.get(key), handler)
             ]
         )
 
@@ -146,8 +147,8 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if is_left(state.objects.get(key), handler)
-                and (not tending or handler in state.objects[key].background)
+                if is_left(state.objects.records.get(key), handler)
+                and (not tending or handler in state.objects.records[key].background)
             ]
         )
 
@@ -229,9 +230,9 @@ def is_left(known: Known | None, handler: str) -> bool:
 def left_of(state: State, now: float) -> str:
     """What is still to be done, in a sentence; or ""."""
     for due, _, key in sorted(
-        (due, at, key) for key, (due, at) in state.queue.due.items()
+        (due, at, key) for key, (due, at) in state.objects.queue.due.items()
     ):
-        known = state.objects.get(key)
+        known = state.objects.records.get(key)
         if known is None:
             continue
         names = [each.handler.id for each in (known.work or IDLE).running]
@@ -350,14 +351,16 @@ class Restlessness:
 
     def _pass_time(self, seconds: float) -> None:
         steps = self._run.steps - self._steps
-        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects)
+        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects.records)
         self._excess = max(0.0, self._excess + steps - rate * seconds)
         self._now, self._steps = self._run.clock.elapsed, self._run.steps
 
     def _is_over(self, steps: float) -> bool:
         if steps <= STEPS_MAX:
             return False
-        return steps > STEPS_MAX + STEPS_EACH * len(self._run.machine.state.objects)
+        return steps > STEPS_MAX + STEPS_EACH * len(
+            self._run.machine.state.objects.records
+        )
 
     def _loop(self, found: _Writes) -> str:
         return (
@@ -378,7 +381,7 @@ class Restlessness:
         return pace is None or not is_quiet(pace, now)
 
     def _pace_of(self, found: _Writes) -> Pace | None:
-        known = self._run.machine.state.objects.get(found.key)
+        known = self._run.machine.state.objects.records.get(found.key)
         return None if known is None else known.pace
 
     def tending(self) -> str:

@@ -128,11 +128,10 @@ class SimulatedRun:
         To wait, as they do for ever, is nothing that is left to do.
         """
         state = self.machine.state
-        pending = state.pending
+        requests = state.requests
         for number in self.strands.calls:
-            if number in pending:
-                pending = pending.delete(number)
-        return state if pending is state.pending else state._replace(pending=pending)
+            _, requests = requests.answered(number)
+        return state._replace(requests=requests)
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -170,11 +169,11 @@ class SimulatedRun:
     def unserved(self) -> tuple[Unserved, ...]:
         """The selectors of handlers that have not been called for any kind."""
         state = self.machine.state
-        if not state.catalogue.resources:
+        if not state.survey.catalogue.resources:
             return ()  # the operator has not come so far
         handlers = self.machine.program.handlers
         server = "the simulated cluster"
-        return unserved(handlers, state.kinds, state.catalogue, server)
+        return unserved(handlers, state.survey.kinds, state.survey.catalogue, server)
 
     # -------------------------------------------------------------- the loop
 
@@ -266,7 +265,7 @@ class SimulatedRun:
     @property
     def looks_again(self) -> bool:
         """Whether the operator is about to look for kinds, and may find other ones."""
-        if self.exit is not None or self.machine.state.discovery_due is None:
+        if self.exit is not None or self.machine.state.survey.due is None:
             return False
         return self.cluster.registry is not self._surveyed
 

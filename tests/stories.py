@@ -163,7 +163,7 @@ class Story(Scenario):
         """The present stream of each resource followed, by its key."""
         return {
             stream.resource.key: stream.id
-            for stream in self.machine.state.followed.values()
+            for stream in self.machine.state.streams.followed.values()
         }
 
     def feed(self, *inputs: Input) -> Story:

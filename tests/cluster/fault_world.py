@@ -97,7 +97,7 @@ class Operated:
         """The objects that it knows, by name."""
         return {
             key.name: known.body.data
-            for key, known in self.runner.state.objects.items()
+            for key, known in self.runner.state.objects.records.items()
             if key.name and not known.gone
         }
 

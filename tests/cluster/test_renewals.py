@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from fnop.core.election import Candidate, Timing
+from fnop.core.lifecycle import Phase
 from fnop.core.peers import Member, Mode
-from fnop.core.turn import Phase
 from tests.cluster.envtest import ApiServer
 from tests.cluster.fault_proxy import Fault, Silence, Upstream, proxying
 from tests.cluster.fault_world import Operated, User, operated
@@ -51,7 +51,7 @@ async def test_a_backlog_that_hangs_costs_neither_the_lease_nor_the_record(
             proxy.arm(Fault(Silence(), method="POST", path="/configmaps$"))
             await _until_serving(operator)
             await asyncio.sleep(WATCHED_SECONDS)  # the time in which it could lose them
-            assert operator.runner.state.phase is Phase.SERVING
+            assert operator.runner.state.lifecycle.phase is Phase.SERVING
             lines = [each for each in operator.lines if "leading" in each]
             assert len(lines) == 1, operator.lines
             assert not any("frozen: " in each for each in operator.lines)
@@ -91,5 +91,5 @@ def _lease(namespace: str) -> str:
 
 async def _until_serving(operator: Operated) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while operator.runner.state.phase is not Phase.SERVING:
+        while operator.runner.state.lifecycle.phase is not Phase.SERVING:
             await asyncio.sleep(0.05)

@@ -548,8 +548,8 @@ def test_law_3_settled_means_that_nothing_is_left_open(
     state = life.machine.state
     assert is_settled(state)
     assert not life.machine.program.live.drives, "a conversation was left behind"
-    assert all(known.work is None for known in state.objects.values())
-    assert {key.name for key in state.objects} == {
+    assert all(known.work is None for known in state.objects.records.values())
+    assert {key.name for key in state.objects.records} == {
         each["metadata"]["name"] for each in life.objects(KIND)
     }
 

@@ -469,7 +469,7 @@ def test_a_daemon_begins_again_after_a_temporary_error(registry: Registry) -> No
     run = Scenario(registry, [example()])
     run.settle(seconds=60)
     assert runs == [0, 1, 2]
-    assert run.machine.state.failures == 1
+    assert run.machine.state.notes.failures == 1
 
 
 def test_a_daemon_stops_and_begins_anew_with_its_filter(registry: Registry) -> None:
@@ -524,7 +524,7 @@ def test_a_daemon_of_a_deleted_object_ends_without_its_finalizer(
     assert run.writes == []
     run.delete(KIND).settle(seconds=1)
     assert told == ["resource_deleted"]
-    assert len(run.machine.state.objects) == 0
+    assert len(run.machine.state.objects.records) == 0
 
 
 def test_daemons_timers_and_changes_do_not_wait_for_each_other(
@@ -690,7 +690,7 @@ def test_k_17_12_its_answers_are_remembered(registry: Registry) -> None:
     run.machine.program.live.clear()
     run.delete(KIND).settle(seconds=1)
     assert told == [[False, False, True, True]]
-    assert run.machine.state.failures == 0
+    assert run.machine.state.notes.failures == 0
 
 
 def test_k_17_12_a_pause_that_nobody_awaits_is_named(registry: Registry) -> None:

@@ -96,4 +96,4 @@ def test_a_listing_from_before_the_end_ends_nothing_again(registry: Registry) ->
     story.let_events_through()
     story.settle(seconds=60)
     assert ends == ["example-1"]
-    assert not story.machine.state.objects
+    assert not story.machine.state.objects.records

@@ -295,7 +295,7 @@ def test_what_means_no_namespace_is_refused(given: str) -> None:
 
 
 def _followed(sim: Simulation) -> list[Any]:
-    return list(sim._run.machine.state.followed.values())
+    return list(sim._run.machine.state.streams.followed.values())
 
 
 # ------------------------------------------------------------ kinds that are missing

@@ -17,9 +17,9 @@ import pytest
 
 import fnop
 from fnop.adapters import embedding
+from fnop.core.lifecycle import Phase
 from fnop.core.peers import Mode
 from fnop.core.registry import Registry, default_registry
-from fnop.core.turn import Phase
 from fnop.interpreters.protocol import ApiRequest
 from tests.live import COLLECTION, LiveCluster
 from tests.simulations import DEFINITION, example
@@ -97,7 +97,7 @@ async def test_it_runs_for_as_long_as_the_block(
     async with fnop.operator(registry=registry, api=cluster) as running:
         assert not running.health().is_ready
         await running.ready()
-        assert running.state.phase is Phase.SERVING
+        assert running.state.lifecycle.phase is Phase.SERVING
         assert running.health().problems == ()
         cluster.create()
         await until(lambda: "created example-1" in diary)
@@ -232,7 +232,7 @@ async def test_cancelled_again_it_ends_at_once(
         await until(lambda: running)
         await running[0].ready()
         task.cancel()
-        await until(lambda: running[0].state.phase is Phase.CLEANING)
+        await until(lambda: running[0].state.lifecycle.phase is Phase.CLEANING)
         assert not task.done()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -550,7 +550,7 @@ async def test_a_replica_leads_and_gives_the_lease_back(
     lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/fnop-default"
     options: dict[str, Any] = {"registry": registry, "api": cluster}
     async with fnop.operator(leader_elect=True, **options) as running:
-        await until(lambda: running.state.phase is Phase.SERVING)
+        await until(lambda: running.state.lifecycle.phase is Phase.SERVING)
         spec = cluster.request(ApiRequest("GET", lease)).body["spec"]
         assert spec["holderIdentity"]
     spec = cluster.request(ApiRequest("GET", lease)).body["spec"]
@@ -570,7 +570,7 @@ async def test_its_lines_go_to_the_log_of_the_program(
     handlers = [*logging.getLogger().handlers]
     async with fnop.operator(registry=registry, api=cluster) as running:
         cluster.create()
-        await until(lambda: running.state.failures)
+        await until(lambda: running.state.notes.failures)
     assert logging.getLogger().handlers == handlers
     (line,) = [text for text in caplog.messages if "oops" in text]
     assert line.startswith("[default/example-1] create handler bad failed for good:")
@@ -633,9 +633,11 @@ async def test_call_threads_is_how_many_calls_run_at_a_time(
     async with fnop.operator(registry=registry, api=cluster) as running:
         for each in ("a", "b", "c"):
             cluster.create(each)
-        await until(lambda: running.state.calls == 3 and len(gate.waiting) == threads)
+        await until(
+            lambda: running.state.requests.calls == 3 and len(gate.waiting) == threads
+        )
         gate.opened.set()
-        await until(lambda: not running.state.calls)
+        await until(lambda: not running.state.requests.calls)
     assert len(gate.waiting) == 3
     assert len(set(gate.waiting)) == threads
 

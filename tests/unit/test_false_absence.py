@@ -101,7 +101,7 @@ class Restarting(Story):
             if KIND in key:
                 self.feed(StreamEnded(stream, "eof"))
         state = self.machine.state
-        self.machine.state = state._replace(discovery_due=0.0)
+        self.machine.state = state._replace(survey=state.survey._replace(due=0.0))
         self.wait(0.5)
         for key, stream in self.streams.items():
             if KIND in key:

@@ -22,13 +22,17 @@ from fnop.core.commands import (
 )
 from fnop.core.health import LIMITS, UNREADY, Health, Seen, health
 from fnop.core.inputs import Answered, Bookmark, ListDone, StreamEnded
+from fnop.core.known_objects import Objects
+from fnop.core.lifecycle import Lifecycle, Phase
 from fnop.core.now import Now
 from fnop.core.objects import Key
 from fnop.core.program import Program
 from fnop.core.registry import Registry
+from fnop.core.requests import Requests, Ticket
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
-from fnop.core.turn import NEW, Phase, State, Ticket
+from fnop.core.streams import Streams
+from fnop.core.turn import NEW, State
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 from fnop.effects import Answer, Call
 from fnop.interpreters import meter
@@ -48,11 +52,20 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 
 
 def serving(*streams: Stream, **changes: Any) -> State:
-    followed = NEW.followed
+    followed = Streams()
     for stream in streams:
-        followed = followed.set(stream.key, stream)
-    known: dict[str, Any] = {"phase": Phase.SERVING, "ready": True} | changes
-    return NEW._replace(followed=followed, **known)
+        followed = followed.put(stream)
+    life: dict[str, Any] = {"phase": Phase.SERVING, "ready": True}
+    life |= {name: changes.pop(name) for name in ("phase", "ready") if name in changes}
+    return NEW._replace(streams=followed, lifecycle=Lifecycle(**life), **changes)
+
+
+def due(*keys: Key) -> Objects:
+    """Objects of which these are due since the beginning."""
+    queue = Objects().queue
+    for key in keys:
+        queue = queue.add(key, BEGAN)
+    return Objects(queue=queue)
 
 
 def stream(phase: StreamPhase = StreamPhase.WATCHING, **changes: Any) -> Stream:
@@ -98,21 +111,21 @@ BOUNDED: dict[str, tuple[State, Seen, float, str]] = {
         "pods in default should be followed again",
     ),
     "a request": (
-        serving(pending=NEW.pending.set(1, Ticket("write"))),
+        serving(requests=Requests().sent(1, Ticket("write"))),
         Seen(asked={1: BEGAN}),
         LIMITS.request,
         "a request has no answer",
     ),
     "a call": (
         serving(
-            pending=NEW.pending.set(1, Ticket("errand", handler="f", outside=True))
+            requests=Requests().sent(1, Ticket("errand", handler="f", outside=True))
         ),
         Seen(asked={1: BEGAN}),
         LIMITS.call,
         "a call of f takes",
     ),
     "an object that nobody serves": (
-        serving(stream(opened_at=BEGAN), queue=NEW.queue.add(Key("a", "", "b"), BEGAN)),
+        serving(stream(opened_at=BEGAN), objects=due(Key("a", "", "b"))),
         Seen(),
         LIMITS.queue,
         "objects are due",
@@ -131,14 +144,14 @@ def test_what_takes_longer_than_it_can_is_not_alive(what: str) -> None:
 
 
 def test_a_long_queue_is_no_fault_while_it_is_worked_off() -> None:
-    state = serving(queue=NEW.queue.add(Key("a", "", "b"), BEGAN))
+    state = serving(objects=due(Key("a", "", "b")))
     assert at(5000, state, Seen(answered=BEGAN + 4900)).is_alive
     assert not at(5000, state, Seen(answered=BEGAN + 1000)).is_alive
 
 
 def test_an_api_server_that_is_away_is_no_reason_to_restart() -> None:
     failing = stream(StreamPhase.WAITING, failures=9, due=BEGAN + 5000)
-    state = serving(failing, queue=NEW.queue.add(Key("a", "", "b"), BEGAN))
+    state = serving(failing, objects=due(Key("a", "", "b")))
     found = at(4000, state)
     assert found.is_alive
     assert found.problems == (
@@ -389,5 +402,7 @@ def test_what_is_no_object_of_handlers_is_no_work() -> None:
 
     story = Held(registry)
     story.wait(30)
-    assert {each.resource.plural for each in story.machine.state.followed.values()}
+    assert {
+        each.resource.plural for each in story.machine.state.streams.followed.values()
+    }
     assert story.flow.adds == {}

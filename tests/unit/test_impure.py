@@ -401,7 +401,7 @@ def test_a_refused_result_fails_for_good_on_the_loop_and_in_threads(
 
     async def story() -> None:
         async with operating(registry, [example(what=what)]) as run:
-            await run.until(lambda: run.runner.state.failures)
+            await run.until(lambda: run.runner.state.notes.failures)
             assert refusals(run.lines)
         assert ran == [what]
 
@@ -500,7 +500,7 @@ def test_r3_also_on_the_loop_and_in_threads(registry: Registry, handler: Any) ->
 
     async def story() -> None:
         async with operating(registry, [example()]) as run:
-            await run.until(lambda: run.runner.state.failures)
+            await run.until(lambda: run.runner.state.notes.failures)
             (line,) = refusals(run.lines)
             assert line_of(dropping) in line
         assert ran == ["dropped"]
@@ -538,7 +538,9 @@ def test_r3_calls_at_the_same_time_are_not_mixed_up(
     async def story() -> None:
         async with operating(registry, both) as run:
             done = f"create handler {handler.__name__} succeeded"
-            await run.until(lambda: run.runner.state.failures and done in run.lines)
+            await run.until(
+                lambda: run.runner.state.notes.failures and done in run.lines
+            )
             (line,) = refusals(run.lines)
             assert "the Event built at" in line
             (said,) = [say for say in run.said if say.message == line]

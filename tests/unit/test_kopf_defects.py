@@ -172,7 +172,7 @@ def test_e64_a_timeout_begins_anew_with_another_change(
     story.edit(KIND, spec={"size": 3})
     assert story.settle()
     assert diary == [(2, 0.0), (3, 0.0)]
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0
 
 
 def test_e36a_the_success_of_an_update_is_none_of_the_deletion(
@@ -302,7 +302,7 @@ def test_e9_one_invalid_change_blocks_neither_the_next_nor_the_deletion(
 
     story = Story(registry, [example(size=1)])
     assert story.settle()
-    assert story.machine.state.failures == 1, "its author has failed, nobody else"
+    assert story.machine.state.notes.failures == 1, "its author has failed, nobody else"
     story.edit(KIND, spec={"size": 2}).settle()
     story.delete(KIND).settle()
     assert diary == [("update", 2), ("delete",)]
@@ -494,7 +494,7 @@ def test_e17_an_object_that_vanishes_at_once_leaves_no_daemon(
     story.apply(example()).delete(KIND)
     story.let_events_through().settle(seconds=5)
     assert diary in ([], ["begun", "ended"])
-    assert len(story.machine.state.objects) == 0
+    assert len(story.machine.state.objects.records) == 0
 
 
 def test_e21_the_finalizer_stays_until_a_daemon_has_ended(
@@ -645,7 +645,7 @@ def test_e13a_the_rounds_of_its_parts_do_not_use_up_a_parent_s_attempts(
     assert sorted(diary) == [
         (number, retry) for number in range(4) for retry in range(3)
     ]
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0
 
 
 def test_e13b_a_part_that_fails_for_good_is_no_success_of_its_parent(
@@ -659,7 +659,7 @@ def test_e13b_a_part_that_fails_for_good_is_no_success_of_its_parent(
 
     story = Story(registry, [example()])
     assert story.settle()
-    assert story.machine.state.failures >= 1
+    assert story.machine.state.notes.failures >= 1
     (condition,) = found(story)["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "CreateFailed")
 
@@ -695,7 +695,7 @@ def test_e65_a_timeout_begins_with_the_first_attempt_of_its_handler(
     story = Story(registry, [example()], settings=Settings(lifecycle=one_by_one))
     assert story.settle()
     assert diary == ["slow", 0.0]
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0
 
 
 def annotated(**annotations: str) -> dict[str, Any]:
@@ -1004,8 +1004,8 @@ def test_12_3_1_what_went_in_gaps_leaves_nothing_behind(registry: Registry) -> N
         story.delete(KIND, f"e{number}")
         gap(story).late_events = False
         story.settle(seconds=40)
-    assert len(story.machine.state.objects) == 0
-    assert not any(story.machine.state.indices.values())
+    assert len(story.machine.state.objects.records) == 0
+    assert not any(story.machine.state.objects.indices.values())
 
 
 def test_12_3_2_a_hundred_edits_wait_as_one(
@@ -1020,7 +1020,7 @@ def test_12_3_2_a_hundred_edits_wait_as_one(
     story.settle()
     for size in range(1, 101):
         story.edit(KIND, spec={"size": size}).settle(seconds=0.1)
-    (known,) = story.machine.state.objects.values()
+    (known,) = story.machine.state.objects.records.values()
     assert known.work is not None
     assert len(known.work.sightings) == 0
     assert len(known.shown) < 50
@@ -1036,7 +1036,7 @@ def test_12_3_3_kubernetes_events_are_bounded(registry: Registry) -> None:
     story = Story(registry, [example()])
     assert story.settle()
     assert story.sent.count("POST events") == 25
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0
 
 
 def test_12_3_4_many_objects_do_not_mean_many_requests_at_a_time(
@@ -1119,4 +1119,4 @@ def test_12_3_7_what_is_remembered_of_an_object_is_small_whatever_its_size(
     story.edit(KIND, spec={"text": "y" * 400_000})
     assert story.settle()
     assert diary == [400_000]
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0

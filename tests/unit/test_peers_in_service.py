@@ -9,10 +9,10 @@ import pytest
 import fnop
 from fnop.core.commands import Command, Perform, Say
 from fnop.core.election import Candidate
+from fnop.core.lifecycle import Phase
 from fnop.core.peers import Member, Mode, record_of
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
-from fnop.core.turn import Phase
 from fnop.interpreters.clock import EPOCH
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
@@ -111,7 +111,7 @@ def peer(sim: Simulation, identity: str, priority: int, lifetime: int = 60) -> N
 
 
 def phase(sim: Simulation) -> Phase:
-    return sim._run.machine.state.phase
+    return sim._run.machine.state.lifecycle.phase
 
 
 def records(sim: Simulation) -> Any:
@@ -293,7 +293,7 @@ def test_behind_a_freeze_no_request_is_begun() -> None:
     run = Story(registry, [example()])
     run.wait(600)
     assert run.sent == ["POST configmaps"]
-    assert run.machine.state.phase is Phase.FROZEN
+    assert run.machine.state.lifecycle.phase is Phase.FROZEN
     assert "frozen: the storage is full" in run.said_at("warning")
     assert [line for line in run.lines if "succeeded" in line] == [], "nor is it done"
 
@@ -386,7 +386,7 @@ def test_a_startup_handler_that_freezes_is_done_all_the_same() -> None:
 
     run = Story(registry, [example()])
     run.wait(60)
-    assert run.machine.state.phase is Phase.FROZEN
+    assert run.machine.state.lifecycle.phase is Phase.FROZEN
     assert [each["metadata"]["name"] for each in run.objects("configmaps")] == ["begun"]
 
 
@@ -420,7 +420,7 @@ def test_a_backlog_that_hangs_costs_neither_the_lease_nor_the_record() -> None:
     kinds = {each.resource.plural for each in asked if each.urgent and each.resource}
     assert len(others) == settings.request_concurrency
     assert kinds == {"leases", "clusterkopfpeerings"}
-    assert run.machine.state.phase is Phase.SERVING
+    assert run.machine.state.lifecycle.phase is Phase.SERVING
     assert [line for line in run.lines if "not leading" in line] == []
     assert [line for line in run.lines if "frozen" in line] == []
 
@@ -515,7 +515,7 @@ def test_who_takes_over_with_deaf_watches_reads_before_it_acts() -> None:
     story.late_events = True
     story.delete(KIND, "gone").apply(example("new", size=1))
     story.wait(40)  # the other does not renew any more
-    assert story.machine.state.phase is Phase.SERVING
+    assert story.machine.state.lifecycle.phase is Phase.SERVING
     assert sorted(called) == [
         "gone is seen as DELETED",
         "new",

@@ -102,11 +102,11 @@ def test_what_nobody_handles_is_not_kept() -> None:
 
     run = Scenario(registry, [labelled("one", app="a"), labelled("two", app="b")])
     assert run.settle()
-    assert [key.name for key in run.machine.state.objects] == ["one"]
+    assert [key.name for key in run.machine.state.objects.records] == ["one"]
     # It leaves, changes meanwhile, and comes back.
     run.edit(KIND, "one", metadata={"labels": {"app": None}})
     assert run.settle()
-    assert not run.machine.state.objects
+    assert not run.machine.state.objects.records
     run.edit(KIND, "one", spec={"size": 2})
     run.edit(KIND, "one", metadata={"labels": {"app": "a"}})
     run.edit(KIND, "two", metadata={"labels": {"app": "a"}})

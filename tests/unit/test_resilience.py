@@ -362,7 +362,8 @@ def test_a_document_that_does_not_come_is_waited_for_ever_longer(
     story = Unready(registry, [example()], outcome=lost, until=60.0)
     story.wait(70.0)
     assert patience(story)[:5] == [10.0, 20.0, 40.0, 60.0, 60.0]
-    story.machine.state = story.machine.state._replace(discovery_due=0.0)
+    state = story.machine.state
+    story.machine.state = state._replace(survey=state.survey._replace(due=0.0))
     story.feed(AlarmRang())
     story.wait(1.0)
     assert patience(story)[-1] == 10.0, "it has answered since"
@@ -467,12 +468,12 @@ def test_what_vanished_between_two_first_listings_is_noticed(
     story.feed(StreamEnded(stream, "unreachable"))
     story.lists.clear()
     story.wait(0.1)
-    assert {key.name for key in story.machine.state.objects} == {"a", "b"}
+    assert {key.name for key in story.machine.state.objects.records} == {"a", "b"}
     story.delete(KIND, "a")
     story.wait(5)
     story.let_lists_through()
     story.wait(5)
-    assert {key.name for key in story.machine.state.objects} == {"b"}
+    assert {key.name for key in story.machine.state.objects.records} == {"b"}
     assert seen == [(None, "a"), (None, "b"), (None, "b"), ("DELETED", "a")]
 
 
@@ -513,8 +514,8 @@ async def test_a_line_that_is_no_change_changes_nothing(
         await run.until(lambda: not run.api.watches)
         run.create(example("b"))
         await run.until(lambda: "b" in {name for _, name in seen})
-        known = {key.name for key in run.runner.state.objects}
-        versions = [each.version for each in run.runner.state.followed.values()]
+        known = {key.name for key in run.runner.state.objects.records}
+        versions = [each.version for each in run.runner.state.streams.followed.values()]
     assert known == {"a", "b"}
     assert "DELETED" not in {type for type, _ in seen}
     assert all(version and version.isdecimal() for version in versions)

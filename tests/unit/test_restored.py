@@ -10,10 +10,10 @@ import fnop
 from fnop.core.commands import ListPage, Watch
 from fnop.core.election import Candidate
 from fnop.core.inputs import StreamEnded
+from fnop.core.lifecycle import Phase
 from fnop.core.peers import Member, record_of
 from fnop.core.registry import Registry
 from fnop.core.settings import Settings
-from fnop.core.turn import Phase
 from fnop.effects import Outcome, Unreachable
 from fnop.interpreters.cluster import Cluster
 from tests.simulations import example
@@ -205,7 +205,7 @@ def test_the_leader_goes_on_with_the_lease_as_it_was(registry: Registry) -> None
     run.wait(300)
     run.restore(backup)
     run.wait(30)
-    assert run.machine.state.phase is Phase.SERVING
+    assert run.machine.state.lifecycle.phase is Phase.SERVING
     assert not any("not leading" in line for line in run.lines)
 
 
@@ -222,4 +222,4 @@ def test_peers_are_seen_though_their_object_is_older(registry: Registry) -> None
     record = record_of(100, 600, run.clock.now().wall)
     run.edit("clusterkopfpeerings", "default", status={"boss": record})
     run.wait(2)
-    assert run.machine.state.phase is Phase.FROZEN
+    assert run.machine.state.lifecycle.phase is Phase.FROZEN

@@ -151,7 +151,7 @@ def test_r4_a_refused_effect_fails_the_attempt_and_the_rest_is_not_done(
     assert story.settle()
     assert [each["metadata"]["name"] for each in story.objects("configmaps")] == ["one"]
     assert "done" not in story.status()
-    assert story.machine.state.failures == 1
+    assert story.machine.state.notes.failures == 1
 
 
 # -------------------------------------------------------------- R14: a pass ends
@@ -527,7 +527,7 @@ def test_r16_an_object_that_vanishes_ends_its_conversation(
     assert story.clock.elapsed == 5
     assert diary.names == ["cancelled"]
     assert story.sent == []
-    assert not story.machine.state.objects
+    assert not story.machine.state.objects.records
 
 
 def test_r16_its_namesake_is_another_object(registry: Registry, diary: Diary) -> None:
@@ -773,7 +773,7 @@ def test_a_timeout_stops_a_conversation_that_waits(
     assert story.settle()
     assert story.clock.elapsed == 25
     assert diary.names == ["begins", "ends"]
-    assert story.machine.state.failures == 1
+    assert story.machine.state.notes.failures == 1
 
 
 # ----------------------------------------------------------------- R13: lanes
@@ -843,7 +843,7 @@ def test_r31_a_deletion_that_nobody_watched_is_noticed_by_the_next_listing(
     story.settle(seconds=5)
     assert diary.of("cancelled") == [["one"]]
     assert diary.of("DELETED") == [["one"]]
-    assert [key.name for key in story.machine.state.objects] == ["two"]
+    assert [key.name for key in story.machine.state.objects.records] == ["two"]
 
 
 def test_r31_changes_that_nobody_watched_are_handled_after_the_next_listing(
@@ -927,7 +927,7 @@ def test_r12_a_conversation_that_grows_without_end_begins_anew(
     ends = [line for line in story.lines if "too long to be remembered" in line]
     assert len(ends) == 3
     assert len(story.reads) in range(30, 37), "three times ten, or eleven"
-    assert story.machine.state.failures == 0
+    assert story.machine.state.notes.failures == 0
 
 
 def test_r12_after_a_crash_a_handler_begins_at_its_start(

@@ -690,7 +690,7 @@ def test_k_5_3_a_function_that_fails_fails_the_attempt(
 
     story = Story(registry, [example()])
     assert story.settle()
-    assert story.machine.state.failures == 1
+    assert story.machine.state.notes.failures == 1
     assert any(problem in line for line in story.said_at("error"))
     assert story.status()["other"] == {"done": True}
 
@@ -758,8 +758,8 @@ def test_r22_a_deletion_meanwhile_ends_the_write(sizes: Registry, diary: Diary) 
     story = Story(sizes, [example(size=1)])
     story.fate = deleted
     assert story.settle()
-    assert not story.machine.state.objects
-    assert story.machine.state.failures == 0
+    assert not story.machine.state.objects.records
+    assert story.machine.state.notes.failures == 0
 
 
 # ------------------------------------------------------ writes that are refused
@@ -798,7 +798,7 @@ def test_a_patch_that_is_refused_fails_the_attempt_of_its_author(
     assert diary == [("guilty", 0), ("innocent",), ("guilty", 1)]
     assert story.clock.elapsed == 5
     assert story.status() == {"innocent": {"done": True}}
-    assert story.machine.state.failures == 1
+    assert story.machine.state.notes.failures == 1
     assert any("that is no good" in line for line in story.said_at("error"))
     story.crash()
     assert story.settle()
@@ -1003,7 +1003,7 @@ def test_r24_the_deletion_of_the_object_ends_it(sizes: Registry, diary: Diary) -
     story.events.popleft()  # the echo itself never comes
     story.let_events_through(1)
     story.settle(seconds=0.1)
-    assert not story.machine.state.objects
+    assert not story.machine.state.objects.records
     story.apply(example(size=7))
     story.let_events_through()
     story.settle(seconds=0.1)
@@ -1060,7 +1060,7 @@ def test_r24_a_look_that_finds_nothing_forgets_the_object(
     story.lose_events()
     story.settle(seconds=20)
     assert diary == [("create", 1)]
-    assert not story.machine.state.objects
+    assert not story.machine.state.objects.records
 
 
 def test_r24_a_look_that_finds_a_namesake_takes_it_for_one(

@@ -393,7 +393,7 @@ def test_k_3_1_a_filter_sees_indices_that_are_full(indexed: Registry) -> None:
     maps = [each for each in story.lists if getattr(each, "stream", None) == stream]
     story.lists = deque(each for each in story.lists if each not in maps)
     story.let_lists_through().settle(seconds=1)
-    assert len(story.machine.state.objects) == 2
+    assert len(story.machine.state.objects.records) == 2
     assert called == []
     story.feed(*maps)
     assert story.settle()

@@ -101,7 +101,7 @@ def an_hour(story: Story, hour: int) -> None:
         story.trace.steps.clear()
         story.requests.clear()
         story.sent_at.clear()
-    for number in tuple(story.machine.state.streams):
+    for number in tuple(story.machine.state.streams.numbers):
         story.feed(StreamEnded(number, "unreachable", None, "reset"))
 
 
@@ -115,7 +115,7 @@ def test_a_day_with_failing_requests_leaves_nothing_behind() -> None:
         weights.append(weight(story.machine.state))
     state = story.machine.state
     assert trouble.count > 10
-    assert {key.name for key in state.objects} == {"host", "other"}
+    assert {key.name for key in state.objects.records} == {"host", "other"}
     assert max(weights[12:]) <= max(weights[:6]), weights  # recent events are kept
     host, other = story.get(KIND, "host"), story.get(KIND, "other")
     assert host is not None

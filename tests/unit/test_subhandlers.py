@@ -124,7 +124,7 @@ def with_a_failing_part(registry: Registry) -> Scenario:
 
 def test_a_part_that_fails_for_good_is_seen_by_its_parent(registry: Registry) -> None:
     run = with_a_failing_part(registry)
-    assert run.machine.state.failures == 1
+    assert run.machine.state.notes.failures == 1
     assert any("create/one failed for good" in line for line in run.lines)
 
 
@@ -392,7 +392,7 @@ def test_a_handler_whose_part_fails_tells_which(registry: Registry) -> None:
     ]
     told = next(say for say in run.said if "as its sub-handler" in say.message)
     assert told.error == "failed for good: PermanentError: never"
-    assert run.machine.state.failures == 1, "it is one failure"
+    assert run.machine.state.notes.failures == 1, "it is one failure"
 
 
 def test_a_handler_whose_parts_are_all_left_out_tells_its_own_end(
