@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.errands import Address, Errand, errand_for, is_request, needs_guard
+from fnop.core.errands import (
+    Address,
+    Errand,
+    cannot_split,
+    errand_for,
+    is_request,
+    uid_meant,
+)
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
 from fnop.core.last_seen import digest_at
@@ -107,6 +114,9 @@ def _request(
     address = _address(turn, key, known, effect, manifest)
     if isinstance(address, (Refused, Raised)):
         return known, invocation, address
+    problem = cannot_split(effect, address)
+    if problem is not None:
+        return known, invocation, Refused(400, problem, "CannotSplit")
     errand = errand_for(
         effect,
         address,
@@ -118,7 +128,8 @@ def _request(
     if isinstance(effect, (Patch, Apply)):
         target = known if _is_of(effect, invocation) else turn.known(address.key)
         errand = errand._replace(base=target and target.body)
-        if needs_guard(effect) and target is known:
+        is_meant = uid_meant(effect) in (None, known.body.uid)
+        if errand.reads_first and target is known and is_meant:
             errand = errand._replace(guard=known.body)  # it need not be read
     if _waits_for_mark(turn, key, known, invocation, effect):
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
