@@ -39,6 +39,8 @@ def patches(draw: st.DrawFn) -> tuple[dict[str, Any], list[Any]]:
                 step["value"] = draw(st.one_of(st.just(there), st.just(there), VALUES))
             case "add":
                 step["value"] = draw(VALUES)
+            case _:
+                pass
         try:
             now = operated([step], now)
         except OperationFailed:

@@ -258,7 +258,7 @@ def test_r27_a_digest_carries_the_version_of_its_algorithm() -> None:
 @pytest.mark.parametrize("name", ["labels", "annotations"])
 def test_marks_of_both_places_are_merged(name: str) -> None:
     given: dict[str, Any] = {"metadata": {name: {"a": "1", "c": "3"}}}
-    more = {name: {"b": "2", "c": "3", "d": None}}
+    more: dict[str, Any] = {name: {"b": "2", "c": "3", "d": None}}
     assert fnop.patch(**given, **more).merge == {
         "metadata": {name: {"a": "1", "b": "2", "c": "3", "d": None}}
     }

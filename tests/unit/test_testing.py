@@ -812,7 +812,7 @@ def test_matches_raises_what_a_filter_raises() -> None:
 
 
 def test_a_sleep_is_answered_by_a_view_of_the_object() -> None:
-    async def wait(name: str, **_: Any) -> list[Any]:
+    async def wait(name: str, **_: Any) -> Any:
         first = await fnop.sleep(10)
         second = await fnop.sleep(10)
         assert first.name == second.name == name

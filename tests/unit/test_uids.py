@@ -30,10 +30,11 @@ def test_a_json_patch_goes_to_the_endpoint_of_each_part() -> None:
 @pytest.mark.parametrize("form", ["merge", "json", "scale", "plan"])
 def test_a_handler_is_told_that_it_is_another_object(form: str) -> None:
     registry, seen = Registry(), []
-    change: dict[str, Any] = {
+    changes: dict[str, dict[str, Any]] = {
         "json": {"json": [{"op": "add", "path": "/data/a", "value": "2"}]},
         "scale": {"subresource": "scale", "spec": {"replicas": 3}},
-    }.get(form, {"data": {"a": "2"}})
+    }
+    change = changes.get(form, {"data": {"a": "2"}})
     kind = "deployments.apps" if form == "scale" else "configmaps"
     target = fnop.target(kind, name="other", namespace="default", uid="u-1")
 
@@ -98,12 +99,30 @@ def test_without_a_uid_a_patch_is_sent_as_it_is() -> None:
     assert sent.body == {"data": {"a": "2"}}
 
 
+def test_the_handled_object_is_not_read_before_it_is_patched_by_its_uid() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="change")
+    async def change(name: str, uid: str, **_: Any) -> str:
+        target = fnop.target(KIND, name=name, uid=uid)
+        view = await fnop.patch(target, status={"phase": "New"})
+        return str(view.status["phase"])
+
+    story = Scenario(registry, [example()])
+    assert story.settle()
+    sent = [each for each in story.requests if each.path.endswith("/example-1")]
+    assert not [each for each in sent if each.method == "GET"]
+    found = story.get(KIND)
+    assert found is not None
+    assert found["status"]["change"] == "New"
+
+
 def test_an_awaited_json_patch_of_the_own_status_is_kept() -> None:
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry, id="change")
     async def change(**_: Any) -> Any:
-        steps = [
+        steps: list[dict[str, Any]] = [
             {"op": "add", "path": "/status", "value": {"phase": "New"}},
             {"op": "add", "path": "/spec/size", "value": 1},
         ]
