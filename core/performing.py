@@ -144,7 +144,7 @@ def _request(
 
 
 def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:
-    """Whether the handled object of the attempt is not the one that has the name now."""
+    """Whether another object than the one that is handled has the name by now."""
     body = invocation.situation.body
     is_own = isinstance(effect, Patch) and effect.target is None
     return is_own and body is not None and body.uid != known.body.uid
