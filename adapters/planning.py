@@ -30,7 +30,13 @@ from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
 from fnop.core.known import Known
 from fnop.core.last_seen import Seen, Stored, see
-from fnop.core.merge import applied, difference, transformed
+from fnop.core.merge import (
+    OperationFailed,
+    applied,
+    difference,
+    operated,
+    transformed,
+)
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import kind_of
@@ -69,6 +75,7 @@ from fnop.effects import (
     Remember,
     Return,
     Sleep,
+    Target,
     Wait,
     Witness,
     outcomes,
@@ -323,6 +330,20 @@ def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
     if resource.namespaced:
         meta["namespace"] = "default"
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**head, **found, "metadata": {**meta, **(found.get("metadata") or {})}}
+
+
+def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The handled object as it is given anew, which may leave out what it is.
+
+    >>> pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {}}}
+    >>> _identified({"spec": {}}, pod)
+    {'kind': 'Pod', 'spec': {}, 'metadata': {'name': 'p'}}
+    """
+    found: dict[str, Any] = thaw_json(dict(given))
+    head = {key: own[key] for key in ("apiVersion", "kind") if key in own}
+    known = own["metadata"]
+    meta = {key: known[key] for key in ("name", "namespace", "uid") if key in known}
     return {**head, **found, "metadata": {**meta, **(found.get("metadata") or {})}}
 
 
@@ -583,15 +604,14 @@ class _Drive:
             return self._called(effect)
         given = self.answering(effect)
         if given is not _NONE_GIVEN:
-            return _outcome(effect, given)
+            return self._given(effect, given)
         match effect:
             case Sleep():
                 return Applied(self.body)
             case Wait():
                 return Answer(bool(self.stopped))
-            case Patch(target=None):
-                self.body = applied(thaw_json(effect.merge or {}), self.body)
-                return Applied(self.body)
+            case Patch():
+                return self._patched(effect)
             case Create(manifest=manifest) | Apply(manifest=manifest):
                 return Applied(thaw_json(manifest))
             case Adopt(child=child):
@@ -602,6 +622,36 @@ class _Drive:
                 return Answer({name: {"finished": "success"} for name in children})
             case _:
                 raise AssertionError(self._unanswered(effect))
+
+    def _given(self, effect: Effect, given: Any) -> Outcome:
+        """The outcome of an answer; who sleeps sees the handled object afterwards."""
+        if not isinstance(effect, Sleep) or not isinstance(given, Mapping):
+            return _outcome(effect, given)
+        if self.body is not None:
+            self.body = _identified(given, self.body)
+        return Applied(thaw_json(dict(given)) if self.body is None else self.body)
+
+    def _patched(self, effect: Patch) -> Outcome:
+        """The object as it would be; of another one, what can be known of it."""
+        is_own = effect.target is None
+        before = self.body if is_own else self._unread(effect.target)
+        try:
+            after = operated(effect.json, applied(effect.merge or {}, before))
+        except OperationFailed as problem:
+            if not is_own:  # nobody knows what is there
+                raise AssertionError(self._unanswered(effect)) from None
+            return outcomes.Refused(422, str(problem), "Invalid")
+        if is_own:
+            self.body = after
+        return Applied(thaw_json(after))
+
+    def _unread(self, target: Target | None) -> dict[str, Any]:
+        """What an address tells of the object that is there."""
+        assert target is not None
+        own = self.situation.body
+        namespace = target.namespace or (own.namespace if own is not None else None)
+        metadata = {"name": target.name, "namespace": namespace, "uid": target.uid}
+        return {"metadata": {key: value for key, value in metadata.items() if value}}
 
     def _unanswered(self, effect: Effect) -> str:
         text = f"{self.situation.handler.id} awaits {effect!r}, and no answer is given"

@@ -27,6 +27,13 @@ A JSON patch whose repetition would change something once more, such as one that
 to a list, is *guarded*: the object is read first, and the patch is for that version
 alone.  What of it is there already is not sent again.
 
+A patch whose target has a uid is for that object alone.  The API server takes no other
+uid into an object (422; ValidateObjectMetaUpdate), so a merge patch says it, and a JSON
+patch tests it.  But some subresources, as the `/status` of custom resources, leave out
+what a merge patch says of the metadata: such a patch is guarded.  Why a patch with a
+uid, or an apply, is answered with 422, a look tells: it is a conflict where another
+object has the name.
+
 The answers of a `Call` are final: only a call may answer *unknown*.
 """
 
@@ -39,6 +46,7 @@ from fnop.core.backoff import backoff_seconds
 from fnop.core.evolve import quick
 from fnop.core.merge import (
     OperationFailed,
+    applied,
     effective,
     is_done,
     is_idempotent,
@@ -76,9 +84,10 @@ __all__ = [
     "Address",
     "Errand",
     "Request",
+    "cannot_split",
     "errand_for",
-    "needs_guard",
     "proceed",
+    "uid_meant",
 ]
 
 _CHILD_ENDING_SECONDS = 1.0
@@ -121,7 +130,8 @@ class Errand(NamedTuple):
     `token` marks what is created, `guard` is the version that a guarded patch is for,
     and `why` what the API server has said last to what is tried again.  It is `held`
     until the object says that its handler has begun to act.  A creation is `another`
-    where the same attempt has created something else of that name.
+    where the same attempt has created something else of that name.  `refusal` is the
+    answer for which is looked whether it is another object that has the name.
     """
 
     effect: Effect
@@ -138,6 +148,7 @@ class Errand(NamedTuple):
     why: str = ""
     held: bool = False
     another: bool = False
+    refusal: Refused | None = None
 
     @property
     def request(self) -> Request:
@@ -145,8 +156,8 @@ class Errand(NamedTuple):
         present = self.requests[0]
         if self.looking or self.reads_first:
             return _look(present.address)
-        if self.guard is not None and isinstance(present.effect, Patch):
-            return Request(_guarded(present.effect, self.guard), present.address)
+        if isinstance(present.effect, Patch):
+            return Request(_bound(present.effect, self.guard), present.address)
         return present
 
     @property
@@ -161,7 +172,7 @@ class Errand(NamedTuple):
     @property
     def reads_first(self) -> bool:
         """Whether the version that a guarded patch is for has yet to be read."""
-        return self.guard is None and needs_guard(self.requests[0].effect)
+        return self.guard is None and _needs_guard(self.requests[0].effect)
 
     @property
     def is_unaddressed(self) -> bool:
@@ -184,23 +195,70 @@ def _look(address: Address) -> Request:
     return Request(Get(target), address)
 
 
-def needs_guard(effect: Effect) -> bool:
-    """Whether a patch that is applied twice does more than one applied once."""
-    return isinstance(effect, Patch) and not is_idempotent(effect.json)
+def _needs_guard(effect: Effect) -> bool:
+    """Whether a patch has to be for one version of the object.
+
+    One that is applied twice does more than one applied once; or nothing else sees to
+    it that the object is the one that is meant.
+    """
+    if not isinstance(effect, Patch):
+        return False
+    if effect.json:
+        return not is_idempotent(effect.json)
+    return effect.subresource is not None and uid_meant(effect) is not None
+
+
+def uid_meant(effect: Effect) -> str | None:
+    """The uid of the only object that a change is for, where it says one.
+
+    >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
+    'u-1'
+    """
+    match effect:
+        case Patch(target=Target(uid=uid)):
+            return uid
+        case Apply(manifest=manifest):
+            return manifest.get("metadata", {}).get("uid") or None
+        case _:
+            return None
+
+
+def _bound(patch: Patch, version: Body | None) -> Patch:
+    """The patch as it is sent: for one version of the object, or for its uid, alone."""
+    if version is not None:
+        return _guarded(patch, version)
+    uid = uid_meant(patch)
+    if uid is None:
+        return patch
+    if patch.json:
+        test = {"op": "test", "path": "/metadata/uid", "value": uid}
+        return Patch(patch.target, None, (test, *patch.json), patch.subresource)
+    return _with_metadata(patch, "uid", uid)
 
 
 def _guarded(patch: Patch, version: Body) -> Patch:
-    """A JSON patch that is for one version of the object alone.
+    """A patch that is for one version of the object alone.
 
     The API server answers 409 where a patch leaves another resourceVersion in the
     object than it has (API concepts: resource versions; optimistic concurrency).
     """
+    if not patch.json:
+        return _with_metadata(patch, "resourceVersion", version.version)
     step = {
         "op": "replace",
         "path": "/metadata/resourceVersion",
         "value": version.version,
     }
     return Patch(patch.target, patch.merge, (*patch.json, step), patch.subresource)
+
+
+def _with_metadata(patch: Patch, name: str, value: str) -> Patch:
+    """A merge patch that says this of the object's metadata, too."""
+    metadata = patch.merge.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return patch  # which the API server refuses
+    merge = {**patch.merge, "metadata": {**metadata, name: value}}
+    return Patch(patch.target, merge, (), patch.subresource)
 
 
 def errand_for(
@@ -227,21 +285,82 @@ def errand_for(
 
 def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
     """Status has an endpoint of its own where the kind has the subresource."""
-    merge = patch.merge
-    if (
-        patch.subresource
-        or merge is None
-        or "status" not in merge
-        or address.resource is None
-        or not address.resource.has_status
-    ):
+    if not _can_split(patch, address):
         return (Request(patch, address),)
+    merge = patch.merge or {}
+    main, status = _parts(patch.json)
     rest = {key: value for key, value in merge.items() if key != "status"}
-    status = Patch(patch.target, {"status": merge["status"]}, (), "status")
-    if not rest and not patch.json:
-        return (Request(status, address),)
-    main = Patch(patch.target, rest or None, patch.json)
-    return Request(main, address), Request(status, address)
+    found = []
+    if rest or main:
+        found.append(Patch(patch.target, rest or None, main))
+    if "status" in merge:
+        found.append(Patch(patch.target, {"status": merge["status"]}, (), "status"))
+    elif status:
+        found.append(Patch(patch.target, None, status, "status"))
+    return tuple(Request(each, address) for each in found)
+
+
+def _can_split(patch: Patch, address: Address) -> bool:
+    resource = address.resource
+    return not patch.subresource and resource is not None and resource.has_status
+
+
+Steps = tuple[Any, ...]
+
+
+def _parts(steps: Steps) -> tuple[Steps, Steps]:
+    """JSON patch operations for the main endpoint, and those for `/status`.
+
+    Each endpoint shows the whole object, and keeps but its own part of it.  So a patch
+    of one part stays whole.  Of a patch of both parts, what is tested of the status
+    before it is changed decides on the first request, too.
+    """
+    written = _written(steps)
+    if True not in written:
+        return steps, ()
+    if False not in written:
+        return (), steps
+    main: list[Any] = []
+    status: list[Any] = []
+    is_changed = False
+    for step in steps:
+        is_test = step["op"] == "test"
+        if not _is_of_status(step["path"]):
+            main.append(step)
+            continue
+        status.append(step)
+        if is_test and not is_changed:
+            main.append(step)
+        is_changed = is_changed or not is_test
+    return tuple(main), tuple(status)
+
+
+def _written(steps: Steps) -> set[bool]:
+    """Whether JSON patch operations change the status, whether anything else."""
+    pointers = [step["path"] for step in steps if step["op"] != "test"]
+    pointers += [step.get("from") for step in steps if step["op"] == "move"]
+    return {_is_of_status(each) for each in pointers}
+
+
+def _is_of_status(pointer: Any) -> bool:
+    return str(pointer).split("/")[1:2] == ["status"]
+
+
+def cannot_split(effect: Effect, address: Address) -> str | None:
+    """Why a JSON patch cannot be made in a request to each of two endpoints."""
+    if not isinstance(effect, Patch) or not _can_split(effect, address):
+        return None
+    crosses = any(
+        _is_of_status(step["from"]) != _is_of_status(step["path"])
+        for step in effect.json
+        if "from" in step
+    )
+    if not crosses or len(_written(effect.json)) < 2:
+        return None
+    return (
+        "a JSON patch that changes the status and something else is two requests, and "
+        "cannot move or copy from one to the other; give the value itself"
+    )
 
 
 def proceed(
@@ -299,7 +418,9 @@ def _sent(
 ) -> Errand | Outcome:
     match errand.effect, outcome:
         case _, Applied(object=found) if errand.reads_first:
-            return errand._replace(guard=Body(found), due=0.0)
+            return _another(errand, found) or errand._replace(
+                guard=Body(found), due=0.0
+            )
         case _, Applied() | Answer() if len(errand.requests) > 1:
             return errand._replace(requests=errand.requests[1:], guard=None, due=0.0)
         case Adopt(), Conflict(reason="AlreadyExists"):
@@ -311,6 +432,8 @@ def _sent(
             return _once_more(errand._replace(why=outcome.message), now, jitter)
         case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
             return _by_force(errand)
+        case effect, Refused(status=422) if uid_meant(effect) is not None:
+            return errand._replace(looking=True, refusal=outcome, due=0.0)
         case Patch(), Conflict() if errand.guard is not None:
             unread = errand._replace(guard=None, why=outcome.message)
             return _once_more(unread, now, jitter)
@@ -341,6 +464,10 @@ def _looked(
     again = errand._replace(looking=False, due=now.mono + pause)
     request = errand.requests[0].effect
     match outcome:
+        case Applied(object=dict() as found) if another := _another(errand, found):
+            return another
+        case Applied() | Refused() if errand.refusal is not None:
+            return errand.refusal
         case Applied(object=dict() as found):
             if isinstance(errand.effect, Adopt) or isinstance(request, Create):
                 return _claimed(errand, found, now)
@@ -350,10 +477,21 @@ def _looked(
                 return again._replace(guard=errand.guard and Body(found))
             done = errand._replace(looking=False)
             return _sent(done, Applied(found), now, jitter)
-        case Missing() if isinstance(request, (Create, Apply)):
+        case Missing() if isinstance(request, (Create, Apply)) and not errand.refusal:
             return again
         case _:
             return outcome
+
+
+def _another(errand: Errand, found: dict[str, Any]) -> Conflict | None:
+    """The conflict that it is where another object has the name now."""
+    uid, there = uid_meant(errand.effect), Body(found).uid
+    if uid is None or uid == there:
+        return None
+    return Conflict(
+        f"{errand.label} is for the object with the uid {uid}; the one that is there "
+        f"now has the uid {there}"
+    )
 
 
 def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
@@ -395,7 +533,8 @@ def _is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:
     if Body(found).version == guard.version:
         return False
     try:
-        return shows(guard.data, operated(patch.json, guard.data), found)
+        made = operated(patch.json, applied(patch.merge or {}, guard.data))
+        return shows(guard.data, made, found)
     except OperationFailed:
         return False
 

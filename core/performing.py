@@ -12,10 +12,11 @@ from fnop.core.errands import (
     Address,
     Errand,
     Request,
+    cannot_split,
     errand_for,
     is_request,
-    needs_guard,
     proceed,
+    uid_meant,
 )
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
@@ -102,11 +103,9 @@ def _request(
     turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation, Outcome | None]:
     manifest, asking = None, invocation
-    if isinstance(effect, Patch) and effect.target is None and key != ACTIVITY:
-        body = invocation.situation.body
-        if body is not None and body.uid != known.body.uid:
-            gone = "the object has been deleted, and made anew"
-            return known, invocation, Refused(404, gone, "NotFound")
+    if _is_for_another(known, invocation, effect):
+        gone = "the object has been deleted, and made anew"
+        return known, invocation, Refused(404, gone, "NotFound")
     if isinstance(effect, Adopt):
         if key == ACTIVITY:
             return known, invocation, Refused(400, "there is no object to adopt for")
@@ -119,6 +118,9 @@ def _request(
         return known, invocation, address
     if isinstance(address, Unreachable):
         return known, _unaddressed(turn, asking, effect, address), None
+    problem = cannot_split(effect, address)
+    if problem is not None:
+        return known, invocation, Refused(400, problem, "CannotSplit")
     errand = errand_for(
         effect,
         address,
@@ -133,12 +135,20 @@ def _request(
     if isinstance(effect, (Patch, Apply)):
         target = known if _is_of(effect, invocation) else turn.objects.get(address.key)
         errand = errand._replace(base=target and target.body)
-        if needs_guard(effect) and target is known:
+        is_meant = uid_meant(effect) in (None, known.body.uid)
+        if errand.reads_first and target is known and is_meant:
             errand = errand._replace(guard=known.body)  # it need not be read
     if _waits_for_mark(turn, key, known, invocation, effect):
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
         return known, held, None
     return known, send(turn, key, invocation, errand), None
+
+
+def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:
+    """Whether another object than the one that is handled has the name by now."""
+    body = invocation.situation.body
+    is_own = isinstance(effect, Patch) and effect.target is None
+    return is_own and body is not None and body.uid != known.body.uid
 
 
 def _unaddressed(

@@ -164,6 +164,27 @@ def _target_of(where: _Targeted) -> Target:
         ) from None
 
 
+def _with_marks(metadata: Any, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a merge patch with more labels, or annotations.
+
+    >>> _with_marks({"labels": {"a": "1"}}, "labels", {"b": "2"})
+    {'labels': {'a': '1', 'b': '2'}}
+    """
+    there = metadata.get(name, {}) if isinstance(metadata, Mapping) else None
+    if not isinstance(there, Mapping):
+        raise ValueError(
+            f"{name}= cannot be added to metadata={metadata!r:.80}; give all {name} in "
+            "one place"
+        )
+    both = [key for key in values if key in there and there[key] != values[key]]
+    if both:
+        raise ValueError(
+            f"metadata= and {name}= give {both[0]!r} two values, {there[both[0]]!r} "
+            f"and {values[both[0]]!r}; give it once"
+        )
+    return {**metadata, name: {**there, **values}}
+
+
 @_named_after(1, "fnop.patch({}, status={})")
 def patch(
     where: _Targeted | None = None,
@@ -177,7 +198,9 @@ def patch(
 ) -> Patch:
     """Change fields of the handled object, or of the one given.
 
-    `fields` are top-level stanzas as a JSON merge patch: None removes a key.
+    `fields` are top-level stanzas as a JSON merge patch: None removes a key.  Raises
+    `ValueError` where `metadata=` gives a label or annotation another value than
+    `labels=` or `annotations=`.
 
     >>> patch(status={"phase": "Ready"}).merge
     {'status': {'phase': 'Ready'}}
@@ -185,7 +208,9 @@ def patch(
     merge: dict[str, Any] = dict(fields)
     for name, values in (("labels", labels), ("annotations", annotations)):
         if values is not None:
-            merge["metadata"] = {**merge.get("metadata", {}), name: dict(values)}
+            merge["metadata"] = _with_marks(
+                merge.get("metadata", {}), name, dict(values)
+            )
     return Patch(
         None if where is None else _target_of(where),
         merge or None,

@@ -242,7 +242,8 @@ class Target:
     """An object's address: a kind in any selector form, a namespace, a name.
 
     `namespace` None means the handled object's own namespace for namespaced
-    kinds.  `uid` guards against a re-created object of the same name.
+    kinds.  With a `uid` a patch is for the object with it alone: it is a conflict where
+    another object has the name.
     """
 
     resource: str

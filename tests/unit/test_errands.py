@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.errands import Address, Errand, Request, errand_for, proceed
+from fnop.core.errands import (
+    Address,
+    Errand,
+    Request,
+    cannot_split,
+    errand_for,
+    proceed,
+)
 from fnop.core.now import Now
 from fnop.core.ownership import with_token
 from fnop.core.resources import Resource
@@ -407,3 +414,111 @@ def test_a_patch_of_one_endpoint_is_one_request(
     (request,) = begun(patch, at).requests
     assert isinstance(request.effect, Patch)
     assert request.effect.subresource == subresource
+
+
+# --------------------------------------------------------- the object that is meant
+
+MEANT = Target("pods", "p", uid="u-1")
+BY_UID: list[Effect] = [
+    fnop.patch(MEANT, labels={"a": "1"}),
+    fnop.patch(MEANT, json=[{"op": "add", "path": "/spec/a", "value": 1}]),
+    Apply({**POD, "metadata": {"name": "p", "uid": "u-1"}}),
+]
+INVALID = Refused(422, "no", "Invalid")
+
+
+def pod(uid: str, **rest: Any) -> dict[str, Any]:
+    return {
+        **POD,
+        "metadata": {"name": "p", "uid": uid, "resourceVersion": "7"},
+        **rest,
+    }
+
+
+@pytest.mark.parametrize("effect", BY_UID)
+def test_what_a_refused_change_with_a_uid_has_met_is_looked_at(effect: Effect) -> None:
+    assert isinstance(going_on(effect, INVALID).request.effect, Get)
+    assert after(effect, INVALID, Applied(pod("u-1"))) == INVALID
+    another = after(effect, INVALID, Applied(pod("u-2")))
+    assert isinstance(another, Conflict)
+    assert after(effect, INVALID, Missing("gone")) == Missing("gone")
+    # Who may not look is told what the API server has said of the change.
+    assert after(effect, INVALID, Refused(403, "no get")) == INVALID
+
+
+@pytest.mark.parametrize("effect", BY_UID)
+def test_an_unknown_change_of_another_object_is_a_conflict(effect: Effect) -> None:
+    shown = pod("u-2", spec={"a": 1})
+    assert isinstance(after(effect, Unknown("?"), Applied(shown)), Conflict)
+
+
+def test_a_subresource_is_changed_by_the_version_with_the_uid() -> None:
+    effect = fnop.patch(MEANT, status={"a": 1})
+    assert isinstance(begun(effect).request.effect, Get)
+    found = going_on(effect, Applied(pod("u-1")))
+    assert found.request.effect == Patch(
+        MEANT,
+        {"status": {"a": 1}, "metadata": {"resourceVersion": "7"}},
+        subresource="status",
+    )
+    assert isinstance(after(effect, Applied(pod("u-2"))), Conflict)
+    again = going_on(effect, Applied(pod("u-1")), Conflict("quicker"))
+    assert isinstance(again.request.effect, Get)
+    done = pod("u-1", status={"a": 1})
+    done["metadata"]["resourceVersion"] = "8"
+    last = after(effect, Applied(pod("u-1")), Unknown("?"), Applied(done))
+    assert last == Applied(done)
+
+
+# ------------------------------------------------------ JSON patches of two endpoints
+
+OF_SPEC = {"op": "add", "path": "/spec/a", "value": 1}
+OF_STATUS = {"op": "add", "path": "/status/a", "value": 1}
+TESTS_SPEC = {"op": "test", "path": "/spec/b", "value": 1}
+TESTS_STATUS = {"op": "test", "path": "/status/b", "value": 1}
+COPIES = {"op": "copy", "from": "/spec/a", "path": "/status/b"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "main", "status"),
+    [
+        ([OF_SPEC, TESTS_STATUS], [OF_SPEC, TESTS_STATUS], []),
+        ([TESTS_SPEC, OF_STATUS], [], [TESTS_SPEC, OF_STATUS]),
+        ([COPIES], [], [COPIES]),
+        ([{**OF_SPEC, "path": "/statuses"}], [{**OF_SPEC, "path": "/statuses"}], []),
+        ([{**OF_STATUS, "path": "/status"}], [], [{**OF_STATUS, "path": "/status"}]),
+        (
+            [TESTS_STATUS, TESTS_SPEC, OF_STATUS, TESTS_STATUS, OF_SPEC],
+            [TESTS_STATUS, TESTS_SPEC, OF_SPEC],
+            [TESTS_STATUS, OF_STATUS, TESTS_STATUS],
+        ),
+    ],
+)
+def test_each_part_of_a_json_patch_goes_to_its_endpoint(
+    steps: list[Any], main: list[Any], status: list[Any]
+) -> None:
+    sent = [each.effect for each in begun(fnop.patch(TARGET, json=steps)).requests]
+    expected = [Patch(TARGET, None, tuple(main))] if main else []
+    expected += [Patch(TARGET, None, tuple(status), "status")] if status else []
+    assert sent == expected
+    whole = begun(fnop.patch(TARGET, json=steps), Address(PLAIN, "ns", "p")).requests
+    assert [each.effect for each in whole] == [Patch(TARGET, None, tuple(steps))]
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_refused"),
+    [
+        ([COPIES], False),
+        ([COPIES, OF_SPEC], True),
+        ([{**COPIES, "op": "move"}], True),
+        ([OF_SPEC, OF_STATUS], False),
+    ],
+)
+def test_what_goes_to_two_endpoints_cannot_cross(
+    steps: list[Any], is_refused: bool
+) -> None:
+    effect = fnop.patch(TARGET, json=steps)
+    assert bool(cannot_split(effect, AT)) is is_refused
+    assert cannot_split(effect, Address(PLAIN, "ns", "p")) is None
+    named = fnop.patch(TARGET, json=steps, subresource="status")
+    assert cannot_split(named, AT) is None

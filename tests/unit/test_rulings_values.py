@@ -253,3 +253,23 @@ def test_r27_a_change_whose_past_is_not_known_is_an_update_from_nothing(
 def test_r27_a_digest_carries_the_version_of_its_algorithm() -> None:
     seen = see(Body({"spec": {"a": 1}}), Observation(((),)))
     assert all(value.startswith("1:") for value in seen.digests.values())
+
+
+@pytest.mark.parametrize("name", ["labels", "annotations"])
+def test_marks_of_both_places_are_merged(name: str) -> None:
+    given: dict[str, Any] = {"metadata": {name: {"a": "1", "c": "3"}}}
+    more: dict[str, Any] = {name: {"b": "2", "c": "3", "d": None}}
+    assert fnop.patch(**given, **more).merge == {
+        "metadata": {name: {"a": "1", "b": "2", "c": "3", "d": None}}
+    }
+    other: Any = fnop.patch(metadata={"labels": {"a": "1"}}, annotations={"b": "2"})
+    assert other.merge["metadata"] == {"labels": {"a": "1"}, "annotations": {"b": "2"}}
+
+
+def test_a_mark_with_two_values_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"give 'a' two values, '1' and '2'"):
+        fnop.patch(metadata={"labels": {"a": "1"}}, labels={"a": "2"})
+    with pytest.raises(ValueError, match="give all labels in one place"):
+        fnop.patch(metadata={"labels": None}, labels={"a": "2"})
+    with pytest.raises(ValueError, match="give all labels in one place"):
+        fnop.patch(metadata=None, labels={"a": "2"})

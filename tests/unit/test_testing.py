@@ -806,3 +806,63 @@ def test_matches_raises_what_a_filter_raises() -> None:
 
     with pytest.raises(KeyError, match="size"):
         matches(sized, {}, registry=registry)
+
+
+# ------------------------------------------------------------- answers, as in a run
+
+
+def test_a_sleep_is_answered_by_a_view_of_the_object() -> None:
+    async def wait(name: str, **_: Any) -> Any:
+        first = await fnop.sleep(10)
+        second = await fnop.sleep(10)
+        assert first.name == second.name == name
+        return fnop.result([first.spec["size"], second.spec["size"], first.uid])
+
+    uid = plan_of(lambda uid, **_: uid, claim(size=1)).result
+    plan = plan_of(wait, claim(size=1), answers=[{"spec": {"size": 2}}])
+    assert plan.result == [2, 2, uid], plan.failure
+    asked = {fnop.sleep(10): {"spec": {"size": 3}}}
+    assert plan_of(wait, claim(size=1), answers=asked).result == [3, 3, uid]
+
+
+def test_a_patch_of_another_object_needs_no_answer() -> None:
+    async def change(namespace: str, **_: Any) -> Any:
+        target = fnop.target("configmaps", name="other", uid="u-1")
+        found = await fnop.patch(target, data={"a": "1", "b": None})
+        assert isinstance(found, fnop.View)
+        assert found.metadata.namespace == namespace
+        return {"name": found.name, "uid": found.uid, "data": found["data"]}
+
+    expected = {"name": "other", "uid": "u-1", "data": {"a": "1"}}
+    plan = plan_of(change, claim())
+    assert plan.result == expected, plan.failure
+    answer = {"metadata": {"name": "x", "uid": "y", "namespace": "default"}, "data": {}}
+    plan = plan_of(change, claim(), answers=[answer])
+    assert plan.result == {"name": "x", "uid": "y", "data": {}}, plan.failure
+
+
+def test_operations_on_another_object_need_an_answer_where_they_need_the_object() -> (
+    None
+):
+    async def change(**_: Any) -> Any:
+        target = fnop.target("configmaps", name="other")
+        step = {"op": "add", "path": "/data/a", "value": "1"}
+        return dict((await fnop.patch(target, json=[step]))["data"])
+
+    with pytest.raises(AssertionError, match=r"change awaits Patch.* no answer"):
+        plan_of(change, claim())
+    assert plan_of(change, claim(), answers=[{"data": {"a": "1"}}]).result == {"a": "1"}
+
+
+def test_operations_on_the_handled_object_change_it() -> None:
+    async def change(**_: Any) -> Any:
+        step = {"op": "replace", "path": "/spec/size", "value": 2}
+        view = await fnop.patch(json=[step])
+        later = await fnop.sleep(1)
+        with pytest.raises(fnop.Refused) as refused:
+            await fnop.patch(json=[{**step, "path": "/spec/none"}])
+        sizes = [view.spec["size"], later.spec["size"]]
+        return fnop.result([*sizes, refused.value.status])
+
+    plan = plan_of(change, claim(size=1))
+    assert plan.result == [2, 2, 422], plan.failure

@@ -143,8 +143,9 @@ class User:
         path = f"{self.collection}/{item.name}"
         answer = await self._ask("delete", "DELETE", path)
         if answer is None or answer["kind"] == "Status":
-            # Gone at once: the API server had read it before a finalizer was added,
-            # which 1.20 does not compare.  Or nobody knows; who sees it still, says so.
+            # Gone at once: the API server had read it before a finalizer was added, and
+            # compares no version then (1.20 and 1.36: see the page on reliability).
+            # Or nobody knows; who sees it still, says so.
             self.judge.held.discard(item.uid)
         if answer is not None:
             del self.items[item.name]
