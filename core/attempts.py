@@ -13,12 +13,12 @@ from typing import Any
 from fnop.core import invocation as driving
 from fnop.core.background import rested, with_standing
 from fnop.core.commands import Interrupt, Say
+from fnop.core.context import Context
 from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
 from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
 from fnop.core.last_seen import scope_name, see
-from fnop.core.lifecycle import failed
 from fnop.core.objects import Body, Key
 from fnop.core.own_writes import (
     asks_for_the_same,
@@ -38,7 +38,6 @@ from fnop.core.progress import (
 )
 from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.requests import Ticket
-from fnop.core.turn import Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, told, vanished
 from fnop.effects import (
@@ -88,22 +87,21 @@ def left(
     return tuple(each for each in invocations if each.serial != ended.serial)
 
 
-def keep(turn: Turn, key: Key, known: Known, *, ends: bool) -> None:
+def keep(context: Context, known: Known, *, ends: bool) -> None:
     """Put the record back; at the end of a cycle its work is dropped."""
     if ends:
         work = (known.work or IDLE)._replace(
             cycle=None, progress={}, declared={}, results={}
         )
-        work = told(turn, key, work, ends=True)
+        work = told(context, work, ends=True)
         known = known._replace(work=work, initial=False)
     if known.work is not None and known.work.is_over:
         known = known._replace(work=None)
-    turn.objects.put(key, known)
+    context.put(known)
 
 
 def let_go(
-    turn: Turn,
-    key: Key,
+    context: Context,
     known: Known,
     reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
 ) -> None:
@@ -114,10 +112,10 @@ def let_go(
     """
     work = known.work or IDLE
     for each in (*work.running, *work.tending):
-        turn.program.live.drop(_live_key(key, each))
+        context.live.drop(_live_key(context.key, each))
     for each in work.tending:
         is_deaf = not each.handler.signature.takes("stopped")
-        interrupt(turn, each, reason.value, cancel=is_deaf)
+        interrupt(context, each, reason.value, cancel=is_deaf)
 
 
 def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
@@ -125,8 +123,7 @@ def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
 
 
 def go_on(
-    turn: Turn,
-    key: Key,
+    context: Context,
     known: Known,
     invocation: Invocation,
     ends: Mapping[str, Any] | None = None,
@@ -138,58 +135,58 @@ def go_on(
     errand = invocation.errand
     if ends is not None:
         gathered = {f"{invocation.handler.id}/{name}" for name in ends}
-        invocation = _journaled(turn, invocation, Answer(dict(ends)))
+        invocation = _journaled(context, invocation, Answer(dict(ends)))
         invocation = invocation._replace(gathered=invocation.gathered | gathered)
     if errand is not None and not invocation.ready:
         if errand.is_unaddressed:
-            _address(turn, key, known, invocation, errand)
+            _address(context, known, invocation, errand)
         else:
-            store(turn, key, known, send(turn, key, invocation, errand))
+            store(context, known, send(context, invocation, errand))
         return
     if invocation.wake is not None:
-        invocation = _woken(turn, known, invocation)
+        invocation = _woken(context, known, invocation)
     if invocation.plan is None:
-        known, invocation = _drive(turn, key, known, invocation)
-    _follow(turn, key, known, invocation)
+        known, invocation = _drive(context, known, invocation)
+    _follow(context, known, invocation)
 
 
 def _address(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, errand: Errand
+    context: Context, known: Known, invocation: Invocation, errand: Errand
 ) -> None:
     """Look again where an effect goes whose kind was not known."""
-    known, found, outcome = perform(turn, key, known, invocation, errand.effect)
+    known, found, outcome = perform(context, known, invocation, errand.effect)
     if outcome is not None:
-        _answered(turn, key, known, invocation, outcome)
+        _answered(context, known, invocation, outcome)
         return
     if found.errand is not None and found.errand.is_unaddressed:
-        _tell_waiting(turn, key, invocation, found.errand)
-    store(turn, key, known, found)
+        _tell_waiting(context, invocation, found.errand)
+    store(context, known, found)
 
 
-def _tell_waiting(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> None:
+def _tell_waiting(context: Context, invocation: Invocation, errand: Errand) -> None:
     """Say now and then what is tried again, as often as it takes."""
     if errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
         line = f"waits for {errand.label}, which is tried again: {errand.why}"
-        report(turn, key, invocation, "warning", line)
+        report(context, invocation, "warning", line)
 
 
-def _follow(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+def _follow(context: Context, known: Known, invocation: Invocation) -> None:
     """Go through the plan of an ended function; at its end the attempt is over."""
-    known, invocation = _run_plan(turn, key, known, invocation)
-    if invocation.plan == () and not turn.keeps_still(key):
-        _finish(turn, key, known, invocation)
+    known, invocation = _run_plan(context, known, invocation)
+    if invocation.plan == () and not context.keeps_still:
+        _finish(context, known, invocation)
     else:
-        store(turn, key, known, invocation)
+        store(context, known, invocation)
 
 
-def store(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+def store(context: Context, known: Known, invocation: Invocation) -> None:
     work = known.work or IDLE
     work = work._replace(
         running=_put(work.running, invocation),
         spying=_put(work.spying, invocation),
         tending=_put(work.tending, invocation),
     )
-    turn.objects.put(key, known._replace(work=work))
+    context.put(known._replace(work=work))
 
 
 def _put(
@@ -200,22 +197,24 @@ def _put(
     )
 
 
-def _woken(turn: Turn, known: Known, invocation: Invocation) -> Invocation:
+def _woken(context: Context, known: Known, invocation: Invocation) -> Invocation:
     """A sleep is over: a conversation gets the object as it is now."""
     invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
     if isinstance(invocation.asked, Wait):
-        return _journaled(turn, invocation, Answer(bool(invocation.stopped)))
+        return _journaled(context, invocation, Answer(bool(invocation.stopped)))
     data = None if invocation.situation.body is None else known.body.data
-    return _journaled(turn, invocation, Applied(data))
+    return _journaled(context, invocation, Applied(data))
 
 
-def _journaled(turn: Turn, invocation: Invocation, outcome: Outcome) -> Invocation:
+def _journaled(
+    context: Context, invocation: Invocation, outcome: Outcome
+) -> Invocation:
     """The conversation with an answer, ready to go on."""
     assert invocation.asked is not None
     entry = driving.Entry(
-        digest_of(invocation.asked), outcome, turn.now.wall, invocation.stopped
+        digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
     )
     return invocation._replace(
         journal=(*invocation.journal, entry),
@@ -227,30 +226,30 @@ def _journaled(turn: Turn, invocation: Invocation, outcome: Outcome) -> Invocati
 
 
 def _drive(
-    turn: Turn, key: Key, known: Known, invocation: Invocation
+    context: Context, known: Known, invocation: Invocation
 ) -> tuple[Known, Invocation]:
     """Call the author's code once: to its next effect, or to its end."""
     if (
         len(invocation.journal) > JOURNAL_ENTRIES_MAX
         or invocation.length > JOURNAL_BYTES_MAX
     ):
-        return known, _outgrown(turn, key, invocation)
-    turn.drives += 1
+        return known, _outgrown(context, invocation)
+    context.drove()
     found = driving.advance(
         invocation.situation,
         invocation.journal,
-        turn.program.live,
-        _live_key(key, invocation),
+        context.live,
+        _live_key(context.key, invocation),
     )
-    tell(turn, key, invocation, found.lines)
+    tell(context, invocation, found.lines)
     if found.children:
         known = _with_declared(known, invocation, found.children)
     if found.asks is not None:
-        return _ask(turn, key, known, invocation, found.asks)
+        return _ask(context, known, invocation, found.asks)
     end = found.end
     assert end is not None
     if end.settings is not None:
-        turn.configure(end.settings)
+        context.configure(end.settings)
     return known, invocation._replace(
         ready=False,
         plan=end.plan,
@@ -278,13 +277,13 @@ def _with_declared(
     return known._replace(work=work._replace(declared=declared))
 
 
-def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
+def _outgrown(context: Context, invocation: Invocation) -> Invocation:
     """A conversation cannot remember for ever: it starts again (R12)."""
     driving.cancel(
         invocation.situation,
         invocation.journal,
-        turn.program.live,
-        _live_key(key, invocation),
+        context.live,
+        _live_key(context.key, invocation),
     )
     return invocation._replace(
         plan=(),
@@ -296,25 +295,25 @@ def _outgrown(turn: Turn, key: Key, invocation: Invocation) -> Invocation:
 
 
 def _ask(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+    context: Context, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation]:
     """A conversation awaits an effect."""
     invocation = invocation._replace(asked=effect, ready=False, acts=True)
-    known, invocation, outcome = perform(turn, key, known, invocation, effect)
+    known, invocation, outcome = perform(context, known, invocation, effect)
     if outcome is not None:
-        invocation = _journaled(turn, invocation, outcome)
+        invocation = _journaled(context, invocation, outcome)
     return known, invocation
 
 
 def _run_plan(
-    turn: Turn, key: Key, known: Known, invocation: Invocation
+    context: Context, known: Known, invocation: Invocation
 ) -> tuple[Known, Invocation]:
     """Perform a plan's effects in their order, until one has to be waited for.
 
     Behind a `Freeze` there is nothing more to perform: the attempt is put aside.
     """
     while invocation.plan and invocation.errand is None and invocation.wake is None:
-        if turn.keeps_still(key):
+        if context.keeps_still:
             break
         effect, rest = invocation.plan[0], invocation.plan[1:]
         match effect:
@@ -331,9 +330,7 @@ def _run_plan(
                 invocation = invocation._replace(plan=rest)  # they are run anyway
             case _:
                 invocation = invocation._replace(acts=True)
-                known, invocation, outcome = perform(
-                    turn, key, known, invocation, effect
-                )
+                known, invocation, outcome = perform(context, known, invocation, effect)
                 if outcome is not None:
                     invocation = _planned(invocation, outcome)
     return known, invocation
@@ -368,11 +365,11 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
             return Failure(name, f"{what}: {outcome.message}")
 
 
-def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> None:
+def answer_errand(
+    context: Context, number: int, ticket: Ticket, outcome: Outcome
+) -> None:
     """An effect of an invocation has been answered."""
-    key = ticket.key
-    assert key is not None
-    known = turn.objects.get(key)
+    known = context.known
     if known is None or known.work is None:
         return
     work = known.work
@@ -384,38 +381,38 @@ def answer_errand(turn: Turn, number: int, ticket: Ticket, outcome: Outcome) -> 
         outstanding = work.outstanding - {number}
         until = work.outstanding_until if outstanding else 0.0
         left = work._replace(outstanding=outstanding, outstanding_until=until)
-        keep(turn, key, known._replace(work=left), ends=False)
-        turn.objects.due(key)
+        keep(context, known._replace(work=left), ends=False)
+        context.due()
         return
     if invocation.errand.id != number:
         return
-    own = _own_answer(key, known, invocation, outcome)
+    own = _own_answer(context.key, known, invocation, outcome)
     if own is not None and own.uid != known.body.uid:
-        known = vanished(turn, known)
+        known = vanished(context, known)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
-        known = _followed(turn, key, known, invocation, own)
-        known = shown(turn, known, own)
+        known = _followed(context, known, invocation, own)
+        known = shown(context, known, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
-        _pace_another(turn, invocation, invocation.errand, outcome.object)
-    found = proceed(invocation.errand, outcome, turn.now, turn.jitter())
+        _pace_another(context, invocation, invocation.errand, outcome.object)
+    found = proceed(invocation.errand, outcome, context.now, context.jitter())
     if not isinstance(found, Errand):
-        _answered(turn, key, known, invocation, found)
-    elif found.due is not None and found.due > turn.now.mono:
-        _tell_waiting(turn, key, invocation, found)
+        _answered(context, known, invocation, found)
+    elif found.due is not None and found.due > context.now.mono:
+        _tell_waiting(context, invocation, found)
         waiting = invocation._replace(errand=found, ready=False)
-        store(turn, key, known, waiting)
+        store(context, known, waiting)
     else:
-        store(turn, key, known, send(turn, key, invocation, found))
-    turn.objects.due(key)
+        store(context, known, send(context, invocation, found))
+    context.due()
 
 
 def _followed(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, body: Body
+    context: Context, known: Known, invocation: Invocation, body: Body
 ) -> Known:
     """An awaited change of the handled object is no new one for who is at work."""
     kind, handler, errand = (
-        turn.kind(key),
+        context.kind,
         invocation.handler,
         invocation.errand,
     )
@@ -433,7 +430,7 @@ def _followed(
     moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     known = with_moves(known, kind, moves)
     return keeping_pace(
-        turn, key, known, [(handler.id, None)], base, body, _attempt(invocation)
+        context, known, [(handler.id, None)], base, body, _attempt(invocation)
     )
 
 
@@ -457,18 +454,18 @@ def _as_patch(effect: Effect) -> Patch | None:
 
 
 def _pace_another(
-    turn: Turn, invocation: Invocation, errand: Errand, found: dict[str, Any]
+    context: Context, invocation: Invocation, errand: Errand, found: dict[str, Any]
 ) -> None:
     """A handler has changed another object, for which others may be called."""
     if errand.base is None or errand.looking:
         return
-    key, body = errand.requests[0].address.key, Body(found)
-    known = turn.objects.get(key)
+    context, body = context.of(errand.requests[0].address.key), Body(found)
+    known = context.known
     if known is not None and known.body.uid == body.uid == errand.base.uid:
         by = [(invocation.handler.id, None)]
         attempt = _attempt(invocation)
-        paced = keeping_pace(turn, key, known, by, errand.base, body, attempt)
-        turn.objects.put(key, paced)
+        paced = keeping_pace(context, known, by, errand.base, body, attempt)
+        context.put(paced)
 
 
 def _own_answer(
@@ -491,13 +488,13 @@ def _own_answer(
 
 
 def _answered(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, outcome: Outcome
+    context: Context, known: Known, invocation: Invocation, outcome: Outcome
 ) -> None:
     invocation = _creating(invocation, outcome)
     if invocation.plan is None:
-        store(turn, key, known, _journaled(turn, invocation, outcome))
+        store(context, known, _journaled(context, invocation, outcome))
     else:
-        _follow(turn, key, known, _planned(invocation, outcome))
+        _follow(context, known, _planned(invocation, outcome))
 
 
 def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
@@ -517,7 +514,7 @@ def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
 # -------------------------------------------------------------------- ends
 
 
-def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+def _finish(context: Context, known: Known, invocation: Invocation) -> None:
     """An attempt is over: judge it, and keep what it wants written."""
     work = known.work
     assert work is not None
@@ -531,13 +528,13 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     if handler.role is Role.EVENT:
-        _spied(turn, key, invocation)
+        _spied(context, invocation)
     elif handler.role in BACKGROUND:
-        known, said = _tended(turn, key, known, invocation, unwritten=unwritten)
+        known, said = _tended(context, known, invocation, unwritten=unwritten)
     else:
         record = progress[handler.id]
-        judged, said = _judged(turn, key, invocation, record, unwritten=unwritten)
-        judged = _acted(turn, key, known, invocation, judged)
+        judged, said = _judged(context, invocation, record, unwritten=unwritten)
+        judged = _acted(context, known, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = work._replace(
         running=left(work.running, invocation),
@@ -548,7 +545,7 @@ def _finish(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
         progress=progress,
         successes=(*work.successes, (handler, said)) if said else work.successes,
     )
-    keep(turn, key, known._replace(work=work), ends=False)
+    keep(context, known._replace(work=work), ends=False)
 
 
 def _is_about(known: Known, invocation: Invocation) -> bool:
@@ -557,50 +554,49 @@ def _is_about(known: Known, invocation: Invocation) -> bool:
     return body is not None and body.uid == known.body.uid
 
 
-def _spied(turn: Turn, key: Key, invocation: Invocation) -> None:
+def _spied(context: Context, invocation: Invocation) -> None:
     failure = invocation.failure
     if failure is not None:
-        report(turn, key, invocation, "error", f"failed, which is ignored: {failure}")
+        report(context, invocation, "error", f"failed, which is ignored: {failure}")
     elif invocation.again is not None:
         line = "asks to be called again, but only the next watch event calls it"
-        report(turn, key, invocation, "warning", line)
+        report(context, invocation, "warning", line)
 
 
 def _tended(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, *, unwritten: bool
+    context: Context, known: Known, invocation: Invocation, *, unwritten: bool
 ) -> tuple[Known, Say | None]:
     """A run of a daemon or timer is over: when it begins again, if it does."""
     handler = invocation.handler
     standing = known.background.get(handler.id) or Standing(None)
-    judgement = _judgement(turn, invocation, standing.progress)
+    judgement = _judgement(context, invocation, standing.progress)
     is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
     if is_routine:
         judgement = replace(judgement, level="debug")
-    said = _told(turn, key, invocation, judgement, unwritten=unwritten)
+    said = _told(context, invocation, judgement, unwritten=unwritten)
     if invocation.stopped:
         # It begins anew, if it is wanted again.
         return with_standing(known, handler, None), said
     if judgement.progress.finished == "failure":
-        turn.failed()
-    after = rested(handler, standing, judgement.progress, turn.now)
+        context.failed()
+    after = rested(handler, standing, judgement.progress, context.now)
     return with_standing(known, handler, after), said
 
 
 def _judged(
-    turn: Turn, key: Key, invocation: Invocation, progress: Progress, *, unwritten: bool
+    context: Context, invocation: Invocation, progress: Progress, *, unwritten: bool
 ) -> tuple[Progress, Say | None]:
-    judgement = _judgement(turn, invocation, progress)
-    said = _told(turn, key, invocation, judgement, unwritten=unwritten)
+    judgement = _judgement(context, invocation, progress)
+    said = _told(context, invocation, judgement, unwritten=unwritten)
     if judgement.progress.finished == "failure":
-        turn.failed()
+        context.failed()
         if invocation.handler.role in ACTIVITIES:
-            turn.lifecycle = failed(turn.lifecycle)
+            context.activity_failed()
     return judgement.progress, said
 
 
 def _told(
-    turn: Turn,
-    key: Key,
+    context: Context,
     invocation: Invocation,
     judgement: Judgement,
     *,
@@ -612,22 +608,23 @@ def _told(
     """
     is_success = judgement.progress.has_succeeded and invocation.failure is None
     if unwritten and is_success:
-        return _line(turn, key, invocation, judgement.level, judgement.line)
-    report(turn, key, invocation, judgement.level, judgement.line)
+        return _line(context, invocation, judgement.level, judgement.line)
+    report(context, invocation, judgement.level, judgement.line)
     return None
 
 
 def _acted(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, record: Progress
+    context: Context, known: Known, invocation: Invocation, record: Progress
 ) -> Progress:
     """The record, with what has been acted upon where something may have been done.
 
     Who is at work on going back to what was handled before is not done with the state
     that it had acted upon: until it is, that is what tells of the change.
     """
-    body, kind = invocation.situation.body, turn.survey.kinds.get(key.resource)
-    if body is None or kind is None:
+    body = invocation.situation.body
+    if body is None or not context.is_served:
         return record
+    kind = context.kind
     if not record.is_finished and not invocation.acts:
         return record
     seen = see(body, kind.observation)
@@ -638,15 +635,17 @@ def _acted(
     return record._replace(acted=acted, seen=was)
 
 
-def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgement:
+def _judgement(
+    context: Context, invocation: Invocation, progress: Progress
+) -> Judgement:
     handler, failure = invocation.handler, invocation.failure
     if failure is not None:
-        return turn.judge(handler, progress, failure)
+        return context.judge(handler, progress, failure)
     if invocation.again is not None:
         again = invocation.again
         return judge_again(
             progress,
-            turn.now,
+            context.now,
             after=again.after,
             because=again.because,
             timeout=handler.timeout,
@@ -660,72 +659,70 @@ def _judgement(turn: Turn, invocation: Invocation, progress: Progress) -> Judgem
     return Judgement(succeeded(progress), "info", "succeeded")
 
 
-def report(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> None:
-    said = _line(turn, key, invocation, level, line)
-    note_line(turn, key, invocation.handler, level, said.message)
-    turn.emit(said)
+def report(context: Context, invocation: Invocation, level: str, line: str) -> None:
+    said = _line(context, invocation, level, line)
+    note_line(context, invocation.handler, level, said.message)
+    context.emit(said)
 
 
-def _line(turn: Turn, key: Key, invocation: Invocation, level: str, line: str) -> Say:
+def _line(context: Context, invocation: Invocation, level: str, line: str) -> Say:
     handler, failure = invocation.handler, invocation.failure
-    return turn.line(
+    return context.line(
         level,
         f"{handler.role.value} handler {handler.id} {line}",
-        key=key,
         body=invocation.situation.body,
         handler=handler.id,
         error=str(failure) if failure else None,
         exception=failure.exception if failure and not failure.is_expected else None,
-        took=turn.now.mono - invocation.situation.now.mono,
+        took=context.now.mono - invocation.situation.now.mono,
     )
 
 
-def expire(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+def expire(context: Context, known: Known, invocation: Invocation) -> None:
     """A timeout does stop a conversation that is still waiting."""
-    known = stop(turn, key, known, invocation)
+    known = stop(context, known, invocation)
     limit = invocation.handler.timeout or 0.0
     failure = Failure(
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
     ended = invocation._replace(patches=(), plan=(), failure=failure)
-    _finish(turn, key, known, ended)
+    _finish(context, known, ended)
 
 
 def interrupt(
-    turn: Turn, invocation: Invocation, reason: str, *, cancel: bool = False
+    context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
 ) -> None:
     """Tell an impure handler that it is to stop; others are told by their answers."""
     errand = invocation.errand
     if invocation.handler.function and errand is not None and errand.id is not None:
-        turn.emit(Interrupt(errand.id, reason, cancel))
+        context.emit(Interrupt(errand.id, reason, cancel))
 
 
 def stop(
-    turn: Turn,
-    key: Key,
+    context: Context,
     known: Known,
     invocation: Invocation,
     *,
     reason: str = "cancelled",
 ) -> Known:
     """Cancel a conversation; its request, if one is under way, is outstanding."""
-    turn.drives += 1
+    context.drove()
     if invocation.plan is None:
         lines = driving.cancel(
             invocation.situation,
             invocation.journal,
-            turn.program.live,
-            _live_key(key, invocation),
+            context.live,
+            _live_key(context.key, invocation),
         )
-        tell(turn, key, invocation, lines)
+        tell(context, invocation, lines)
     errand, work = invocation.errand, known.work
     if errand is None or errand.id is None or work is None:
         return known
-    interrupt(turn, invocation, reason, cancel=True)
+    interrupt(context, invocation, reason, cancel=True)
     limit = invocation.handler.cancellation_timeout
     work = work._replace(
         outstanding=work.outstanding | {errand.id},
-        outstanding_until=turn.now.mono
+        outstanding_until=context.now.mono
         + (OUTSTANDING_SECONDS if limit is None else limit),
     )
     return known._replace(work=work)

@@ -13,6 +13,7 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.arguments import Situation, Writers, arguments_for
+from fnop.core.context import Context
 from fnop.core.errors import (
     ErrorsMode,
     PermanentError,
@@ -89,31 +90,34 @@ def empty_indices(program: Program) -> Map[str, Index]:
     return Map({each.id: Index() for each in program.activity(Role.INDEX)})
 
 
-def indexed(turn: Turn, key: Key, body: Body) -> None:
+def indexed(context: Context, body: Body) -> None:
     """Take an object, as it is now, into the indices of its kind."""
-    kind = turn.kind(key)
+    kind = context.kind
     for handler in kind.indexers:
-        index = turn.objects.indices[handler.id]
-        found = _found(turn, key, body, handler)
+        found = _found(context, body, handler)
         if found is not None:
-            turn.objects.index(handler.id, index.with_object(key, found))
+            _put(context, handler, found)
 
 
-def unindexed(turn: Turn, key: Key) -> None:
+def unindexed(context: Context) -> None:
     """Take an object that is gone out of the indices of its kind."""
-    for handler in turn.kind(key).indexers:
-        index = turn.objects.indices[handler.id]
-        turn.objects.index(handler.id, index.with_object(key, {}))
+    for handler in context.kind.indexers:
+        _put(context, handler, {})
 
 
-def _found(
-    turn: Turn, key: Key, body: Body, handler: Handler
-) -> Mapping[Any, Any] | None:
+def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
+    index: Index = context.indices[handler.id]
+    context.index(handler.id, index.with_object(context.key, found))
+
+
+def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
     """What the function makes of an object; None leaves the index as it is."""
-    resource = turn.kind(key).resource
-    known = turn.objects.get(key)
-    memo = turn.lifecycle.memo if known is None else known.memo
-    situation = Situation(handler, turn.settings, turn.now, resource, body, memo=memo)
+    resource = context.kind.resource
+    known = context.known
+    memo = context.memo if known is None else known.memo
+    situation = Situation(
+        handler, context.settings, context.now, resource, body, memo=memo
+    )
     try:
         if not sees(handler, situation):
             return {}
@@ -123,8 +127,8 @@ def _found(
     except BaseException as problem:
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
-        turn.say("error", line, key=key, body=body, handler=handler.id, error=text)
-        turn.failed()
+        context.say("error", line, body=body, handler=handler.id, error=text)
+        context.failed()
         return None if _keeps(handler, problem) else {}
 
 

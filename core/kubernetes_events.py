@@ -12,11 +12,11 @@ import re
 from typing import Any
 
 from fnop.core.commands import Subject
+from fnop.core.context import Context
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
 from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
-from fnop.core.objects import Key
 from fnop.core.registry import BACKGROUND, CHANGES, Handler
 from fnop.core.requests import Ticket
 from fnop.core.settings import Settings
@@ -49,59 +49,60 @@ _POSTING = frozenset((*CHANGES, *BACKGROUND))
 
 
 def report_event(
-    turn: Turn, key: Key, known: Known, event: Event, handler: str = ""
+    context: Context, known: Known, event: Event, handler: str = ""
 ) -> Known:
     """Report a Kubernetes Event; nobody waits for it, and it can fail nothing.
 
     `handler` is the one that asks for it, where one does.
     """
-    resource = turn.survey.catalogue.lookup("events.v1.")
-    if resource is None or key == ACTIVITY:
-        turn.warn_once("events", "Kubernetes Events cannot be reported here", key)
+    resource = context.catalogue.lookup("events.v1.")
+    if resource is None or context.key == ACTIVITY:
+        context.warn_once("events", "Kubernetes Events cannot be reported here")
         return known
-    about = _regarding(turn, key, turn.subject(key, known.body), event.target)
+    about = _regarding(context, context.subject(known.body), event.target)
     if about.kind == "Event":
         return known  # an Event about each Event would never end
-    reports = _refilled(known.reports, turn.now)
+    reports = _refilled(known.reports, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
         line = f"a Kubernetes Event is left out, for there are too many: {text}"
-        turn.say("debug", line, key=key)
+        context.say("debug", line)
         return known._replace(reports=reports)
-    subject = turn.subject(key, known.body)
+    subject = context.subject(known.body)
     found = next(
-        (each for each in reports.recent if _is_same(each, event, turn.now)), None
+        (each for each in reports.recent if _is_same(each, event, context.now)), None
     )
     report, effect = (
-        _first(turn, key, event, subject) if found is None else _again(found, turn.now)
+        _first(context, event, subject) if found is None else _again(found, context.now)
     )
     address = Address(resource, report.namespace, report.name)
-    ticket = Ticket("event", key, handler=handler, name=report.name)
-    turn.perform(effect, address, ticket, subject)
+    ticket = Ticket("event", context.key, handler=handler, name=report.name)
+    context.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
     return known._replace(reports=kept)
 
 
-def note_line(turn: Turn, key: Key, handler: Handler, level: str, message: str) -> None:
+def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
     """A log line about an object's handler becomes an Event, where that is wanted.
 
     Not those of handlers that are called for each watch event: an Event is one.
     """
-    least = turn.settings.posting_level
+    least = context.settings.posting_level
     if least is None or handler.role not in _POSTING:
         return
     if LEVELS.index(level) >= LEVELS.index(least):
         kind = "Warning" if level in ("warning", "error") else "Normal"
-        turn.noted += ((key, Event("Logging", message, kind), handler.id),)
+        context.post(Event("Logging", message, kind), handler.id)
 
 
 def report_noted(turn: Turn) -> None:
     """Report the log lines of this step."""
     for key, event, handler in turn.noted:
-        known = turn.objects.get(key)
+        context = Context(turn, key)
+        known = context.known
         if known is not None:
-            turn.objects.put(key, report_event(turn, key, known, event, handler))
+            context.put(report_event(context, known, event, handler))
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:
@@ -114,13 +115,13 @@ def _is_same(report: Report, event: Event, now: Now) -> bool:
 
 
 def _first(
-    turn: Turn, key: Key, event: Event, subject: Subject
+    context: Context, event: Event, subject: Subject
 ) -> tuple[Report, Create | Patch]:
-    about = _regarding(turn, key, subject, event.target)
-    unique = f"{turn.counters.seed}-{turn.next_serial()}"
-    manifest = event_manifest(event, about, turn.settings, turn.now, unique)
+    about = _regarding(context, subject, event.target)
+    unique = f"{context.seed}-{context.next_serial()}"
+    manifest = event_manifest(event, about, context.settings, context.now, unique)
     meta = manifest["metadata"]
-    report = Report(event, meta["name"], meta["namespace"], 1, turn.now.mono)
+    report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
     return report, Create(manifest)
 
 
@@ -190,17 +191,15 @@ def _named(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
 
 
-def _regarding(
-    turn: Turn, key: Key, subject: Subject, target: Target | None
-) -> Subject:
+def _regarding(context: Context, subject: Subject, target: Target | None) -> Subject:
     """The object that an Event is about, by the names that the server knows."""
     if target is None:
         return subject
-    resource = turn.survey.catalogue.lookup(target.resource)
+    resource = context.catalogue.lookup(target.resource)
     namespaced = resource is None or resource.namespaced
     return Subject(
         target.resource if resource is None else resource.key,
-        (target.namespace or key.namespace or None) if namespaced else None,
+        (target.namespace or context.key.namespace or None) if namespaced else None,
         target.name,
         target.uid,
         target.resource.partition(".")[0] if resource is None else resource.kind,

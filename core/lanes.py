@@ -32,12 +32,12 @@ from fnop.core.background import (
 )
 from fnop.core.backoff import Backoff
 from fnop.core.commands import Refresh
+from fnop.core.context import Context
 from fnop.core.errors import described
 from fnop.core.filters import Callback
 from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
 from fnop.core.lifecycle import HELD, Phase
 from fnop.core.now import Now
-from fnop.core.objects import Key
 from fnop.core.progress import (
     FRESH,
     Progress,
@@ -62,7 +62,6 @@ from fnop.core.registry import Handler
 from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
 from fnop.core.store import aside, spy_wants
-from fnop.core.turn import ACTIVITY, Turn
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import begin_write, look_at
 from fnop.effects import Wait
@@ -81,155 +80,153 @@ _BEGIN_ANEW_SECONDS = 60.0
 _OVERDUE_SECONDS = 1.0
 
 
-def serve(turn: Turn, key: Key) -> None:
+def serve(context: Context) -> None:
     """Do what is due about one object, driving the author's code at most once."""
-    if turn.lifecycle.phase in HELD and key != ACTIVITY:
-        _put_aside(turn, key)
+    if context.phase in HELD and not context.is_activity:
+        _put_aside(context)
         return
     for _ in range(_MOVES_MAX):
-        if turn.keeps_still(key):
-            _put_aside(turn, key)
+        if context.keeps_still:
+            _put_aside(context)
             return
-        known = turn.objects.get(key)
+        known = context.known
         if known is None or (known.stale and not known.gone):
             return  # it is listed anew before anything is done about it
-        move = _decide(turn, key, known)
+        move = _decide(context, known)
         if isinstance(move, Rest):
-            _rest(turn, key, move.until)
+            _rest(context, move.until)
             return
-        if turn.drives and isinstance(move, _DRIVING):
-            turn.objects.due(key)
+        if context.drives and isinstance(move, _DRIVING):
+            context.due()
             return
-        if not guarded(turn, key, lambda: _make(turn, key, known, move)):  # noqa: B023
+        if not guarded(context, lambda: _make(context, known, move)):  # noqa: B023
             return
-    _rest(turn, key, turn.now.mono)
+    _rest(context, context.now.mono)
 
 
-def _put_aside(turn: Turn, key: Key) -> None:
+def _put_aside(context: Context) -> None:
     """End what is under way with an object, one conversation a step, without a request.
 
     In another process it may go on now: what was done here and not written is lost, as
     in a crash.
     """
-    known = turn.objects.get(key)
+    known = context.known
     if known is None or (known.stale and known.work is None and not known.gone):
         return
     work = known.work or IDLE
     for each in work.invocations:
         pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
-        stop(turn, key, known, each, reason=pausing)
+        stop(context, known, each, reason=pausing)
         rest = work._replace(
             running=left(work.running, each),
             spying=left(work.spying, each),
             tending=left(work.tending, each),
         )
-        turn.objects.put(key, known._replace(work=rest))
-        turn.objects.due(key)
+        context.put(known._replace(work=rest))
+        context.due()
         return
     if known.gone:
-        turn.drop(key)
+        context.drop()
     else:
-        turn.objects.put(key, aside(turn, key, known))
+        context.put(aside(context, known))
 
 
-def _rest(turn: Turn, key: Key, until: float | None) -> None:
+def _rest(context: Context, until: float | None) -> None:
     """Look at the object again then; never at once, for that would be no rest."""
-    if until is not None and until <= turn.now.mono:
-        turn.warn_once(
-            f"no rest {key}", "is looked at more often than makes sense", key
+    if until is not None and until <= context.now.mono:
+        context.warn_once(
+            f"no rest {context.key}", "is looked at more often than makes sense"
         )
-        until = turn.now.mono + 1.0
+        until = context.now.mono + 1.0
     if until is not None:
-        turn.objects.due(key, until)
+        context.due(until)
 
 
-def guarded(turn: Turn, key: Key | None, work: Callable[[], None]) -> bool:
+def guarded(context: Context, work: Callable[[], None]) -> bool:
     """Do something about an object; what goes wrong hurts only this object.
 
     A step is total.  What nobody foresaw ends what is under way with the object,
     loudly, and it is looked at again after a while.
     """
-    assert key is not None
-    before = turn.objects.get(key)
+    before = context.known
     try:
         work()
     except KeyboardInterrupt:
         raise
     except BaseException as problem:
-        turn.failed()
+        context.failed()
         text = described(problem)
-        turn.say(
+        context.say(
             "error",
             f"what is under way with the object is given up, and begun anew: {text}",
-            key=key,
             error=text,
             exception=problem,
         )
-        _begin_anew(turn, key, before)
+        _begin_anew(context, before)
         return False
     return True
 
 
-def _begin_anew(turn: Turn, key: Key, known: Known | None) -> None:
-    if key == ACTIVITY:
-        turn.end(1, "a startup or cleanup handler could not be run")
+def _begin_anew(context: Context, known: Known | None) -> None:
+    if context.is_activity:
+        context.end(1, "a startup or cleanup handler could not be run")
     elif known is not None:
-        let_go(turn, key, known, DaemonStoppingReason.OPERATOR_PAUSING)
-        turn.objects.put(key, known._replace(work=None))
-        turn.objects.due(key, turn.now.mono + _BEGIN_ANEW_SECONDS)
+        let_go(context, known, DaemonStoppingReason.OPERATOR_PAUSING)
+        context.put(known._replace(work=None))
+        context.due(context.now.mono + _BEGIN_ANEW_SECONDS)
 
 
-def _decide(turn: Turn, key: Key, known: Known) -> Move:
-    if key == ACTIVITY:
-        return _activity_move(turn, known)
-    kind = turn.survey.kinds.get(key.resource)
-    if kind is None:
+def _decide(context: Context, known: Known) -> Move:
+    if context.is_activity:
+        return _activity_move(context, known)
+    if not context.is_served:
         return Forget()
-    stopping = turn.lifecycle.phase is not Phase.SERVING
+    kind = context.kind
+    stopping = context.phase is not Phase.SERVING
     failed: list[tuple[Handler, BaseException]] = []
-    seed, indices = turn.counters.seed, turn.objects.indices
-    at = Moment(kind, turn.settings, turn.now, seed, stopping, failed, indices)
+    seed, indices = context.seed, context.indices
+    at = Moment(kind, context.settings, context.now, seed, stopping, failed, indices)
     try:
         move = reconcile(at, known)
     except KeyboardInterrupt:
         raise
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
-        _complain(turn, key, known, text, problem)
+        _complain(context, known, text, problem)
         work = known.work or IDLE
         return Rest(first_due((*work.running, *work.spying)))
     for handler, raised in failed:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
-        _complain(turn, key, known, text, raised)
+        _complain(context, known, text, raised)
     return move
 
 
 def _complain(
-    turn: Turn, key: Key, known: Known, line: str, problem: BaseException
+    context: Context, known: Known, line: str, problem: BaseException
 ) -> None:
     """Say once for each state of the object that the author's code fails on it."""
     about = f"{known.body.version} {line}"
     if about in known.complaints:
         return
     text = described(problem)
-    turn.say("error", f"{line}: {text}", key=key, error=text, exception=problem)
-    turn.failed()
+    context.say("error", f"{line}: {text}", error=text, exception=problem)
+    context.failed()
     version = f"{known.body.version} "
     kept = [each for each in known.complaints if each.startswith(version)]
-    now = turn.objects.get(key) or known
-    turn.objects.put(key, now._replace(complaints=(*kept, about)))
+    now = context.known or known
+    context.put(now._replace(complaints=(*kept, about)))
 
 
-def _activity_move(turn: Turn, known: Known) -> Move:
+def _activity_move(context: Context, known: Known) -> Move:
     """Startup and cleanup: one handler after the other, without an object."""
     work = known.work or IDLE
     for each in work.running:
-        if each.ready or (each.wake is not None and each.wake <= turn.now.mono):
+        if each.ready or (each.wake is not None and each.wake <= context.now.mono):
             return GoOn(each)
         due = each.errand.due if each.errand else None
-        if due is not None and due <= turn.now.mono:
+        if due is not None and due <= context.now.mono:
             return GoOn(each)
-        if each.deadline is not None and each.deadline <= turn.now.mono:
+        if each.deadline is not None and each.deadline <= context.now.mono:
             return Expire(each)
         return Rest(each.due)
     assert work.cycle is not None
@@ -237,84 +234,84 @@ def _activity_move(turn: Turn, known: Known) -> Move:
         progress = work.progress.get(handler.id) or Progress(handler.role.value)
         if progress.is_finished:
             continue
-        moment = progress.due_at(turn.now)
-        if moment > turn.now.mono:
+        moment = progress.due_at(context.now)
+        if moment > context.now.mono:
             return Rest(moment)
         return Begin(handler, work.cycle, progress)
     return Forget()
 
 
-def _make(turn: Turn, key: Key, known: Known, move: Move) -> None:
-    known = turn.objects.get(key) or known  # a complaint may have been noted
+def _make(context: Context, known: Known, move: Move) -> None:
+    known = context.known or known  # a complaint may have been noted
     match move:
         case GoOn(invocation, ends):
-            go_on(turn, key, known, invocation, ends)
+            go_on(context, known, invocation, ends)
         case Spy(sighting):
-            _spy(turn, key, known, sighting)
+            _spy(context, known, sighting)
         case Begin():
-            _begin(turn, key, known, move)
+            _begin(context, known, move)
         case Engage() | Tend() | Show() | Halt() | Retime() | Dismiss():
-            _make_background(turn, key, known, move)
+            _make_background(context, known, move)
         case Cancel() | Conclude() | Expire():
-            _end(turn, key, known, move)
+            _end(context, known, move)
         case Write(writing):
-            begin_write(turn, key, known, writing)
+            begin_write(context, known, writing)
         case Settle(stored, ends, released):
             released = released or known.released
-            keep(turn, key, known._replace(stored=stored, released=released), ends=ends)
+            keep(context, known._replace(stored=stored, released=released), ends=ends)
         case Look():
-            look_at(turn, key, known)
+            look_at(context, known)
         case Rest():
             pass
         case Forget():
-            turn.drop(key)
+            context.drop()
 
 
 # ------------------------------------------------------------- invocations
 
 
-def _begin(turn: Turn, key: Key, known: Known, move: Begin) -> None:
+def _begin(context: Context, known: Known, move: Begin) -> None:
     """Start an attempt: its arguments are fixed from here on (R6)."""
     handler, cycle, progress = move.handler, move.cycle, move.progress
     work = known.work or IDLE
-    started = turn.now.wall if progress.started is None else progress.started
+    started = context.now.wall if progress.started is None else progress.started
     progress = progress._replace(started=started, until=None, due=None)
-    own = key != ACTIVITY
+    own = not context.is_activity
     situation = Situation(
         handler,
-        turn.settings,
-        turn.now,
-        turn.kind(key).resource if own else None,
+        context.settings,
+        context.now,
+        context.kind.resource if own else None,
         known.body if own else None,
         cycle.reason if own else handler.role.value,
-        known.before(handler, turn.kind(key).observation) if own else None,
+        known.before(handler, context.kind.observation) if own else None,
         progress.retries,
         started,
         known.memo,
-        turn.objects.indices,
+        context.indices,
     )
-    deadline = _deadline(handler, progress, turn.now)
-    invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
+    deadline = _deadline(handler, progress, context.now)
+    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = work._replace(
         # The cycle keeps its own view; only the attempt gets a fresh one (R15).
         cycle=work.cycle if work.running else cycle,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
-    go_on(turn, key, known._replace(work=work), invocation)
+    go_on(context, known._replace(work=work), invocation)
 
 
-def _end(turn: Turn, key: Key, known: Known, move: Cancel | Conclude | Expire) -> None:
+def _end(context: Context, known: Known, move: Cancel | Conclude | Expire) -> None:
     match move:
         case Cancel():
-            _cancel_all(turn, key, known)
+            _cancel_all(context, known)
         case Conclude():
-            _conclude(turn, key, known, move)
+            _conclude(context, known, move)
         case Expire(invocation):
-            expire(turn, key, known, invocation)
+            expire(context, known, invocation)
 
 
-def _conclude(turn: Turn, key: Key, known: Known, move: Conclude) -> None:
+def _conclude(context: Context, known: Known, move: Conclude) -> None:
     """A handler has ended with its sub-handlers: it is told as of any other."""
     handler, progress, work = move.handler, move.progress, known.work
     assert work is not None
@@ -323,15 +320,14 @@ def _conclude(turn: Turn, key: Key, known: Known, move: Conclude) -> None:
     if move.failed:
         level, line, error = "error", "failed for good", progress.message
         line = f"{line}, as its sub-handler {move.failed} has"
-    turn.say(
+    context.say(
         level,
         f"{handler.role.value} handler {handler.id} {line}",
-        key=key,
         handler=handler.id,
         error=error,
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
-    turn.objects.put(key, known._replace(work=work))
+    context.put(known._replace(work=work))
 
 
 def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
@@ -340,49 +336,48 @@ def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
     return now.mono + max(0.0, handler.timeout - (now.wall - progress.started))
 
 
-def _spy(turn: Turn, key: Key, known: Known, sighting: Sighting) -> None:
+def _spy(context: Context, known: Known, sighting: Sighting) -> None:
     work = known.work
     assert work is not None
     handler, type, body = sighting.handler, sighting.type, sighting.body
     if handler.filters.asks_indices and not spy_wants(
-        turn, key, known, handler, type, body
+        context, known, handler, type, body
     ):
         rest = tuple(each for each in work.sightings if each is not sighting)
-        keep(turn, key, known._replace(work=work._replace(sightings=rest)), ends=False)
+        keep(context, known._replace(work=work._replace(sightings=rest)), ends=False)
         return
     situation = Situation(
         sighting.handler,
-        turn.settings,
-        turn.now,
-        turn.kind(key).resource,
+        context.settings,
+        context.now,
+        context.kind.resource,
         sighting.body,
         sighting.type,
-        started=turn.now.wall,
+        started=context.now.wall,
         memo=known.memo,
-        indices=turn.objects.indices,
+        indices=context.indices,
     )
-    invocation = Invocation(turn.next_serial(), situation)
+    invocation = Invocation(context.next_serial(), situation)
     work = work._replace(
         spying=(*work.spying, invocation),
         sightings=tuple(each for each in work.sightings if each is not sighting),
     )
-    go_on(turn, key, known._replace(work=work), invocation)
+    go_on(context, known._replace(work=work), invocation)
 
 
-def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
+def _cancel_all(context: Context, known: Known) -> None:
     """End the first of the conversations; the others follow, one a step."""
     work = known.work
     assert work is not None
     invocation = work.running[0]
-    known = stop(turn, key, known, invocation)
+    known = stop(context, known, invocation)
     assert known.work is not None
     rest = left(known.work.running, invocation)
     work = known.work._replace(running=rest, cycle=work.cycle if rest else None)
-    keep(turn, key, known._replace(work=work), ends=False)
-    turn.say(
+    keep(context, known._replace(work=work), ends=False)
+    context.say(
         "info",
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
-        key=key,
         body=known.body,
         handler=invocation.handler.id,
     )
@@ -392,103 +387,99 @@ def _cancel_all(turn: Turn, key: Key, known: Known) -> None:
 
 
 def _make_background(
-    turn: Turn,
-    key: Key,
+    context: Context,
     known: Known,
     move: Engage | Tend | Show | Halt | Retime | Dismiss,
 ) -> None:
     match move:
         case Engage(handler):
-            _engage(turn, key, known, handler)
+            _engage(context, known, handler)
         case Tend(handler, standing):
-            _tend(turn, key, known, handler, standing)
+            _tend(context, known, handler, standing)
         case Show(invocation):
-            _show(turn, key, known, invocation)
+            _show(context, known, invocation)
         case Halt(invocation, reason):
-            _halt(turn, key, known, invocation, reason)
+            _halt(context, known, invocation, reason)
         case Retime():
-            _retime(turn, key, known, move)
+            _retime(context, known, move)
         case Dismiss(handler):
-            turn.objects.put(key, with_standing(known, handler, None))
+            context.put(with_standing(known, handler, None))
 
 
-def _engage(turn: Turn, key: Key, known: Known, handler: Handler) -> None:
+def _engage(context: Context, known: Known, handler: Handler) -> None:
     """Find out when a daemon or timer begins for the first time."""
     schedule = handler.schedule
     assert schedule is not None
     delay = schedule.initial_delay
     if isinstance(delay, Callback):
-        turn.drives += 1
-        situation = _situation(turn, key, known, handler)
+        context.drove()
+        situation = _situation(context, known, handler)
         delay, problem = seconds_of(delay, situation, otherwise=0.0)
         if problem is not None:
             line = "initial_delay= failed and counts as 0"
-            _complain(turn, key, known, line, problem)
-            known = turn.objects.get(key) or known  # with the complaint
-    start = first_run(schedule, turn.now, delay)
-    turn.objects.put(key, with_standing(known, handler, Standing(start)))
+            _complain(context, known, line, problem)
+            known = context.known or known  # with the complaint
+    start = first_run(schedule, context.now, delay)
+    context.put(with_standing(known, handler, Standing(start)))
 
 
-def _retime(turn: Turn, key: Key, known: Known, move: Retime) -> None:
+def _retime(context: Context, known: Known, move: Retime) -> None:
     """Ask a timer's function for the interval, as filters are asked."""
-    handler, backoff = move.handler, turn.settings.default_backoff
+    handler, backoff = move.handler, context.settings.default_backoff
     usual = backoff.most if isinstance(backoff, Backoff) else backoff
-    situation = _situation(turn, key, known, handler)
+    situation = _situation(context, known, handler)
     seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
     seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
     if problem is not None:
         line = f"interval= of {handler.id} failed and counts as {usual:g} s"
-        _complain(turn, key, known, line, problem)
-        known = turn.objects.get(key) or known  # with the complaint
+        _complain(context, known, line, problem)
+        known = context.known or known  # with the complaint
     version = known.body.version
-    standing = retimed(handler, move.standing, seconds, version, turn.now)
-    turn.objects.put(key, with_standing(known, handler, standing))
+    standing = retimed(handler, move.standing, seconds, version, context.now)
+    context.put(with_standing(known, handler, standing))
 
 
 def _situation(
-    turn: Turn, key: Key, known: Known, handler: Handler, progress: Progress = FRESH
+    context: Context, known: Known, handler: Handler, progress: Progress = FRESH
 ) -> Situation:
     return Situation(
         handler,
-        turn.settings,
-        turn.now,
-        turn.kind(key).resource,
+        context.settings,
+        context.now,
+        context.kind.resource,
         known.body,
         retry=progress.retries,
-        started=turn.now.wall if progress.started is None else progress.started,
+        started=context.now.wall if progress.started is None else progress.started,
         memo=known.memo,
-        indices=turn.objects.indices,
+        indices=context.indices,
     )
 
 
-def _tend(
-    turn: Turn, key: Key, known: Known, handler: Handler, standing: Standing
-) -> None:
+def _tend(context: Context, known: Known, handler: Handler, standing: Standing) -> None:
     """Begin a run of a daemon or timer."""
     progress = standing.progress
-    situation = _situation(turn, key, known, handler, progress)
+    situation = _situation(context, known, handler, progress)
     progress = progress._replace(started=situation.started, until=None, due=None)
-    deadline = _deadline(handler, progress, turn.now)
-    invocation = Invocation(turn.next_serial(), situation, deadline=deadline)
+    deadline = _deadline(handler, progress, context.now)
+    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = known.work or IDLE
     known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
-    begun = Standing(None, turn.now.mono, progress=progress)
-    go_on(turn, key, with_standing(known, handler, begun), invocation)
+    begun = Standing(None, context.now.mono, progress=progress)
+    go_on(context, with_standing(known, handler, begun), invocation)
 
 
-def _show(turn: Turn, key: Key, known: Known, invocation: Invocation) -> None:
+def _show(context: Context, known: Known, invocation: Invocation) -> None:
     """Let an impure daemon, which is under way, look at its object as it is now."""
     errand = invocation.errand
     assert errand is not None
     assert errand.id is not None
-    turn.emit(Refresh(errand.id, known.body, turn.now.wall))
+    context.emit(Refresh(errand.id, known.body, context.now.wall))
     situation = invocation.situation._replace(body=known.body)
-    store(turn, key, known, invocation._replace(situation=situation))
+    store(context, known, invocation._replace(situation=situation))
 
 
 def _halt(
-    turn: Turn,
-    key: Key,
+    context: Context,
     known: Known,
     invocation: Invocation,
     reason: DaemonStoppingReason,
@@ -499,18 +490,19 @@ def _halt(
         patience = handler.cancellation_backoff
         told = invocation._replace(
             stopped=reason.value,
-            patience=turn.now.mono + (GRACE_SECONDS if patience is None else patience),
-            wake=turn.now.mono if _sleeps(invocation) else None,  # it is cut short
+            patience=context.now.mono
+            + (GRACE_SECONDS if patience is None else patience),
+            wake=context.now.mono if _sleeps(invocation) else None,  # it is cut short
         )
-        interrupt(turn, invocation, reason.value)
-        store(turn, key, known, told)
+        interrupt(context, invocation, reason.value)
+        store(context, known, told)
         return
-    known = stop(turn, key, known, invocation)
+    known = stop(context, known, invocation)
     assert known.work is not None
     work = known.work._replace(tending=left(known.work.tending, invocation))
     known = with_standing(known._replace(work=work), handler, None)
-    report(turn, key, invocation, "info", f"is cancelled: {reason.value}")
-    keep(turn, key, known, ends=False)
+    report(context, invocation, "info", f"is cancelled: {reason.value}")
+    keep(context, known, ends=False)
 
 
 def _sleeps(invocation: Invocation) -> bool:

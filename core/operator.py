@@ -17,6 +17,7 @@ from fnop.core.attempts import answer_errand
 from fnop.core.background import runs_due
 from fnop.core.cause import Reason
 from fnop.core.commands import Command
+from fnop.core.context import Context
 from fnop.core.indexing import are_filled, empty_indices
 from fnop.core.inputs import (
     AlarmRang,
@@ -191,21 +192,25 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
         return
     match ticket.kind:
         case "errand":
-            guarded(
-                turn, ticket.key, lambda: answer_errand(turn, number, ticket, outcome)
-            )
+            context = _context(turn, ticket)
+            guarded(context, lambda: answer_errand(context, number, ticket, outcome))
         case "write":
-            guarded(
-                turn, ticket.key, lambda: answer_write(turn, number, ticket, outcome)
-            )
+            context = _context(turn, ticket)
+            guarded(context, lambda: answer_write(context, number, ticket, outcome))
         case "echo":
-            answer_echo(turn, ticket, outcome)
+            answer_echo(_context(turn, ticket), ticket, outcome)
         case "event":
             _on_event_posted(turn, ticket, outcome)
         case "peer" | "lease":
             answered(turn, ticket, outcome)
         case _:
             on_document(turn, number, outcome)
+
+
+def _context(turn: Turn, ticket: Ticket) -> Context:
+    """The object that a command was for."""
+    assert ticket.key is not None
+    return Context(turn, ticket.key)
 
 
 def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
@@ -257,7 +262,7 @@ def _work(turn: Turn) -> None:
         key = turn.objects.take_due() if _may_serve(turn) else None
         if key is None:
             break
-        serve(turn, key)
+        serve(Context(turn, key))
         if turn.drives:
             break
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.core.context import Context
 from fnop.core.errands import (
     Address,
     Errand,
@@ -24,7 +25,6 @@ from fnop.core.last_seen import digest_at
 from fnop.core.objects import Key
 from fnop.core.ownership import call_token, owned, stable_name
 from fnop.core.requests import Ticket
-from fnop.core.turn import ACTIVITY, Turn
 from fnop.effects import (
     Adopt,
     Answer,
@@ -59,65 +59,65 @@ _Addressed = Address | Refused | Unreachable
 
 
 def perform(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+    context: Context, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation, Outcome | None]:
     """Do what an effect asks for; no outcome means that it is to be waited for."""
     match effect:
         case Log():
-            tell(turn, key, invocation, (effect,))
+            tell(context, invocation, (effect,))
             return known, invocation, Answer()
         case Event():
             author = invocation.handler.id
-            known = report_event(turn, key, known, effect, author)
+            known = report_event(context, known, effect, author)
             return known, invocation, Answer()
         case Remember(changes=changes):
             kept = {**known.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
-            if key == ACTIVITY:
-                turn.lifecycle = turn.lifecycle._replace(memo=memo)
+            if context.is_activity:
+                context.remember(memo)
             return known._replace(memo=memo), invocation, Answer()
         case Sleep(seconds=seconds):
-            waiting = invocation._replace(wake=turn.now.mono + seconds, ready=False)
+            waiting = invocation._replace(wake=context.now.mono + seconds, ready=False)
             return known, waiting, None
         case Wait() if invocation.stopped:
             return known, invocation, Answer(True)
         case Wait(seconds=seconds):
-            wake = None if seconds is None else turn.now.mono + seconds
+            wake = None if seconds is None else context.now.mono + seconds
             return known, invocation._replace(wake=wake, ready=False), None
         case Execute():
             return known, invocation._replace(ready=False), None
         case Freeze(reason=reason):
-            turn.freeze(reason)
+            context.freeze(reason)
             return known, invocation, Answer()
         case Resume():
-            turn.freeze(None)
+            context.freeze(None)
             return known, invocation, Answer()
         case _ if is_request(effect):
-            return _request(turn, key, known, invocation, effect)
+            return _request(context, known, invocation, effect)
         case _:
             refusal = f"{effect.kind} cannot be performed here"
             return known, invocation, Refused(400, refusal)
 
 
 def _request(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+    context: Context, known: Known, invocation: Invocation, effect: Effect
 ) -> tuple[Known, Invocation, Outcome | None]:
     manifest, asking = None, invocation
     if _is_for_another(known, invocation, effect):
         gone = "the object has been deleted, and made anew"
         return known, invocation, Refused(404, gone, "NotFound")
     if isinstance(effect, Adopt):
-        if key == ACTIVITY:
+        if context.is_activity:
             return known, invocation, Refused(400, "there is no object to adopt for")
-        manifest, invocation = _own_child(turn, known, invocation, effect)
-        problem = _cannot_own(turn, key, manifest)
+        manifest, invocation = _own_child(context, known, invocation, effect)
+        problem = _cannot_own(context, manifest)
         if problem is not None:
             return known, invocation, Refused(400, problem, "CannotOwn")
-    address = _address(turn, key, known, effect, manifest)
+    address = _address(context, known, effect, manifest)
     if isinstance(address, Refused):
         return known, invocation, address
     if isinstance(address, Unreachable):
-        return known, _unaddressed(turn, asking, effect, address), None
+        return known, _unaddressed(context, asking, effect, address), None
     problem = cannot_split(effect, address)
     if problem is not None:
         return known, invocation, Refused(400, problem, "CannotSplit")
@@ -126,22 +126,22 @@ def _request(
         address,
         manifest=manifest,
         owner_uid=known.body.uid,
-        manager=turn.settings.marker,
-        token=_token(turn, known, invocation),
+        manager=context.settings.marker,
+        token=_token(context, known, invocation),
     )
     if isinstance(effect, Create):
         before = invocation.created.get(address.key)
         errand = errand._replace(another=before not in (None, digest_of(effect)))
     if isinstance(effect, (Patch, Apply)):
-        target = known if _is_of(effect, invocation) else turn.objects.get(address.key)
+        target = known if _is_of(effect, invocation) else context.of(address.key).known
         errand = errand._replace(base=target and target.body)
         is_meant = uid_meant(effect) in (None, known.body.uid)
         if errand.reads_first and target is known and is_meant:
             errand = errand._replace(guard=known.body)  # it need not be read
-    if _waits_for_mark(turn, key, known, invocation, effect):
+    if _waits_for_mark(context, known, invocation, effect):
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
         return known, held, None
-    return known, send(turn, key, invocation, errand), None
+    return known, send(context, invocation, errand), None
 
 
 def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:
@@ -152,17 +152,17 @@ def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> boo
 
 
 def _unaddressed(
-    turn: Turn, invocation: Invocation, effect: Effect, why: Unreachable
+    context: Context, invocation: Invocation, effect: Effect, why: Unreachable
 ) -> Invocation:
     """An effect that waits until it is known where it goes, as for a server away."""
     errand = invocation.errand or Errand(effect, (Request(effect, Address()),))
-    waiting = proceed(errand, why, turn.now, turn.jitter())
+    waiting = proceed(errand, why, context.now, context.jitter())
     assert isinstance(waiting, Errand)
     return invocation._replace(errand=waiting, ready=False)
 
 
 def _waits_for_mark(
-    turn: Turn, key: Key, known: Known, invocation: Invocation, effect: Effect
+    context: Context, known: Known, invocation: Invocation, effect: Effect
 ) -> bool:
     """Whether the object has to say first that its handler has begun to act."""
     handler, body = invocation.handler, invocation.situation.body
@@ -175,13 +175,13 @@ def _waits_for_mark(
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return False
     record = known.stored.progress.get(handler.id)
-    acts_upon = digest_at(body, handler.field, turn.kind(key).observation)
+    acts_upon = digest_at(body, handler.field, context.kind.observation)
     return record is None or record.acted != acts_upon
 
 
-def _token(turn: Turn, known: Known, invocation: Invocation) -> str:
+def _token(context: Context, known: Known, invocation: Invocation) -> str:
     """What tells that an object was created by this handler, for this object."""
-    return call_token(turn.settings.marker, known.body.uid, invocation.handler.id)
+    return call_token(context.settings.marker, known.body.uid, invocation.handler.id)
 
 
 def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
@@ -189,15 +189,15 @@ def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
 
 
 def _own_child(
-    turn: Turn, known: Known, invocation: Invocation, effect: Adopt
+    context: Context, known: Known, invocation: Invocation, effect: Adopt
 ) -> tuple[dict[str, Any], Invocation]:
     """The child's manifest, owned and named after the handled object."""
-    resource = turn.survey.catalogue.of_manifest(effect.child)
+    resource = context.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or known.body).data
     labels = effect.labels
     if labels is None:
-        labels = turn.settings.inherited_labels
+        labels = context.settings.inherited_labels
     child = owned(
         effect.child,
         owner,
@@ -212,75 +212,77 @@ def _own_child(
     return child, invocation._replace(children=invocation.children + 1)
 
 
-def _cannot_own(turn: Turn, key: Key, child: dict[str, Any]) -> str | None:
+def _cannot_own(context: Context, child: dict[str, Any]) -> str | None:
     """Why the handled object cannot own a child (Kubernetes: owners and dependents).
 
     The garbage collector looks for an owner in its dependent's own namespace.
     """
-    resource = turn.survey.catalogue.of_manifest(child)
-    if resource is None or not key.namespace:
+    resource = context.catalogue.of_manifest(child)
+    if resource is None or not context.key.namespace:
         return None
     if not resource.namespaced:
         return (
             f"{child['kind']} is cluster-scoped, and cannot be owned by an object in \
 a namespace; create it, and delete it in an on.delete handler"
         )
-    if child["metadata"].get("namespace") != key.namespace:
+    if child["metadata"].get("namespace") != context.key.namespace:
         return "a child must be in its owner's namespace; leave the namespace out, or \
 create the object without adopting it"
     return None
 
 
 def _address(
-    turn: Turn, key: Key, known: Known, effect: Effect, manifest: Any
+    context: Context, known: Known, effect: Effect, manifest: Any
 ) -> _Addressed:
     """Where an effect goes; it waits for a kind of which that is not known yet."""
-    own_namespace = key.namespace or None
+    own_namespace = context.key.namespace or None
     match effect:
         case Patch(target=None):
-            if key == ACTIVITY:
+            if context.is_activity:
                 return Refused(400, "there is no handled object; give a target")
-            return Address(turn.kind(key).resource, own_namespace, key.name)
+            return Address(context.kind.resource, own_namespace, context.key.name)
         case (
             Patch(target=Target() as target)
             | Get(target=target)
             | Delete(target=target)
         ):
-            return _named(turn, target.resource, target.namespace, target.name, key)
+            return _named(
+                context, target.resource, target.namespace, target.name, context.key
+            )
         case List(resource=name, namespace=namespace):
-            return _named(turn, name, namespace, None, key)
+            return _named(context, name, namespace, None, context.key)
         case Create(manifest=found) | Apply(manifest=found):
-            return _of_manifest(turn, found, key)
+            return _of_manifest(context, found, context.key)
         case Adopt():
-            return _of_manifest(turn, manifest, key)
+            return _of_manifest(context, manifest, context.key)
         case _:
             return Address()
 
 
 def _named(
-    turn: Turn, kind: str, namespace: str | None, name: str | None, key: Key
+    context: Context, kind: str, namespace: str | None, name: str | None, key: Key
 ) -> _Addressed:
-    resource = turn.survey.catalogue.lookup(kind)
+    resource = context.catalogue.lookup(kind)
     if resource is None:
-        return _unknown(turn, repr(kind), turn.survey.catalogue.absence(kind))
+        return _unknown(context, repr(kind), context.catalogue.absence(kind))
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _unknown(turn: Turn, kind: str, absence: str) -> Refused | Unreachable:
+def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable:
     """A kind that is not served; or of which that is not known for sure, yet."""
-    turn.rediscover()
-    if turn.survey.catalogue.complete:
+    context.rediscover()
+    if context.catalogue.complete:
         return Refused(404, absence, "NotFound")
     return Unreachable(f"it is not known yet whether the API server serves {kind}")
 
 
-def _of_manifest(turn: Turn, manifest: Any, key: Key) -> _Addressed:
-    resource = turn.survey.catalogue.of_manifest(manifest)
+def _of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
+    resource = context.catalogue.of_manifest(manifest)
     if resource is None:
         kind = f"{manifest['kind']} of {manifest['apiVersion']}"
-        return _unknown(turn, kind, turn.survey.catalogue.absence_of(manifest))
+        return _unknown(context, kind, context.catalogue.absence_of(manifest))
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))
@@ -288,34 +290,35 @@ def _of_manifest(turn: Turn, manifest: Any, key: Key) -> _Addressed:
     return Address(resource, namespace, meta.get("name"))
 
 
-def send(turn: Turn, key: Key, invocation: Invocation, errand: Errand) -> Invocation:
+def send(context: Context, invocation: Invocation, errand: Errand) -> Invocation:
     """Send an errand's present request."""
     request = errand.request
     ticket = Ticket(
         "errand",
-        key,
+        context.key,
         invocation.serial,
         invocation.handler.id,
         isinstance(request.effect, (Call, Random)),
     )
-    subject = None if key == ACTIVITY else turn.subject(key, invocation.situation.body)
-    number = turn.perform(request.effect, request.address, ticket, subject)
+    subject = (
+        None if context.is_activity else context.subject(invocation.situation.body)
+    )
+    number = context.perform(request.effect, request.address, ticket, subject)
     sent = errand._replace(id=number, due=None, held=False)
     return invocation._replace(errand=sent, ready=False)
 
 
-def tell(turn: Turn, key: Key, invocation: Invocation, lines: tuple[Log, ...]) -> None:
+def tell(context: Context, invocation: Invocation, lines: tuple[Log, ...]) -> None:
     for line in lines:
-        turn.say(
+        context.say(
             line.level,
             line.message,
-            key=key,
             body=invocation.situation.body,
             handler=invocation.handler.id,
             fields=tuple(sorted(line.fields.items())),
             exception=line.exception,
         )
-        note_line(turn, key, invocation.handler, line.level, line.message)
+        note_line(context, invocation.handler, line.level, line.message)
 
 
 def is_own(effect: Patch, invocation: Invocation) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from fnop.core import discovery as discovering
 from fnop.core.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
+from fnop.core.context import Context
 from fnop.core.errors import described, joined
 from fnop.core.evolve import replace
 from fnop.core.inputs import StreamEnded
@@ -456,7 +457,7 @@ def on_list_item(turn: Turn, number: int, body: Body) -> None:
 def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     if stream.purpose is Purpose.OBJECTS:
         key = Key(stream.resource.key, body.namespace or "", body.name)
-        observe(turn, stream, key, type, body)
+        observe(Context(turn, key), stream, type, body)
     else:
         _noticed(turn, stream, type, body)
 
@@ -518,7 +519,7 @@ def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
             and known.listing != stream.id
             and not known.gone
         ):
-            observe(turn, stream, key, "DELETED", known.body)
+            observe(Context(turn, key), stream, "DELETED", known.body)
 
 
 def _level_graves(turn: Turn, stream: Stream) -> None:

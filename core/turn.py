@@ -36,7 +36,7 @@ from fnop.core.streams import Streams
 from fnop.core.survey import Survey, missing
 from fnop.effects import Effect, Event
 
-__all__ = ["ACTIVITY", "NEW", "Counters", "State", "Turn", "settings_of"]
+__all__ = ["ACTIVITY", "NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
 # The key under which startup and cleanup handlers run: they have no object.
 ACTIVITY = Key("", "", "")
@@ -79,10 +79,9 @@ def settings_of(program: Program, state: State) -> Settings:
 _AGAIN = "info", "serving again"
 
 
-class _Beside(TypedDict, total=False):
-    """What a line of the log may be about."""
+class About(TypedDict, total=False):
+    """What a line of the log may be about, beside an object."""
 
-    key: Key | None
     body: Body | None
     handler: str | None
     error: str | None
@@ -222,16 +221,18 @@ class Turn:
             jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
         )
 
-    def say(self, level: str, message: str, **given: Unpack[_Beside]) -> None:
+    def say(
+        self, level: str, message: str, key: Key | None = None, **about: Unpack[About]
+    ) -> None:
         """One line for the log."""
-        self.emit(self.line(level, message, **given))
+        self.emit(self.line(level, message, key, **about))
 
     def line(
         self,
         level: str,
         message: str,
-        *,
         key: Key | None = None,
+        *,
         body: Body | None = None,
         handler: str | None = None,
         error: str | None = None,
