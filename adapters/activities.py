@@ -15,8 +15,8 @@ from typing import Any
 from fnop.core.arguments import Situation, Writers, arguments_for
 from fnop.core.commands import Say
 from fnop.core.errors import PermanentError
+from fnop.core.handler import Form, Handler
 from fnop.core.program import Program
-from fnop.core.registry import Form, Handler
 from fnop.core.settings import Settings
 from fnop.core.turn import NEW, State, settings_of
 from fnop.effects.values import ReadOnlyDict

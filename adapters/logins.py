@@ -15,9 +15,9 @@ from fnop.adapters.kubeconfig import ConfigurationProblem, Login, Logins, login_
 from fnop.core.commands import Say
 from fnop.core.connection import ConnectionInfo, chosen
 from fnop.core.errors import PermanentError
+from fnop.core.handler import Handler
 from fnop.core.invocation import failure_of
 from fnop.core.progress import Progress, judge_failure
-from fnop.core.registry import Handler
 
 __all__ = ["HandledLogins"]
 

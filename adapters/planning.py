@@ -26,10 +26,11 @@ from fnop.core.errors import (
     text_of,
 )
 from fnop.core.evolve import replace
+from fnop.core.handler import CHANGES, Handler, Role, Signature
 from fnop.core.indexing import Index
 from fnop.core.invocation import Ending, Entry, LiveCache
 from fnop.core.known import Known
-from fnop.core.last_seen import Seen, Stored, see
+from fnop.core.last_seen import Stored
 from fnop.core.merge import (
     OperationFailed,
     applied,
@@ -39,16 +40,10 @@ from fnop.core.merge import (
 )
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
+from fnop.core.observation import Seen, see
 from fnop.core.program import kind_of
 from fnop.core.progress import Failure, Progress, judge_again, judge_failure
-from fnop.core.registry import (
-    CHANGES,
-    Handler,
-    Registry,
-    Role,
-    Signature,
-    default_registry,
-)
+from fnop.core.registry import Registry, default_registry
 from fnop.core.resources import Resource
 from fnop.core.selection import Moment, passes, sees
 from fnop.core.settings import Settings

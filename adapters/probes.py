@@ -17,8 +17,8 @@ import orjson
 
 from fnop.adapters.activities import Overdue, Surroundings, perform
 from fnop.adapters.endpoints import Answer, Endpoint, Page
+from fnop.core.handler import Handler
 from fnop.core.health import Health
-from fnop.core.registry import Handler
 from fnop.effects.values import freeze_json
 
 __all__ = ["READY_PATH", "Probes", "pages_of"]

@@ -19,9 +19,10 @@ from fnop.adapters.scenario import (
 )
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.commands import Say
+from fnop.core.handler import Handler
 from fnop.core.objects import View
 from fnop.core.program import Program
-from fnop.core.registry import Handler, Registry, default_registry
+from fnop.core.registry import Registry, default_registry
 from fnop.core.resources import Resource, path_of
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH

@@ -13,7 +13,8 @@ import click
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
-from fnop.core.registry import Handler, default_registry
+from fnop.core.handler import Handler
+from fnop.core.registry import default_registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
 from fnop.core.storage import AnnotationStorage, AnyStorage, StatusStorage

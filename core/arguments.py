@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from fnop.core.diff import diff
 from fnop.core.filters import Callback
-from fnop.core.last_seen import Seen, essence_of, observed_at, value_at
+from fnop.core.handler import CHANGES, Handler, Role, kwargs_of, names_in
 from fnop.core.now import Now, wall_time
 from fnop.core.objects import Body, Memo, Meta, View
+from fnop.core.observation import Seen, essence_of, observed_at, value_at
 from fnop.core.ownership import owner_of
-from fnop.core.registry import CHANGES, Handler, Role, kwargs_of, names_in
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.signatures import ObjectCallback

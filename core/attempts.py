@@ -16,10 +16,11 @@ from fnop.core.commands import Interrupt, Say
 from fnop.core.context import Context
 from fnop.core.errands import Errand, proceed
 from fnop.core.evolve import replace
+from fnop.core.handler import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.known import IDLE, Declared, Invocation, Known, Standing
 from fnop.core.kubernetes_events import note_line
-from fnop.core.last_seen import scope_name, see
 from fnop.core.objects import Body, Key
+from fnop.core.observation import scope_name, see
 from fnop.core.own_writes import (
     asks_for_the_same,
     followers,
@@ -36,7 +37,6 @@ from fnop.core.progress import (
     judge_again,
     succeeded,
 )
-from fnop.core.registry import ACTIVITIES, BACKGROUND, Handler, Role
 from fnop.core.requests import Ticket
 from fnop.core.writers import DaemonStoppingReason
 from fnop.core.writing import keeping_pace, shown, told, vanished

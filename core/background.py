@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fnop.core.filters import Callback
+from fnop.core.handler import Handler, Role
 from fnop.core.known import IDLE, Invocation, Known, Standing, Work
 from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.program import Kind
 from fnop.core.progress import FRESH, Progress
-from fnop.core.registry import Handler, Role
 from fnop.core.schedule import Schedule, due_at, next_run
 from fnop.core.selection import Moment, prematches
 from fnop.core.writers import DaemonStoppingReason

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from fnop.core.commands import Command, Say, Subject
 from fnop.core.errands import Address
+from fnop.core.handler import Handler
 from fnop.core.invocation import LiveCache
 from fnop.core.known import Known
 from fnop.core.known_objects import Grave
@@ -20,7 +21,6 @@ from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Judgement, Progress
-from fnop.core.registry import Handler
 from fnop.core.requests import Ticket
 from fnop.core.resources import Catalogue
 from fnop.core.settings import Settings

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
 
+from fnop.core.declaring import declare, declaring
+from fnop.core.handler import Role
 from fnop.core.options import (
     ActivityOptions,
     CreateOptions,
@@ -25,7 +27,6 @@ from fnop.core.options import (
     UpdateOptions,
     Word,
 )
-from fnop.core.registry import Role, declare, declaring
 from fnop.core.signatures import (
     ChangeHandler,
     CleanupHandler,

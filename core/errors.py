@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
 from fnop.effects.values import check_seconds, without_addresses
@@ -156,3 +157,20 @@ def joined(names: Sequence[str]) -> str:
     """
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def hint_of(name: str, known: Collection[str]) -> str:
+    """What may have been meant by an argument that there is not."""
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else f"it may ask for {listed(known)}"
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The name that is most like it, if any is."""
+    found = difflib.get_close_matches(name, known, n=1)
+    return found[0] if found else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names, in their order."""
+    return ", ".join(sorted(names))

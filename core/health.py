@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fnop.core.handler import Role
 from fnop.core.now import Now
 from fnop.core.program import Program
-from fnop.core.registry import Role
 from fnop.core.turn import State, settings_of
 from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
 

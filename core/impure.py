@@ -13,11 +13,11 @@ from typing import Any, cast
 from fnop.core.arguments import PROVIDERS, Situation, Writers, arguments_for
 from fnop.core.diff import diff
 from fnop.core.errors import PermanentError, TemporaryError, text_of
+from fnop.core.handler import Handler
 from fnop.core.now import Now
 from fnop.core.objects import Body, View
 from fnop.core.plans import plan_of, refuse_lost
 from fnop.core.progress import Failure
-from fnop.core.registry import Handler
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.writers import LogWriter, PatchWriter

@@ -21,9 +21,9 @@ from fnop.core.errors import (
     described,
     number_of,
 )
+from fnop.core.handler import Handler, Role
 from fnop.core.objects import Body, Key
 from fnop.core.program import Program
-from fnop.core.registry import Handler, Role
 from fnop.core.selection import sees
 from fnop.core.turn import Turn
 from fnop.core.watcher import Purpose

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fnop.core.arguments import Situation, Writers, arguments_for
+from fnop.core.declaring import Declaring
 from fnop.core.errors import (
     CallFailed,
     Cancelled,
@@ -29,11 +30,11 @@ from fnop.core.errors import (
     described,
     text_of,
 )
+from fnop.core.handler import Form, Handler, Role
 from fnop.core.impure import call_of, ended
 from fnop.core.objects import View
 from fnop.core.plans import EFFECTS, identity, plan_of, refuse_lost
 from fnop.core.progress import Failure
-from fnop.core.registry import Declaring, Form, Handler, Role
 from fnop.core.settings import Settings
 from fnop.core.writers import Transform
 from fnop.effects import (

@@ -13,12 +13,13 @@ from fnop.core.conditions import Condition
 from fnop.core.errands import Errand
 from fnop.core.evolve import quick
 from fnop.core.fusion import Writing
+from fnop.core.handler import Handler
 from fnop.core.invocation import Journal
-from fnop.core.last_seen import Observation, Seen, Stored, scope_name, see
+from fnop.core.last_seen import Stored
 from fnop.core.objects import Body, Key
+from fnop.core.observation import Observation, Seen, scope_name, see
 from fnop.core.pace import CALM, Pace
 from fnop.core.progress import FRESH, Failure, Progress
-from fnop.core.registry import Handler
 from fnop.core.table import NOTHING
 from fnop.core.writers import Transform
 from fnop.effects import Again, Effect, Event, Patch

@@ -15,9 +15,9 @@ from fnop.core.commands import Subject
 from fnop.core.context import Context
 from fnop.core.errands import Address
 from fnop.core.evolve import replace
+from fnop.core.handler import BACKGROUND, CHANGES, Handler
 from fnop.core.known import Known, Report, Reports
 from fnop.core.now import Now, wall_text
-from fnop.core.registry import BACKGROUND, CHANGES, Handler
 from fnop.core.requests import Ticket
 from fnop.core.settings import Settings
 from fnop.core.turn import ACTIVITY, Turn

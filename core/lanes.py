@@ -35,6 +35,7 @@ from fnop.core.commands import Refresh
 from fnop.core.context import Context
 from fnop.core.errors import described
 from fnop.core.filters import Callback
+from fnop.core.handler import Handler
 from fnop.core.known import IDLE, Invocation, Known, Sighting, Standing
 from fnop.core.lifecycle import HELD, Phase
 from fnop.core.now import Now
@@ -58,7 +59,6 @@ from fnop.core.reconcile import (
     first_due,
     reconcile,
 )
-from fnop.core.registry import Handler
 from fnop.core.schedule import first_run
 from fnop.core.selection import Moment
 from fnop.core.store import aside, spy_wants

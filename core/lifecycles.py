@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Protocol
 
 from fnop.core.progress import Progress
-from fnop.core.registry import Handler
 
 __all__ = [
     "Candidate",
@@ -25,11 +25,18 @@ __all__ = [
 ]
 
 
+class Named(Protocol):
+    """What there is to know of a handler here."""
+
+    @property
+    def id(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A handler that is due; `order` is a number at random, from a seed."""
 
-    handler: Handler
+    handler: Named
     progress: Progress
     order: int
 

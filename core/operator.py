@@ -18,6 +18,7 @@ from fnop.core.background import runs_due
 from fnop.core.cause import Reason
 from fnop.core.commands import Command
 from fnop.core.context import Context
+from fnop.core.handler import Role
 from fnop.core.indexing import are_filled, empty_indices
 from fnop.core.inputs import (
     AlarmRang,
@@ -34,7 +35,7 @@ from fnop.core.inputs import (
 from fnop.core.known import IDLE, Cycle, Known, Work
 from fnop.core.kubernetes_events import event_posted, report_noted
 from fnop.core.lanes import guarded, serve
-from fnop.core.last_seen import Seen, Stored
+from fnop.core.last_seen import Stored
 from fnop.core.lifecycle import (
     CLEANUP_SECONDS,
     HELD,
@@ -48,8 +49,8 @@ from fnop.core.lifecycle import (
 )
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
+from fnop.core.observation import Seen
 from fnop.core.program import Program
-from fnop.core.registry import Role
 from fnop.core.requests import Ticket
 from fnop.core.rivals import answered, begin, has_gone, keep_time, leave, settle, wake
 from fnop.core.serving import (

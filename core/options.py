@@ -8,16 +8,14 @@ leaving an option out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
+from typing import Any, Required, TypeAlias, TypedDict
 
 from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode
 from fnop.core.filters import Presence
+from fnop.core.registry import Registry
 from fnop.core.resources import Everything, Resource
 from fnop.core.signatures import JSON, ObjectCallback, ValueCallback
-
-if TYPE_CHECKING:
-    from fnop.core.registry import Registry  # it needs to know of options
 
 __all__ = [
     "ActivityOptions",

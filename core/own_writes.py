@@ -14,13 +14,13 @@ from typing import Any
 
 from fnop.core.diff import Path, pointer
 from fnop.core.errors import joined
+from fnop.core.handler import Handler, declarer_of
 from fnop.core.known import Declared, Known, Work
-from fnop.core.last_seen import digest_at, essence_of, observed_at
 from fnop.core.merge import OperationFailed, applied, difference, operated
 from fnop.core.objects import Body
+from fnop.core.observation import digest_at, essence_of, observed_at
 from fnop.core.program import Kind
 from fnop.core.progress import Progress
-from fnop.core.registry import Handler, declarer_of
 from fnop.core.writers import Transform
 from fnop.effects import Patch
 

@@ -21,8 +21,8 @@ from fnop.core.errands import (
 )
 from fnop.core.known import Invocation, Known
 from fnop.core.kubernetes_events import note_line, report_event
-from fnop.core.last_seen import digest_at
 from fnop.core.objects import Key
+from fnop.core.observation import digest_at
 from fnop.core.ownership import call_token, owned, stable_name
 from fnop.core.requests import Ticket
 from fnop.effects import (

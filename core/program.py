@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fnop.core.diff import Path
+from fnop.core.handler import BACKGROUND, CHANGES, Handler, Role
 from fnop.core.invocation import LiveCache
-from fnop.core.last_seen import Observation
-from fnop.core.registry import BACKGROUND, CHANGES, Handler, Role
+from fnop.core.observation import Observation
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 

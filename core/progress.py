@@ -9,15 +9,13 @@ success nor a counter ever leaks from one change into another.  The clock of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fnop.core.backoff import Backoff
 from fnop.core.errors import ErrorsMode, number_of
 from fnop.core.evolve import quick
 from fnop.core.now import Now, parse_time, wall_text
-
-if TYPE_CHECKING:
-    from fnop.core.last_seen import Seen
+from fnop.core.observation import Seen
 
 __all__ = [
     "FRESH",

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 
 from fnop.core.filters import Presence
-from fnop.core.registry import Handler, Role
+from fnop.core.handler import Handler, Role
 from fnop.core.resources import Selectors
 
 __all__ = ["selectors_of"]

@@ -30,21 +30,15 @@ from fnop.core.cause import HANDLED, Cause, Facts, Reason, detect_cause
 from fnop.core.conditions import Condition, condition_of, told_by
 from fnop.core.finalizers import Duty, finalizer_duty, without_finalizer
 from fnop.core.fusion import Writing
+from fnop.core.handler import Handler, Role
 from fnop.core.known import IDLE, Cycle, Echo, Invocation, Known, Sighting, Work
-from fnop.core.last_seen import (
-    Seen,
-    Stored,
-    digest_at,
-    observed_at,
-    scope_name,
-    see,
-)
+from fnop.core.last_seen import Stored
 from fnop.core.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.now import Now
 from fnop.core.objects import Body, Key
+from fnop.core.observation import Seen, digest_at, observed_at, scope_name, see
 from fnop.core.program import Kind
 from fnop.core.progress import Progress, anew
-from fnop.core.registry import Handler, Role
 from fnop.core.selection import Moment, passes, prematches
 from fnop.core.writers import Transform
 from fnop.effects import Execute
@@ -540,8 +534,10 @@ def _handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
         else:
             ready.append(_candidate(at, known, handler, progress))
     if ready and not at.stopping and _may_begin(at, known, work):
+        selected = {each.id: each for each in cycle.selected}
         for first in at.settings.lifecycle(tuple(ready)):
-            return Begin(first.handler, _fresh_view(known, cycle), first.progress)
+            handler = selected[first.handler.id]
+            return Begin(handler, _fresh_view(known, cycle), first.progress)
     if any(not each.waits for each in work.running):
         return Rest()
     return _record(at, known, work, cycle, due)

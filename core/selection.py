@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from fnop.core.arguments import Situation, filter_arguments
 from fnop.core.diff import Path
 from fnop.core.filters import UNKNOWN, Sight
+from fnop.core.handler import Handler, Role
 from fnop.core.known import Known
-from fnop.core.last_seen import Seen, had_value, observed_at, value_at
 from fnop.core.now import Now
 from fnop.core.objects import Body
+from fnop.core.observation import Seen, had_value, observed_at, value_at
 from fnop.core.ownership import owner_of
 from fnop.core.program import Kind
-from fnop.core.registry import Handler, Role
 from fnop.core.settings import Settings
 from fnop.core.table import NOTHING
 

@@ -14,13 +14,13 @@ from fnop.core.commands import CloseStream, Fetch, ListPage, Ready
 from fnop.core.context import Context
 from fnop.core.errors import described, joined
 from fnop.core.evolve import replace
+from fnop.core.handler import Handler, Role
 from fnop.core.inputs import StreamEnded
 from fnop.core.lifecycle import Event, Phase, advance
 from fnop.core.namespaces import has_patterns, served_namespaces
 from fnop.core.objects import Body, Key, is_behind
 from fnop.core.program import kind_of
 from fnop.core.pushdown import selectors_of
-from fnop.core.registry import Handler, Role
 from fnop.core.requests import Ticket
 from fnop.core.resources import Resource, Selector
 from fnop.core.rivals import (

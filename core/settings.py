@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fnop.core.backoff import Backoff
 from fnop.core.diff import Path, parse_field
+from fnop.core.election import Candidate
 from fnop.core.label_selectors import check_selector
-from fnop.core.last_seen import hidden_of
 from fnop.core.lifecycles import Lifecycle, all_at_once
 from fnop.core.namespaces import check_namespace
+from fnop.core.observation import hidden_of
+from fnop.core.peers import Member
 from fnop.core.seals import seal_of
 from fnop.core.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.takeover import LAST_HANDLED, Predecessor
 from fnop.effects.effects import LEVELS, label_patterns
 from fnop.effects.values import check_seconds
-
-if TYPE_CHECKING:
-    from fnop.core.election import Candidate
-    from fnop.core.peers import Member
 
 __all__ = ["Settings"]
 

@@ -17,18 +17,16 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from fnop.core.connection import ConnectionInfo
 from fnop.core.diff import Diff
 from fnop.core.objects import Memo, Meta, View
 from fnop.core.resources import Resource
+from fnop.core.settings import Settings
 from fnop.core.writers import LogWriter, PatchWriter, Stopped
 from fnop.effects import Effect, Target
 from fnop.effects.values import ReadOnlyDict
-
-if TYPE_CHECKING:
-    from fnop.core.settings import Settings  # it needs to know of handlers
 
 __all__ = [
     "INDEX",

@@ -10,22 +10,16 @@ from fnop.core.arguments import Situation
 from fnop.core.attempts import let_go
 from fnop.core.context import Context
 from fnop.core.errors import described
+from fnop.core.handler import Handler
 from fnop.core.indexing import indexed, unindexed
 from fnop.core.known import IDLE, Known, Sighting, Work
 from fnop.core.kubernetes_events import report_event
-from fnop.core.last_seen import (
-    Stored,
-    Unreadable,
-    essence_of,
-    read_stored,
-    restated,
-    see,
-)
+from fnop.core.last_seen import Stored, Unreadable, read_stored, restated
 from fnop.core.lifecycle import Phase
 from fnop.core.objects import Body, is_behind
+from fnop.core.observation import essence_of, see
 from fnop.core.pace import CALM
 from fnop.core.program import Kind
-from fnop.core.registry import Handler
 from fnop.core.selection import sees
 from fnop.core.takeover import taken_over
 from fnop.core.watcher import Stream

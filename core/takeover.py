@@ -22,8 +22,9 @@ import orjson
 
 from fnop.core.cause import Reason
 from fnop.core.diff import Path
-from fnop.core.last_seen import Observation, Stored, see
+from fnop.core.last_seen import Stored
 from fnop.core.objects import Body
+from fnop.core.observation import Observation, see
 from fnop.core.progress import Progress
 from fnop.core.storage import Unreadable
 

@@ -21,6 +21,7 @@ from fnop.core.commands import (
 from fnop.core.coordination import Coordination
 from fnop.core.errands import Address
 from fnop.core.evolve import quick
+from fnop.core.handler import Handler
 from fnop.core.known_objects import Objects, OpenObjects
 from fnop.core.lifecycle import Lifecycle, Phase, ended
 from fnop.core.notes import Notes
@@ -28,7 +29,6 @@ from fnop.core.now import Now
 from fnop.core.objects import Body, Key
 from fnop.core.program import Kind, Program
 from fnop.core.progress import Failure, Judgement, Progress, judge_failure
-from fnop.core.registry import Handler
 from fnop.core.requests import URGENT, Requests, Ticket
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 from fnop.core.arguments import Situation
 from fnop.core.election import parse_lease
 from fnop.core.finalizers import without_finalizer
+from fnop.core.handler import Handler, Role
 from fnop.core.invocation import LiveCache, advance
 from fnop.core.merge import applied, difference
 from fnop.core.now import Now, parse_time
 from fnop.core.objects import Body
 from fnop.core.peers import Peer, parse_peers
-from fnop.core.registry import Handler, Role
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
 

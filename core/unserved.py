@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fnop.core.errors import joined
 from fnop.core.evolve import replace
+from fnop.core.handler import Handler
 from fnop.core.program import Kind
-from fnop.core.registry import Handler
 from fnop.core.resources import Catalogue, Selector
 from fnop.core.serving import missing_verbs
 

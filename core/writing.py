@@ -22,11 +22,13 @@ from fnop.core.fusion import (
     next_write,
     was_pruned,
 )
+from fnop.core.handler import Handler, declarer_of
 from fnop.core.known import IDLE, Echo, Known, Work
 from fnop.core.kubernetes_events import note_line, report_event
-from fnop.core.last_seen import Seen, Stored
+from fnop.core.last_seen import Stored
 from fnop.core.merge import OperationFailed, applied, collisions, shows
 from fnop.core.objects import Body, is_behind
+from fnop.core.observation import Seen
 from fnop.core.own_writes import (
     authors_of,
     followed,
@@ -40,7 +42,6 @@ from fnop.core.own_writes import (
 from fnop.core.pace import culprits, paced
 from fnop.core.program import Kind
 from fnop.core.progress import Failure, Progress
-from fnop.core.registry import Handler, declarer_of
 from fnop.core.requests import Ticket
 from fnop.core.storage import Place, StorageFailed
 from fnop.core.writers import Transform

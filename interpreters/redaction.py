@@ -29,8 +29,8 @@ from urllib.parse import quote, quote_plus
 import orjson
 
 from fnop.core.diff import Path, parse_field, path_at
-from fnop.core.last_seen import Observation, see
 from fnop.core.objects import Body
+from fnop.core.observation import Observation, see
 from fnop.core.program import Program
 from fnop.effects.values import canonical
 

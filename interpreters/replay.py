@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from fnop.core.election import Candidate, Timing
+from fnop.core.handler import Role
 from fnop.core.inputs import Input
 from fnop.core.now import Now
 from fnop.core.peers import Member, Mode
 from fnop.core.program import Program
-from fnop.core.registry import Role
 from fnop.core.settings import Settings
 from fnop.core.wire import command_to_wire, input_from_wire
 from fnop.effects.values import canonical

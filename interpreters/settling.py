@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fnop.core.commands import Perform, Say, Subject
 from fnop.core.diff import diff
 from fnop.core.errors import joined, number_of
+from fnop.core.handler import Role
 from fnop.core.known import IDLE, Known
 from fnop.core.objects import Key
 from fnop.core.operator import State, background_horizon
 from fnop.core.pace import Pace, culprits, is_quiet
 from fnop.core.program import Program
-from fnop.core.registry import Role
 from fnop.core.turn import ACTIVITY
 from fnop.effects import Apply, Patch
 from fnop.interpreters.protocol import ApiRequest

@@ -29,6 +29,7 @@ from fnop.core.commands import (
 )
 from fnop.core.discovery import ROOTS
 from fnop.core.evolve import replace
+from fnop.core.handler import BACKGROUND, Role
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -43,7 +44,6 @@ from fnop.core.inputs import (
 from fnop.core.objects import Body
 from fnop.core.operator import State, background_horizon, is_settled
 from fnop.core.program import Program
-from fnop.core.registry import BACKGROUND, Role
 from fnop.core.unserved import Unserved, unserved
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json

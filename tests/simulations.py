@@ -11,8 +11,9 @@ import yaml
 
 from fnop.adapters.scenario import apply_manifests, catalogue_of
 from fnop.core.commands import Say
+from fnop.core.handler import Handler
 from fnop.core.program import Program
-from fnop.core.registry import Handler, Registry, default_registry
+from fnop.core.registry import Registry, default_registry
 from fnop.core.resources import path_of
 from fnop.core.settings import Settings
 from fnop.interpreters.clock import EPOCH

@@ -29,6 +29,7 @@ import fnop
 from fnop.adapters.scenario import final_objects
 from fnop.core import invocation
 from fnop.core.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
+from fnop.core.handler import Handler
 from fnop.core.inputs import (
     AlarmRang,
     Answered,
@@ -45,7 +46,7 @@ from fnop.core.now import Now
 from fnop.core.objects import Body
 from fnop.core.operator import is_settled
 from fnop.core.program import Program
-from fnop.core.registry import Handler, Registry
+from fnop.core.registry import Registry
 from fnop.core.table import Table
 from fnop.core.wire import command_to_wire, input_from_wire, input_to_wire
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical

@@ -21,10 +21,11 @@ from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core.commands import Command
+from fnop.core.handler import Handler
 from fnop.core.inputs import Input
 from fnop.core.now import Now
 from fnop.core.program import Program
-from fnop.core.registry import Handler, Registry
+from fnop.core.registry import Registry
 from fnop.core.wire import command_to_wire, input_to_wire
 from fnop.effects.values import canonical
 from fnop.interpreters.recorder import Recorder, header_of

@@ -17,8 +17,8 @@ from fnop.adapters.cli import main
 from fnop.adapters.scenario import apply_manifests
 from fnop.core.commands import Command, Say, Watch
 from fnop.core.election import Candidate
+from fnop.core.handler import Handler
 from fnop.core.program import Program
-from fnop.core.registry import Handler
 from fnop.core.settings import Settings
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH

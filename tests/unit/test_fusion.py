@@ -12,9 +12,10 @@ from fnop.core.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.last_seen import Seen, Stored
+from fnop.core.last_seen import Stored
 from fnop.core.merge import OperationFailed, applied
 from fnop.core.objects import Body
+from fnop.core.observation import Seen
 from fnop.core.resources import Resource
 from fnop.core.settings import Settings
 from fnop.core.storage import Place

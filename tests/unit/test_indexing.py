@@ -10,7 +10,8 @@ import pytest
 import fnop
 from fnop.core import indexing
 from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry, Role, kwargs_of
+from fnop.core.handler import Role, kwargs_of
+from fnop.core.registry import Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import Scenario, example
 from tests.stories import Story

@@ -13,18 +13,20 @@ from hypothesis import given, strategies as st
 import fnop
 from fnop.core.last_seen import (
     STATE_LENGTH_MAX,
-    Observation,
-    Seen,
     Stored,
     Unreadable,
-    essence_of,
     read_stored,
-    scope_name,
-    see,
-    value_at,
     write_stored,
 )
 from fnop.core.objects import Body
+from fnop.core.observation import (
+    Observation,
+    Seen,
+    essence_of,
+    scope_name,
+    see,
+    value_at,
+)
 from fnop.core.program import kind_of
 from fnop.core.progress import Progress
 from fnop.core.registry import Registry

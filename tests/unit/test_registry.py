@@ -10,7 +10,8 @@ import pytest
 import fnop
 from fnop.core.errors import ErrorsMode, RegistrationError
 from fnop.core.filters import PRESENT
-from fnop.core.registry import Form, Handler, Registry, Role
+from fnop.core.handler import Form, Handler, Role
+from fnop.core.registry import Registry
 from fnop.core.resources import Selector
 
 OBJECTS = ("create", "update", "delete", "resume", "event")

@@ -12,7 +12,8 @@ import orjson
 import pytest
 import yaml
 
-from fnop.core.last_seen import Seen, Stored, read_stored, write_stored
+from fnop.core.last_seen import Stored, read_stored, write_stored
+from fnop.core.observation import Seen
 from fnop.core.program import Program
 from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop

@@ -9,8 +9,9 @@ import pytest
 
 import fnop
 from fnop.core.diff import diff
-from fnop.core.last_seen import Observation, Stored, read_stored, see, write_stored
+from fnop.core.last_seen import Stored, read_stored, write_stored
 from fnop.core.objects import Body
+from fnop.core.observation import Observation, see
 from fnop.core.program import Program
 from fnop.core.registry import Registry
 from fnop.effects.values import digest, same_json

@@ -9,8 +9,9 @@ import pytest
 
 import fnop
 from fnop.core import settings as module
+from fnop.core.handler import Role, kwargs_of
 from fnop.core.program import Program
-from fnop.core.registry import Registry, Role, kwargs_of
+from fnop.core.registry import Registry
 from fnop.interpreters.cluster.selectors import label_clauses
 from tests.simulations import Scenario, example
 

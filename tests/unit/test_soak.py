@@ -10,9 +10,10 @@ from immutables import Map
 
 import fnop
 from fnop.core.commands import Perform
+from fnop.core.handler import Handler
 from fnop.core.inputs import StreamEnded
 from fnop.core.objects import Body
-from fnop.core.registry import Handler, Registry
+from fnop.core.registry import Registry
 from fnop.effects import Outcome, Unreachable
 from fnop.effects.outcomes import Refused
 from tests.simulations import example

@@ -10,8 +10,9 @@ import pytest
 
 import fnop
 from fnop.core import takeover
-from fnop.core.last_seen import Stored, essence_of
+from fnop.core.last_seen import Stored
 from fnop.core.objects import Body
+from fnop.core.observation import essence_of
 from fnop.core.program import kind_of
 from fnop.core.registry import Registry
 from fnop.core.resources import Resource

@@ -22,10 +22,12 @@ import fnop
 import fnop.core.options
 from fnop.adapters.activities import Surroundings, perform
 from fnop.core.arguments import PROVIDERS
+from fnop.core.declaring import OPTIONS
 from fnop.core.decorators import On, subhandler
+from fnop.core.handler import OUTSIDE, PROTOCOLS, Role, kwargs_of
 from fnop.core.options import SubhandlerOptions, options_of
 from fnop.core.program import Program
-from fnop.core.registry import _DECLARED, OUTSIDE, Registry, Role, kwargs_of
+from fnop.core.registry import Registry
 from tests.simulations import ROOT, Scenario, example
 from tests.unit.test_docs import PAGES, blocks, title
 
@@ -516,14 +518,14 @@ def declared_by(decorator: Callable[..., Any]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("role", Role)
 def test_decorators_are_typed_as_registration_checks(role: Role) -> None:
-    assert declared_by(decorator_of(role)) == _DECLARED[role]
+    assert declared_by(decorator_of(role)) == (PROTOCOLS[role], OPTIONS[role])
 
 
 def test_parts_are_typed_as_their_registration_checks() -> None:
     protocol, options = declared_by(subhandler)
     assert options is SubhandlerOptions
     assert protocol is fnop.ChangeHandler
-    assert options_of(options) <= options_of(_DECLARED[Role.UPDATE][1])
+    assert options_of(options) <= options_of(OPTIONS[Role.UPDATE])
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
@@ -545,7 +547,7 @@ def fits(value: object, hint: Any) -> bool:
 
 
 def hints_of(role: Role) -> dict[str, Any]:
-    hints = get_type_hints(_DECLARED[role][0].__call__, localns=vars(fnop))
+    hints = get_type_hints(PROTOCOLS[role].__call__, localns=vars(fnop))
     return {name: hint for name, hint in hints.items() if name != "return"}
 
 

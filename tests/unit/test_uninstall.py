@@ -15,10 +15,11 @@ import fnop
 from fnop.adapters import uninstall_command
 from fnop.adapters.uninstall_command import uninstalled
 from fnop.core import uninstalling
+from fnop.core.handler import Handler
 from fnop.core.merge import applied
 from fnop.core.now import Now
 from fnop.core.objects import Body
-from fnop.core.registry import Handler, Registry
+from fnop.core.registry import Registry
 from fnop.core.resources import Catalogue, Resource
 from fnop.core.settings import Settings
 from fnop.core.uninstalling import (
