@@ -172,8 +172,11 @@ REFUSED: dict[str, tuple[Spoil, ...]] = {
 }
 
 
-def paused(deployment: dict[str, Any]) -> dict[str, Any]:
-    return {**deployment, "spec": {**deployment["spec"], "paused": True}}
+def left_alone(deployment: dict[str, Any]) -> dict[str, Any]:
+    """One that no controller changes, and that the collector of garbage leaves."""
+    found = spoiled(deployment, "spec.paused", True)
+    found["metadata"].pop("ownerReferences", None)
+    return found
 
 
 def spoiled(obj: Json, path: str, value: Any) -> Json:
@@ -349,8 +352,7 @@ def others() -> Iterator[Case]:
             Step(
                 "POST",
                 SETS + "deployments",
-                # The controller of one that is paused writes no annotation meanwhile.
-                paused(first("Deployment").named(NAME, "{ns}")),
+                left_alone(first("Deployment").named(NAME, "{ns}")),
                 code=201,
                 has={"metadata.generation": 1},
                 compare="code",
