@@ -155,8 +155,7 @@ def test_scopes_are_named_without_collisions(path: tuple[str, ...], name: str) -
 # ------------------------------------------------------------------ stored text
 
 moments = st.integers(0, 4 * 10**9).map(float)
-progresses = st.builds(
-    Progress,
+progresses = st.tuples(
     st.text(max_size=10),
     st.integers(0, 100),
     st.none() | moments,
@@ -164,7 +163,7 @@ progresses = st.builds(
     st.none(),
     st.sampled_from([None, "success", "failure"]),
     st.none() | st.text(max_size=10),
-)
+).map(lambda fields: Progress(*fields))
 texts = st.text(max_size=6)
 stored_states = st.builds(
     Stored,
