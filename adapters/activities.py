@@ -12,13 +12,13 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from fnop.core.arguments import Situation, Writers, arguments_for
-from fnop.core.commands import Say
-from fnop.core.errors import PermanentError
-from fnop.core.handler import Form, Handler
-from fnop.core.program import Program
-from fnop.core.settings import Settings
-from fnop.core.turn import NEW, State, settings_of
+from fnop.core.handlers.arguments import Situation, Writers, arguments_for
+from fnop.core.handlers.handler import Form, Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say
+from fnop.core.state.turn import NEW, State, settings_of
+from fnop.core.values.errors import PermanentError
 from fnop.effects.values import ReadOnlyDict
 from fnop.interpreters.clock import Clock, SystemClock
 

@@ -31,12 +31,12 @@ from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.plain import echo
 from fnop.adapters.uninstall_command import uninstall
-from fnop.core.commands import Say
-from fnop.core.diff import Diff, DiffItem, diff
-from fnop.core.errors import number_of
-from fnop.core.program import Program
-from fnop.core.registry import default_registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say
+from fnop.core.values.diff import Diff, DiffItem, diff
+from fnop.core.values.errors import number_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock, VirtualClock
 

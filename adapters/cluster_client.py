@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from fnop.core.resources import Resource, path_of as core_path
+from fnop.core.api.resources import Resource, path_of as core_path
 from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import message_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fnop.core.connection import ConnectionInfo, LoginError
+from fnop.core.handlers.connection import ConnectionInfo, LoginError
 
 __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 

@@ -41,14 +41,14 @@ from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.commands import Exit, Say
-from fnop.core.handler import Role
-from fnop.core.health import Health, health
-from fnop.core.lifecycle import ECHO_SECONDS
-from fnop.core.program import Program
-from fnop.core.registry import Registry, default_registry
-from fnop.core.settings import Settings
-from fnop.core.turn import State
+from fnop.core.handlers.handler import Role
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.health import Health, health
+from fnop.core.seam.commands import Exit, Say
+from fnop.core.state.lifecycle import ECHO_SECONDS
+from fnop.core.state.turn import State
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.flow import Flow
 from fnop.interpreters.machine import Observer

@@ -14,16 +14,16 @@ import click
 
 from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
-from fnop.core.namespaces import check_namespace, has_patterns
-from fnop.core.peering import kinds_for
-from fnop.core.peers import (
+from fnop.core.api.namespaces import check_namespace, has_patterns
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.peers.peering import kinds_for
+from fnop.core.peers.peers import (
     DEV_PRIORITY,
     FREEZE_PRIORITY,
     record_of,
     removal_patch,
     renewal_patch,
 )
-from fnop.core.resources import Resource, path_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, Unreachable
 from fnop.interpreters.requests import message_of

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from fnop.core.connection import ConnectionInfo
+from fnop.core.handlers.connection import ConnectionInfo
 
 __all__ = [
     "ConfigurationProblem",

@@ -27,7 +27,7 @@ from fnop.adapters.kubeconfig import (
     find_source,
     rest,
 )
-from fnop.core.backoff import Allowance, drawn, put_back
+from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,

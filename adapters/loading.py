@@ -22,8 +22,8 @@ from types import ModuleType
 from typing import Any
 
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.handler import Handler
-from fnop.core.registry import default_registry
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.registry import default_registry
 
 __all__ = [
     "SCRIPT",

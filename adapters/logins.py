@@ -12,12 +12,12 @@ from typing import Any
 
 from fnop.adapters.activities import Surroundings, perform
 from fnop.adapters.kubeconfig import ConfigurationProblem, Login, Logins, login_with
-from fnop.core.commands import Say
-from fnop.core.connection import ConnectionInfo, chosen
-from fnop.core.errors import PermanentError
-from fnop.core.handler import Handler
-from fnop.core.invocation import failure_of
-from fnop.core.progress import Progress, judge_failure
+from fnop.core.handlers.connection import ConnectionInfo, chosen
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.invocation import failure_of
+from fnop.core.memory.progress import Progress, judge_failure
+from fnop.core.seam.commands import Say
+from fnop.core.values.errors import PermanentError
 
 __all__ = ["HandledLogins"]
 

@@ -32,7 +32,7 @@ from fnop.adapters.loading import is_authors_file
 from fnop.adapters.plain import block, one_line
 
 if TYPE_CHECKING:
-    from fnop.core.commands import Say
+    from fnop.core.seam.commands import Say
 
 __all__ = ["Console", "configure", "write"]
 

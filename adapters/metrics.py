@@ -13,8 +13,8 @@ from typing import Any
 
 from fnop.adapters.endpoints import Answer, Endpoint, Page
 from fnop.adapters.kubeconfig import ConfigurationProblem
-from fnop.core.health import Health
-from fnop.core.settings import Settings
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.health import Health
 from fnop.interpreters.flow import Flow
 from fnop.interpreters.meter import Histogram, Meter, MeteredApi
 

@@ -15,9 +15,23 @@ from typing import Any
 
 from fnop.adapters.loading import handlers_of_function
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core import invocation as driving
-from fnop.core.arguments import PROVIDERS, Situation
-from fnop.core.errors import (
+from fnop.core.api.resources import Resource
+from fnop.core.handlers import invocation as driving
+from fnop.core.handlers.arguments import PROVIDERS, Situation
+from fnop.core.handlers.handler import CHANGES, Handler, Role, Signature
+from fnop.core.handlers.invocation import Ending, Entry, LiveCache
+from fnop.core.handlers.program import kind_of
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.writers import DaemonStoppingReason, Transform
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen, see
+from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
+from fnop.core.objects.indexing import Index
+from fnop.core.objects.selection import Moment, passes, sees
+from fnop.core.state.record import Known
+from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import (
     CallFailed,
     NotPure,
     PermanentError,
@@ -25,29 +39,15 @@ from fnop.core.errors import (
     TemporaryError,
     text_of,
 )
-from fnop.core.evolve import replace
-from fnop.core.handler import CHANGES, Handler, Role, Signature
-from fnop.core.indexing import Index
-from fnop.core.invocation import Ending, Entry, LiveCache
-from fnop.core.known import Known
-from fnop.core.last_seen import Stored
-from fnop.core.merge import (
+from fnop.core.values.evolve import replace
+from fnop.core.values.merge import (
     OperationFailed,
     applied,
     difference,
     operated,
     transformed,
 )
-from fnop.core.now import Now
-from fnop.core.objects import Body, Key
-from fnop.core.observation import Seen, see
-from fnop.core.program import kind_of
-from fnop.core.progress import Failure, Progress, judge_again, judge_failure
-from fnop.core.registry import Registry, default_registry
-from fnop.core.resources import Resource
-from fnop.core.selection import Moment, passes, sees
-from fnop.core.settings import Settings
-from fnop.core.writers import DaemonStoppingReason, Transform
+from fnop.core.values.now import Now
 from fnop.effects import (
     Adopt,
     Again,
@@ -249,9 +249,9 @@ def matches(
     looked at are `labels=`, `annotations=`, `field=` with its values, and `when=`; not
     `owner=`, nor whether something has changed at all.
 
-    Raises what a function among the filters raises, `fnop.core.errors.NotPure` where
-    one acts on the world (which it does without a `guard`), and `AssertionError` for an
-    index that it asks for and is not given.
+    Raises what a function among the filters raises, `fnop.core.values.errors.NotPure`
+    where one acts on the world (which it does without a `guard`), and `AssertionError`
+    for an index that it asks for and is not given.
     """
     resource, settings = resource or _RESOURCE, _settings(settings, guard)
     known = {name: _index(name, values) for name, values in (indices or {}).items()}

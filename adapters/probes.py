@@ -17,8 +17,8 @@ import orjson
 
 from fnop.adapters.activities import Overdue, Surroundings, perform
 from fnop.adapters.endpoints import Answer, Endpoint, Page
-from fnop.core.handler import Handler
-from fnop.core.health import Health
+from fnop.core.handlers.handler import Handler
+from fnop.core.operator.health import Health
 from fnop.effects.values import freeze_json
 
 __all__ = ["READY_PATH", "Probes", "pages_of"]

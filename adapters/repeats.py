@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fnop.core.commands import Say
+from fnop.core.seam.commands import Say
 
 __all__ = ["Repeats"]
 

@@ -9,9 +9,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from fnop.core.election import Candidate, candidate_identity
-from fnop.core.namespaces import has_patterns
-from fnop.core.peers import (
+from fnop.core.api.namespaces import has_patterns
+from fnop.core.peers.election import Candidate, candidate_identity
+from fnop.core.peers.peers import (
     DEV_PRIORITY,
     LIFETIME_SECONDS,
     Member,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fnop.core import discovery
-from fnop.core.discovery import Page
-from fnop.core.resources import Catalogue, Resource, path_of
+from fnop.core.api import discovery
+from fnop.core.api.discovery import Page
+from fnop.core.api.resources import Catalogue, Resource, path_of
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.requests import message_of, outcome_of
 from fnop.interpreters.simulation import SimulatedRun

@@ -18,13 +18,13 @@ from fnop.adapters.scenario import (
     objects_of,
 )
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.commands import Say
-from fnop.core.handler import Handler
-from fnop.core.objects import View
-from fnop.core.program import Program
-from fnop.core.registry import Registry, default_registry
-from fnop.core.resources import Resource, path_of
-from fnop.core.settings import Settings
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say
+from fnop.core.values.body import View
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Pace, empty_cluster, paced
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest

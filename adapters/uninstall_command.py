@@ -13,12 +13,12 @@ import click
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
-from fnop.core.handler import Handler
-from fnop.core.registry import default_registry
-from fnop.core.resources import Catalogue, Resource
-from fnop.core.settings import Settings
-from fnop.core.storage import AnnotationStorage, AnyStorage, StatusStorage
-from fnop.core.uninstalling import Tally, kinds_named, settings_told
+from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.registry import default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory.storage import AnnotationStorage, AnyStorage, StatusStorage
+from fnop.core.operator.uninstalling import Tally, kinds_named, settings_told
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from fnop.core.diff import DiffItem
-from fnop.core.indexing import Index
-from fnop.core.writers import DaemonStoppingReason, Nest
+from fnop.core.handlers.writers import DaemonStoppingReason, Nest
+from fnop.core.objects.indexing import Index
+from fnop.core.values.diff import DiffItem
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList
 
 __all__ = ["teach_yaml"]

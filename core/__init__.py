@@ -1,4 +1,4 @@
 """All decisions: pure functions over immutable values.
 
-Start at `fnop.core.operator.step`; the heart is `fnop.core.reconcile`.
+Start at `fnop.core.operator.step.step`; the heart is `fnop.core.objects.reconcile`.
 """

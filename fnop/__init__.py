@@ -4,7 +4,7 @@ The rooms, from the inside out:
 
 - `fnop.effects`: the vocabulary of what an operator can ask of the world;
 - `fnop.core`: all decisions, from a watch event to effects; start at
-  `fnop.core.operator.step`;
+  `fnop.core.operator.step.step`;
 - `fnop.interpreters`: executing, on a real cluster, a simulated one, a record;
 - `fnop.adapters`: translating, between fnop and everything else.
 
@@ -14,46 +14,7 @@ This facade re-exports what operators are written with.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fnop.core import lifecycles as lifecycles
-from fnop.core.backoff import Backoff as Backoff
-from fnop.core.connection import (
-    ConnectionInfo as ConnectionInfo,
-    LoginError as LoginError,
-)
-from fnop.core.decorators import (
-    daemon as daemon,
-    execute as execute,
-    index as index,
-    on as on,
-    register as register,
-    subhandler as subhandler,
-    timer as timer,
-)
-from fnop.core.diff import (
-    Diff as Diff,
-    DiffItem as DiffItem,
-    DiffOperation as DiffOperation,
-)
-from fnop.core.errors import (
-    CallFailed as CallFailed,
-    Cancelled as Cancelled,
-    ErrorsMode as ErrorsMode,
-    HandlerRetriesError as HandlerRetriesError,
-    HandlerTimeoutError as HandlerTimeoutError,
-    PermanentError as PermanentError,
-    Refused as Refused,
-    RegistrationError as RegistrationError,
-    TemporaryError as TemporaryError,
-)
-from fnop.core.filters import (
-    ABSENT as ABSENT,
-    PRESENT as PRESENT,
-    all_ as all_,
-    any_ as any_,
-    none_ as none_,
-    not_ as not_,
-)
-from fnop.core.hierarchies import (
+from fnop.core.api.hierarchies import (
     adjust_namespace as adjust_namespace,
     append_owner_reference as append_owner_reference,
     build_object_reference as build_object_reference,
@@ -62,16 +23,33 @@ from fnop.core.hierarchies import (
     label as label,
     remove_owner_reference as remove_owner_reference,
 )
-from fnop.core.objects import (
-    Memo as Memo,
-    Meta as Meta,
-    View as View,
+from fnop.core.api.ownership import owned as owned
+from fnop.core.api.resources import EVERYTHING as EVERYTHING, Resource as Resource
+from fnop.core.handlers import lifecycles as lifecycles
+from fnop.core.handlers.connection import (
+    ConnectionInfo as ConnectionInfo,
+    LoginError as LoginError,
 )
-from fnop.core.ownership import owned as owned
-from fnop.core.registry import Registry as Registry
-from fnop.core.resources import EVERYTHING as EVERYTHING, Resource as Resource
-from fnop.core.settings import Settings as Settings
-from fnop.core.signatures import (
+from fnop.core.handlers.decorators import (
+    daemon as daemon,
+    execute as execute,
+    index as index,
+    on as on,
+    register as register,
+    subhandler as subhandler,
+    timer as timer,
+)
+from fnop.core.handlers.filters import (
+    ABSENT as ABSENT,
+    PRESENT as PRESENT,
+    all_ as all_,
+    any_ as any_,
+    none_ as none_,
+    not_ as not_,
+)
+from fnop.core.handlers.registry import Registry as Registry
+from fnop.core.handlers.settings import Settings as Settings
+from fnop.core.handlers.signatures import (
     INDEX as INDEX,
     JSON as JSON,
     Annotations as Annotations,
@@ -95,15 +73,37 @@ from fnop.core.signatures import (
     Status as Status,
     TimerHandler as TimerHandler,
 )
-from fnop.core.storage import (
+from fnop.core.handlers.writers import (
+    DaemonStoppingReason as DaemonStoppingReason,
+    Stopped as Stopped,
+)
+from fnop.core.memory.storage import (
     AnnotationStorage as AnnotationStorage,
     AutoStorage as AutoStorage,
     StatusStorage as StatusStorage,
     Storage as Storage,
 )
-from fnop.core.writers import (
-    DaemonStoppingReason as DaemonStoppingReason,
-    Stopped as Stopped,
+from fnop.core.values.backoff import Backoff as Backoff
+from fnop.core.values.body import (
+    Memo as Memo,
+    Meta as Meta,
+    View as View,
+)
+from fnop.core.values.diff import (
+    Diff as Diff,
+    DiffItem as DiffItem,
+    DiffOperation as DiffOperation,
+)
+from fnop.core.values.errors import (
+    CallFailed as CallFailed,
+    Cancelled as Cancelled,
+    ErrorsMode as ErrorsMode,
+    HandlerRetriesError as HandlerRetriesError,
+    HandlerTimeoutError as HandlerTimeoutError,
+    PermanentError as PermanentError,
+    Refused as Refused,
+    RegistrationError as RegistrationError,
+    TemporaryError as TemporaryError,
 )
 from fnop.effects.builders import (
     adopt as adopt,

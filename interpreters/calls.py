@@ -15,9 +15,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from fnop.core.errors import PermanentError, TemporaryError, text_of
-from fnop.core.impure import Outside, answerable
-from fnop.core.plans import refuse_lost
+from fnop.core.handlers.impure import Outside, answerable
+from fnop.core.handlers.plans import refuse_lost
+from fnop.core.values.errors import PermanentError, TemporaryError, text_of
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Witness
 from fnop.effects.values import freeze_json
 

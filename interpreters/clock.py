@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-from fnop.core.now import Now
+from fnop.core.values.now import Now
 
 __all__ = ["EPOCH", "Clock", "SystemClock", "ThreadClock", "VirtualClock"]
 

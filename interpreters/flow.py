@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from fnop.core.commands import Command, Say
-from fnop.core.inputs import Input, ListItem, WatchEvent
-from fnop.core.now import Now
-from fnop.core.objects import Key
-from fnop.core.operator import State
-from fnop.core.turn import NEW
-from fnop.core.watcher import Purpose
+from fnop.core.operator.step import State
+from fnop.core.seam.commands import Command, Say
+from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.state.turn import NEW
+from fnop.core.streams.stream import Purpose
+from fnop.core.values.body import Key
+from fnop.core.values.now import Now
 from fnop.interpreters.meter import Histogram, end_of_attempt
 
 __all__ = ["Flow"]

@@ -24,8 +24,8 @@ from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from fnop.core.declaring import Declaring
-from fnop.core.errors import NotPure
+from fnop.core.handlers.declaring import Declaring
+from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
 
 __all__ = ["GUARDED", "Act", "Guard"]

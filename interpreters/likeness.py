@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from fnop.core.program import Program
+from fnop.core.handlers.program import Program
 from fnop.effects.values import canonical, same_json
 from fnop.interpreters.redaction import (
     LENGTH_MIN,

@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from threading import get_ident
 from typing import Protocol
 
-from fnop.core.commands import Command
-from fnop.core.inputs import Input
-from fnop.core.now import Now
-from fnop.core.operator import NEW, State, step
-from fnop.core.program import Program
-from fnop.core.settings import Settings
-from fnop.core.turn import settings_of
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.step import NEW, State, step
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.state.turn import settings_of
+from fnop.core.values.now import Now
 from fnop.interpreters.guard import GUARDED, Act, Guard
 
 __all__ = ["Machine", "Observer"]

@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 
-from fnop.core.commands import (
+from fnop.core.operator.health import Seen
+from fnop.core.seam.commands import (
     CloseStream,
     Command,
     Fetch,
@@ -21,8 +22,7 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
-from fnop.core.health import Seen
-from fnop.core.inputs import (
+from fnop.core.seam.inputs import (
     Answered,
     Bookmark,
     Input,
@@ -31,7 +31,7 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.now import Now
+from fnop.core.values.now import Now
 from fnop.effects import Call
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
@@ -152,7 +152,7 @@ class Meter:
 
 
 def end_of_attempt(say: Say) -> str:
-    """How an attempt has ended, if this line says so (core/attempts.py, `report`).
+    """How an attempt has ended, if this line says so (`fnop.core.objects.attempts`).
 
     >>> end_of_attempt(Say("info", "create handler f succeeded", handler="f"))
     'success'

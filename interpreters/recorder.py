@@ -16,12 +16,12 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from fnop.core.commands import Command
-from fnop.core.inputs import Input
-from fnop.core.now import Now
-from fnop.core.program import Program
-from fnop.core.seals import without_seals
-from fnop.core.wire import command_to_wire, input_to_wire
+from fnop.core.handlers.program import Program
+from fnop.core.memory.seals import without_seals
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.redaction import Redaction
 

@@ -28,10 +28,10 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from fnop.core.diff import Path, parse_field, path_at
-from fnop.core.objects import Body
-from fnop.core.observation import Observation, see
-from fnop.core.program import Program
+from fnop.core.handlers.program import Program
+from fnop.core.memory.observation import Observation, see
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path, parse_field, path_at
 from fnop.effects.values import canonical
 
 __all__ = [

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from fnop.core.election import Candidate, Timing
-from fnop.core.handler import Role
-from fnop.core.inputs import Input
-from fnop.core.now import Now
-from fnop.core.peers import Member, Mode
-from fnop.core.program import Program
-from fnop.core.settings import Settings
-from fnop.core.wire import command_to_wire, input_from_wire
+from fnop.core.handlers.handler import Role
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.election import Candidate, Timing
+from fnop.core.peers.peers import Member, Mode
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import command_to_wire, input_from_wire
+from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.guard import Act
 from fnop.interpreters.likeness import Likeness, Retold

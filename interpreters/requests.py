@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from fnop.core.commands import Fetch, ListPage, Perform, Watch
-from fnop.core.resources import Selectors, path_of
+from fnop.core.api.resources import Selectors, path_of
+from fnop.core.seam.commands import Fetch, ListPage, Perform, Watch
 from fnop.effects import (
     Answer,
     Applied,

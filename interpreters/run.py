@@ -18,7 +18,10 @@ from typing import Any
 
 import orjson
 
-from fnop.core.commands import (
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.core.operator.step import State
+from fnop.core.seam.commands import (
     Alarm,
     CloseStream,
     Command,
@@ -32,8 +35,7 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
-from fnop.core.errors import described, text_of
-from fnop.core.inputs import (
+from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Bookmark,
@@ -45,10 +47,8 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.objects import Body
-from fnop.core.operator import State
-from fnop.core.program import Program
-from fnop.core.writers import DaemonStoppingReason
+from fnop.core.values.body import Body
+from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
 from fnop.interpreters.calls import (
     CallThreads,

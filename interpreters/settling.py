@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fnop.core.commands import Perform, Say, Subject
-from fnop.core.diff import diff
-from fnop.core.errors import joined, number_of
-from fnop.core.handler import Role
-from fnop.core.known import IDLE, Known
-from fnop.core.objects import Key
-from fnop.core.operator import State, background_horizon
-from fnop.core.pace import Pace, culprits, is_quiet
-from fnop.core.program import Program
-from fnop.core.turn import ACTIVITY
+from fnop.core.handlers.handler import Role
+from fnop.core.handlers.program import Program
+from fnop.core.operator.step import State, background_horizon
+from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.state.record import IDLE, Known
+from fnop.core.state.turn import ACTIVITY
+from fnop.core.values.body import Key
+from fnop.core.values.diff import diff
+from fnop.core.values.errors import joined, number_of
+from fnop.core.values.pace import Pace, culprits, is_quiet
 from fnop.effects import Apply, Patch
 from fnop.interpreters.protocol import ApiRequest
 

@@ -13,7 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fnop.core.commands import (
+from fnop.core.api.discovery import ROOTS
+from fnop.core.handlers.handler import BACKGROUND, Role
+from fnop.core.handlers.program import Program
+from fnop.core.operator.step import State, background_horizon, is_settled
+from fnop.core.operator.unserved import Unserved, unserved
+from fnop.core.seam.commands import (
     Alarm,
     CloseStream,
     Command,
@@ -27,10 +32,7 @@ from fnop.core.commands import (
     Say,
     Watch,
 )
-from fnop.core.discovery import ROOTS
-from fnop.core.evolve import replace
-from fnop.core.handler import BACKGROUND, Role
-from fnop.core.inputs import (
+from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Input,
@@ -41,10 +43,8 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.objects import Body
-from fnop.core.operator import State, background_horizon, is_settled
-from fnop.core.program import Program
-from fnop.core.unserved import Unserved, unserved
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated

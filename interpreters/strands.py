@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from fnop.core.commands import Interrupt, Refresh
+from fnop.core.seam.commands import Interrupt, Refresh
 from fnop.effects import Call, Log, Outcome, Raised
 from fnop.interpreters.calls import StopFlag, called
 from fnop.interpreters.clock import VirtualClock

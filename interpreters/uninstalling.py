@@ -10,17 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from fnop.core import discovery as discovering
-from fnop.core.backoff import backoff_seconds
-from fnop.core.discovery import Discovery
-from fnop.core.election import LEASES
-from fnop.core.evolve import replace
-from fnop.core.namespaces import has_patterns, served_namespaces
-from fnop.core.objects import Body
-from fnop.core.peering import kinds_for
-from fnop.core.resources import Catalogue, Resource, path_of
-from fnop.core.settings import Settings
-from fnop.core.uninstalling import (
+from fnop.core.api import discovery as discovering
+from fnop.core.api.discovery import Discovery
+from fnop.core.api.namespaces import has_patterns, served_namespaces
+from fnop.core.api.resources import Catalogue, Resource, path_of
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.uninstalling import (
     Tally,
     alive_peers,
     lease_holder,
@@ -28,6 +23,11 @@ from fnop.core.uninstalling import (
     next_removal,
     tallied,
 )
+from fnop.core.peers.election import LEASES
+from fnop.core.peers.peering import kinds_for
+from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
 from fnop.interpreters.protocol import (
     MERGE_PATCH,
     Api,

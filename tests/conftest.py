@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fnop.core.registry import default_registry
+from fnop.core.handlers.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
 
 # The first draw of a text strategy builds its tables, which is slow and no fault

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from fnop.core.discovery import ROOTS
+from fnop.core.api.discovery import ROOTS
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["FORMS", "Server"]

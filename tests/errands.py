@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import fnop
-from fnop.core.commands import Perform
-from fnop.core.errands import Address, Errand, errand_for, proceed
-from fnop.core.now import Now
-from fnop.core.resources import Resource
+from fnop.core.api.resources import Resource
+from fnop.core.seam.commands import Perform
+from fnop.core.state.in_flight import Address, Errand, errand_for, proceed
+from fnop.core.values.now import Now
 from fnop.effects import Applied, Apply, Conflict, Effect, Missing, Outcome, Refused
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import outcome_of, request_for

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from fnop.adapters.loading import resolve
-from fnop.core.commands import Say
-from fnop.core.program import Program
-from fnop.core.registry import Registry
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Say
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import SystemClock

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from itertools import count, cycle
 from typing import Any, Protocol
 
-from fnop.core import election, peering
-from fnop.core.commands import Perform, Say
-from fnop.core.freezing import Serving
-from fnop.core.inputs import AlarmRang, Answered
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.peers import Member
-from fnop.core.resources import Resource, path_of
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.peers import election, peering
+from fnop.core.peers.freezing import Serving
+from fnop.core.peers.peers import Member
+from fnop.core.seam.commands import Perform, Say
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import (
     Applied,
     Create,

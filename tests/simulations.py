@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from fnop.adapters.scenario import apply_manifests, catalogue_of
-from fnop.core.commands import Say
-from fnop.core.handler import Handler
-from fnop.core.program import Program
-from fnop.core.registry import Registry, default_registry
-from fnop.core.resources import path_of
-from fnop.core.settings import Settings
+from fnop.core.api.resources import path_of
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.machine import Observer

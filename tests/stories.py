@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fnop.core.commands import Command, ListPage, Perform, Watch
-from fnop.core.inputs import Answered, Input, ListDone, ListItem, WatchEvent
-from fnop.core.now import Now
+from fnop.core.seam.commands import Command, ListPage, Perform, Watch
+from fnop.core.seam.inputs import Answered, Input, ListDone, ListItem, WatchEvent
+from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.protocol import ApiRequest, ApiResponse

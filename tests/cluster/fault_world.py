@@ -14,11 +14,11 @@ from typing import Any
 import fnop
 from fnop.adapters.kubernetes import connect
 from fnop.adapters.loading import resolve
-from fnop.core.commands import Say
-from fnop.core.operator import is_settled
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.step import is_settled
+from fnop.core.seam.commands import Say
 from fnop.interpreters.run import Runner
 from tests.cluster.fault_proxy import Upstream
 from tests.simulations import DEFINITION, example

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from fnop.core.election import Candidate, Timing
-from fnop.core.lifecycle import Phase
-from fnop.core.peers import Member, Mode
+from fnop.core.peers.election import Candidate, Timing
+from fnop.core.peers.peers import Member, Mode
+from fnop.core.state.lifecycle import Phase
 from tests.cluster.envtest import ApiServer
 from tests.cluster.fault_proxy import Fault, Silence, Upstream, proxying
 from tests.cluster.fault_world import Operated, User, operated

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from fnop.core.election import Resign, has_resigned
-from fnop.core.peering import Leave, has_left
-from fnop.core.resources import path_of
+from fnop.core.api.resources import path_of
+from fnop.core.peers.election import Resign, has_resigned
+from fnop.core.peers.peering import Leave, has_left
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.cluster.envtest import ApiServer

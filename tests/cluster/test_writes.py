@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fnop.core.pace import LOOP_CHANGES
+from fnop.core.values.pace import LOOP_CHANGES
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator, User, eventually, operating
 from tests.simulations import ROOT, example

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, note, settings, strategies as st
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, note, settings, strategies as st
 
-from fnop.core.election import (
+from fnop.core.peers.election import (
     LEASES as LEASES_KEY,
     Resign,
     Resigned,

@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import assume, given, settings, strategies as st
 
 import fnop
-from fnop.core.diff import resolve
-from fnop.core.errands import Address, cannot_split, errand_for
-from fnop.core.merge import OperationFailed, operated
-from fnop.core.resources import Resource
+from fnop.core.api.resources import Resource
+from fnop.core.state.in_flight import Address, cannot_split, errand_for
+from fnop.core.values.diff import resolve
+from fnop.core.values.merge import OperationFailed, operated
 from fnop.effects import Patch
 from fnop.effects.values import same_json
 

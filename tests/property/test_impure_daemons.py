@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
 

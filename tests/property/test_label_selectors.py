@@ -6,8 +6,8 @@ import doctest
 
 from hypothesis import example, given, settings, strategies as st
 
-from fnop.core import label_selectors
-from fnop.core.settings import Settings
+from fnop.core.handlers.settings import Settings
+from fnop.core.values import label_selectors
 from fnop.interpreters.cluster.selectors import label_clauses
 
 # What the server's lexer knows, and a bit more, in any order.

@@ -27,10 +27,13 @@ from immutables import Map
 
 import fnop
 from fnop.adapters.scenario import final_objects
-from fnop.core import invocation
-from fnop.core.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
-from fnop.core.handler import Handler
-from fnop.core.inputs import (
+from fnop.core.handlers import invocation
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.operator.step import is_settled
+from fnop.core.seam.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
+from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Bookmark,
@@ -42,13 +45,10 @@ from fnop.core.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.operator import is_settled
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.table import Table
-from fnop.core.wire import command_to_wire, input_from_wire, input_to_wire
+from fnop.core.seam.wire import command_to_wire, input_from_wire, input_to_wire
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
+from fnop.core.values.table import Table
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical
 from fnop.interpreters.machine import Machine
 from fnop.interpreters.recorder import Recorder, header_of

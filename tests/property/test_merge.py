@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonpointer import JsonPointerException
 
-from fnop.core.diff import diff, reduce, resolve
-from fnop.core.merge import OperationFailed, difference, effective, operated
+from fnop.core.values.diff import diff, reduce, resolve
+from fnop.core.values.merge import OperationFailed, difference, effective, operated
 from fnop.effects.values import same_json, thaw_json
 from tests.property.strategies import json_objects, json_values
 

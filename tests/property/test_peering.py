@@ -12,9 +12,8 @@ from typing import Any
 import yaml
 from hypothesis import given, note, settings, strategies as st
 
-from fnop.core.freezing import Frozen, Serving, Why
-from fnop.core.objects import Body
-from fnop.core.peering import (
+from fnop.core.peers.freezing import Frozen, Serving, Why
+from fnop.core.peers.peering import (
     Leave,
     Looked,
     Placed,
@@ -22,7 +21,8 @@ from fnop.core.peering import (
     begin,
     has_left,
 )
-from fnop.core.peers import Member, Mode, Peer, parse_peers, record_of, sight
+from fnop.core.peers.peers import Member, Mode, Peer, parse_peers, record_of, sight
+from fnop.core.values.body import Body
 from fnop.effects import Patch, Target
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster

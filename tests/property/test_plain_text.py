@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.manifests import dump_yaml
 from fnop.adapters.plain import plain
-from fnop.core.commands import Say, Subject
+from fnop.core.seam.commands import Say, Subject
 
 # What people have used against terminals and readers, beside any text at all.
 SAMPLES = (

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from fnop.adapters.scenario import final_objects
-from fnop.core.commands import Perform
+from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
 from tests.simulations import EXAMPLES, Scenario, example_handlers, manifests_of
 

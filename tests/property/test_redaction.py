@@ -20,13 +20,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.commands import Command
-from fnop.core.handler import Handler
-from fnop.core.inputs import Input
-from fnop.core.now import Now
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.wire import command_to_wire, input_to_wire
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import TOKEN, Redaction, is_telling

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, strategies as st
 
 from fnop.adapters.repeats import Repeats
-from fnop.core.commands import Say, Subject
+from fnop.core.seam.commands import Say, Subject
 
 LINES = st.builds(
     Say,

@@ -13,13 +13,13 @@ from yarl import URL
 
 import fnop
 from fnop.adapters.kubernetes import _encoded
-from fnop.core.commands import Perform, Subject
-from fnop.core.kubernetes_events import event_manifest
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.ownership import owner_of
-from fnop.core.resources import Catalogue, Resource, path_of
-from fnop.core.settings import Settings
+from fnop.core.api.ownership import owner_of
+from fnop.core.api.resources import Catalogue, Resource, path_of
+from fnop.core.handlers.settings import Settings
+from fnop.core.objects.events import event_manifest
+from fnop.core.seam.commands import Perform, Subject
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import Target
 from fnop.interpreters.cluster.selectors import selection_of
 from fnop.interpreters.requests import request_for

@@ -3,7 +3,7 @@
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fnop.core.workqueue import EMPTY, WorkQueue
+from fnop.core.values.workqueue import EMPTY, WorkQueue
 
 keys = st.integers(0, 6)
 times = st.integers(0, 20).map(float)

@@ -112,6 +112,72 @@ def test_room_imports_only_what_it_may(room: str) -> None:
     assert offences == []
 
 
+# The wings of core: each may import those before it, and itself.
+WINGS = (
+    "values",
+    "api",
+    "seam",
+    "memory",
+    "peers",
+    "handlers",
+    "streams",
+    "state",
+    "objects",
+    "operator",
+)
+
+
+def core_modules() -> dict[str, set[str]]:
+    """The modules of core as `wing.module`, and what each imports of core.
+
+    Imports for type checking count.
+    """
+    found = {}
+    for source in sorted((ROOT / "core").rglob("*.py")):
+        if source.parent == ROOT / "core":
+            continue
+        needed = set()
+        for node in ast.walk(ast.parse(source.read_text())):
+            match node:
+                case ast.ImportFrom(module=str(module), names=names):
+                    parts = module.split(".")
+                    if parts[:2] == ["fnop", "core"] and len(parts) == 3:
+                        needed |= {f"{parts[2]}.{each.name}" for each in names}
+                    elif parts[:2] == ["fnop", "core"]:
+                        needed.add(".".join(parts[2:4]))
+                case _:
+                    pass
+        found[f"{source.parent.name}.{source.stem}"] = needed
+    return found
+
+
+def test_every_module_of_core_is_in_a_wing() -> None:
+    folders = {each.name for each in (ROOT / "core").iterdir() if each.is_dir()}
+    assert folders - {"__pycache__"} == set(WINGS)
+    alone = [each.name for each in (ROOT / "core").glob("*.py")]
+    assert alone == ["__init__.py"]
+
+
+def test_wings_import_only_those_before_them() -> None:
+    offences = [
+        f"{module} imports {needed}"
+        for module, imported in core_modules().items()
+        for needed in sorted(imported)
+        if WINGS.index(needed.partition(".")[0]) > WINGS.index(module.partition(".")[0])
+    ]
+    assert offences == []
+
+
+def test_no_modules_of_core_import_each_other() -> None:
+    modules = core_modules()
+    while ready := [
+        each for each, needed in modules.items() if not needed & {*modules}
+    ]:
+        for each in ready:
+            del modules[each]
+    assert modules == {}, "in circles, or needing what is in one"
+
+
 def test_only_the_clock_reads_the_clock() -> None:
     readers = {
         str(source.relative_to(ROOT))
@@ -150,7 +216,7 @@ def loaded_by(statement: str) -> set[str]:
     "statement",
     [
         "import fnop",
-        "import fnop.core.operator, fnop.core.wire",
+        "import fnop.core.operator.step, fnop.core.seam.wire",
         "import fnop.effects.builders, fnop.effects.wire",
     ],
 )

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core import schedule, writers
-from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
+from fnop.core.handlers import schedule, writers
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
 

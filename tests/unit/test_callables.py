@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import callables
-from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.values import callables
+from fnop.core.values.errors import RegistrationError
 from fnop.testing import matches, plan_of
 from tests.simulations import Scenario, example
 

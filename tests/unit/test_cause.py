@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from fnop.core.cause import TABLE, Cause, Facts, Reason, detect_cause
+from fnop.core.values.cause import TABLE, Cause, Facts, Reason, detect_cause
 
 ALL = [Facts(*bits) for bits in product((False, True), repeat=6)]
 

@@ -103,7 +103,7 @@ def test_one_daemon_at_a_time() -> None:
 
 
 def test_a_refusal_is_the_only_traceback_that_a_log_may_have() -> None:
-    expected = ["Traceback", "  here", "fnop.core.errors.Refused: no", "fine"]
+    expected = ["Traceback", "  here", "fnop.core.values.errors.Refused: no", "fine"]
     assert list(bad_lines(expected)) == []
     found = bad_lines(["Traceback", "  here", "ValueError: x", "Unclosed client"])
     assert list(found) == [

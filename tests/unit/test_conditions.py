@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import conditions, now
-from fnop.core.conditions import Condition, conditions_with
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory import conditions
+from fnop.core.memory.conditions import Condition, conditions_with
+from fnop.core.values import now
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.simulations import (
     DEFINITION,

@@ -23,15 +23,15 @@ from ruamel.yaml import YAML
 
 import fnop
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.commands import Command
-from fnop.core.diff import diff
-from fnop.core.inputs import Input
-from fnop.core.now import Now
-from fnop.core.objects import Memo, Meta, View
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.wire import input_from_wire, input_to_wire
-from fnop.core.writers import DaemonStoppingReason
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import input_from_wire, input_to_wire
+from fnop.core.values.body import Memo, Meta, View
+from fnop.core.values.diff import diff
+from fnop.core.values.now import Now
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, thaw_json
 from fnop.interpreters.machine import Machine
 from tests.simulations import Scenario, example

@@ -15,11 +15,11 @@ import yaml
 import fnop
 from fnop.adapters.cli import main
 from fnop.adapters.scenario import apply_manifests
-from fnop.core.commands import Command, Say, Watch
-from fnop.core.election import Candidate
-from fnop.core.handler import Handler
-from fnop.core.program import Program
-from fnop.core.settings import Settings
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.election import Candidate
+from fnop.core.seam.commands import Command, Say, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced

@@ -10,13 +10,13 @@ import pytest
 
 import fnop
 from fnop.adapters.scenario import catalogue_of
-from fnop.core import discovery
-from fnop.core.commands import Fetch
-from fnop.core.namespaces import served_namespaces
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.resources import Selector
-from fnop.core.settings import Settings
+from fnop.core.api import discovery
+from fnop.core.api.namespaces import served_namespaces
+from fnop.core.api.resources import Selector
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Fetch
 from fnop.effects.outcomes import Applied
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import hierarchies
-from fnop.core.registry import default_registry
+from fnop.core.api import hierarchies
+from fnop.core.handlers.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
 from tests.commands import fnop as command

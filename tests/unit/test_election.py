@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from fnop.core import election as module
-from fnop.core.commands import Say
-from fnop.core.election import (
+from fnop.core.peers import election as module
+from fnop.core.peers.election import (
     LEASES,
     Ask,
     Candidate,
@@ -27,9 +26,10 @@ from fnop.core.election import (
     may_start,
     parse_lease,
 )
-from fnop.core.inputs import AlarmRang, Answered
-from fnop.core.now import Now
-from fnop.core.objects import Body
+from fnop.core.seam.commands import Say
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import (
     Applied,
     Conflict,

@@ -17,9 +17,9 @@ import pytest
 
 import fnop
 from fnop.adapters import embedding
-from fnop.core.lifecycle import Phase
-from fnop.core.peers import Mode
-from fnop.core.registry import Registry, default_registry
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.peers.peers import Mode
+from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.protocol import ApiRequest
 from tests.live import COLLECTION, LiveCluster
 from tests.simulations import DEFINITION, example

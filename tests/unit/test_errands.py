@@ -1,11 +1,13 @@
-"""One effect, several requests: the table of fnop.core.errands, cell by cell."""
+"""One effect, several requests: the table of core/state/in_flight.py, by cells."""
 
 from typing import Any
 
 import pytest
 
 import fnop
-from fnop.core.errands import (
+from fnop.core.api.ownership import with_token
+from fnop.core.api.resources import Resource
+from fnop.core.state.in_flight import (
     Address,
     Errand,
     Request,
@@ -13,9 +15,7 @@ from fnop.core.errands import (
     errand_for,
     proceed,
 )
-from fnop.core.now import Now
-from fnop.core.ownership import with_token
-from fnop.core.resources import Resource
+from fnop.core.values.now import Now
 from fnop.effects import (
     Answer,
     Applied,

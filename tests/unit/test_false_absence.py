@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Perform
-from fnop.core.inputs import StreamEnded
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Perform
+from fnop.core.seam.inputs import StreamEnded
 from fnop.effects import Get, Missing, Outcome, Patch
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.discoveries import FORMS, Server

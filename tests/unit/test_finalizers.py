@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from fnop.core.finalizers import (
+from fnop.core.values.finalizers import (
     TABLE,
     Duty,
     finalizer_duty,

@@ -7,18 +7,18 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.core.fusion import (
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen
+from fnop.core.memory.storage import Place
+from fnop.core.state.fusion import (
     Writing,
     next_write,
     was_pruned,
 )
-from fnop.core.last_seen import Stored
-from fnop.core.merge import OperationFailed, applied
-from fnop.core.objects import Body
-from fnop.core.observation import Seen
-from fnop.core.resources import Resource
-from fnop.core.settings import Settings
-from fnop.core.storage import Place
+from fnop.core.values.body import Body
+from fnop.core.values.merge import OperationFailed, applied
 from fnop.effects import Patch
 from tests.property.strategies import json_values
 

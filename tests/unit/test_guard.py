@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.errors import NotPure
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.values.errors import NotPure
 from fnop.testing import Simulation, matches, plan_of
 from tests.commands import Done, fnop as command
 from tests.live import COLLECTION, LiveCluster

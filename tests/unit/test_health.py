@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import backoff, connection, watcher
-from fnop.core.commands import (
+from fnop.core.api.resources import Resource
+from fnop.core.handlers import connection
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator.health import LIMITS, UNREADY, Health, Seen, health
+from fnop.core.seam.commands import (
     CloseStream,
     Command,
     Fetch,
@@ -20,20 +25,17 @@ from fnop.core.commands import (
     Subject,
     Watch,
 )
-from fnop.core.health import LIMITS, UNREADY, Health, Seen, health
-from fnop.core.inputs import Answered, Bookmark, ListDone, StreamEnded
-from fnop.core.known_objects import Objects
-from fnop.core.lifecycle import Lifecycle, Phase
-from fnop.core.now import Now
-from fnop.core.objects import Key
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.requests import Requests, Ticket
-from fnop.core.resources import Resource
-from fnop.core.settings import Settings
-from fnop.core.streams import Streams
-from fnop.core.turn import NEW, State
-from fnop.core.watcher import Phase as StreamPhase, Purpose, Stream
+from fnop.core.seam.inputs import Answered, Bookmark, ListDone, StreamEnded
+from fnop.core.state.lifecycle import Lifecycle, Phase
+from fnop.core.state.objects import Objects
+from fnop.core.state.requests import Requests, Ticket
+from fnop.core.state.turn import NEW, State
+from fnop.core.streams import stream as watcher
+from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.streams.streams import Streams
+from fnop.core.values import backoff
+from fnop.core.values.body import Key
+from fnop.core.values.now import Now
 from fnop.effects import Answer, Call
 from fnop.interpreters import meter
 from fnop.interpreters.flow import Flow

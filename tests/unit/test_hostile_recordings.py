@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.core.program import Program
+from fnop.core.handlers.program import Program
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
@@ -283,7 +283,7 @@ def test_a_recording_imports_opens_and_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "os.py").write_text("raise SystemExit('imported')")
     script = """
 import sys
-from fnop.core.program import Program
+from fnop.core.handlers.program import Program
 from fnop.interpreters.replay import RecordingProblem, replay_file
 from tests.simulations import example_handlers
 

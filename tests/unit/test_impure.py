@@ -19,14 +19,16 @@ import pytest
 import yaml
 
 import fnop
-from fnop.core import errors, impure, plans, resources
-from fnop.core.commands import Command, Interrupt, Perform, Refresh
-from fnop.core.inputs import Answered, Input
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.wire import command_to_wire, input_to_wire
+from fnop.core.api import resources
+from fnop.core.handlers import impure, plans
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Command, Interrupt, Perform, Refresh
+from fnop.core.seam.inputs import Answered, Input
+from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values import errors
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import Call, Raised, builders
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters import strands

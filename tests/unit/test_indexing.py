@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import indexing
-from fnop.core.errors import RegistrationError
-from fnop.core.handler import Role, kwargs_of
-from fnop.core.registry import Registry
+from fnop.core.handlers.handler import Role, kwargs_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.objects import indexing
+from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import Scenario, example
 from tests.stories import Story

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.arguments import Situation
-from fnop.core.invocation import Advance, Entry, Journal, LiveCache, advance, cancel
-from fnop.core.now import Now
-from fnop.core.objects import Body, View
-from fnop.core.registry import Registry
-from fnop.core.resources import Resource
-from fnop.core.settings import Settings
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.invocation import (
+    Advance,
+    Entry,
+    Journal,
+    LiveCache,
+    advance,
+    cancel,
+)
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.values.body import Body, View
+from fnop.core.values.now import Now
 from fnop.effects import (
     Answer,
     Applied,

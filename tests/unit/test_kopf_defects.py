@@ -21,13 +21,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import ListPage, Perform
-from fnop.core.errors import RegistrationError
-from fnop.core.inputs import StreamEnded
-from fnop.core.lifecycles import one_by_one
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.lifecycles import one_by_one
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import ListPage, Perform
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.values.errors import RegistrationError
 from fnop.effects import Outcome, Patch, Refused, Unreachable
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.simulations import DEFINITION, example

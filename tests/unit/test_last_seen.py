@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
-from fnop.core.last_seen import (
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.program import kind_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.memory.last_seen import (
     STATE_LENGTH_MAX,
     Stored,
     Unreadable,
     read_stored,
     write_stored,
 )
-from fnop.core.objects import Body
-from fnop.core.observation import (
+from fnop.core.memory.observation import (
     Observation,
     Seen,
     essence_of,
@@ -27,10 +29,8 @@ from fnop.core.observation import (
     see,
     value_at,
 )
-from fnop.core.program import kind_of
-from fnop.core.progress import Progress
-from fnop.core.registry import Registry
-from fnop.core.resources import Resource
+from fnop.core.memory.progress import Progress
+from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
 
 UID = "11111111-2222"

@@ -21,10 +21,10 @@ from fnop.adapters.activities import Surroundings
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source, login_with
 from fnop.adapters.kubernetes import KubernetesApi, connect
 from fnop.adapters.logins import HandledLogins
-from fnop.core.commands import Say
-from fnop.core.errors import RegistrationError
-from fnop.core.program import Program
-from fnop.core.registry import Registry
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Say
+from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from tests.unit.test_kubernetes_transport import (
     GET,

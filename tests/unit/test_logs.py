@@ -20,8 +20,8 @@ import fnop
 from fnop.adapters import loading
 from fnop.adapters.loading import load
 from fnop.adapters.logs import Console, configure
-from fnop.core.commands import Say, Subject
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Say, Subject
 from fnop.effects.values import canonical
 from fnop.testing import plan_of
 from tests.live import operating
@@ -205,7 +205,7 @@ def test_a_refusal_is_shown_where_it_was_awaited(
     assert "in ask" in lines[2]
     assert lines[3:] == [
         '      await fnop.list("pods")',
-        "  fnop.core.errors.Refused: not you",
+        "  fnop.core.values.errors.Refused: not you",
     ]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Command, Perform
-from fnop.core.inputs import Answered
-from fnop.core.pace import LOOP_CHANGES
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Command, Perform
+from fnop.core.seam.inputs import Answered
+from fnop.core.values.pace import LOOP_CHANGES
 from tests.example_scenarios import MARKER
 from tests.simulations import example
 from tests.stories import Story

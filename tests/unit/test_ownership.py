@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
-from fnop.core import hierarchies, ownership
-from fnop.core.ownership import Claim, claim_of, owned, stable_name
-from fnop.core.registry import Registry
+from fnop.core.api import hierarchies, ownership
+from fnop.core.api.ownership import Claim, claim_of, owned, stable_name
+from fnop.core.handlers.registry import Registry
 from fnop.effects import manifests
 from fnop.effects.manifests import manifest_of
 from fnop.effects.wire import from_wire, to_wire

@@ -20,7 +20,7 @@ import pytest
 
 import fnop
 from fnop.adapters import cli
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from fnop.interpreters.protocol import ApiRequest
 from fnop.testing import Simulation, plan_of
 from tests.simulations import DEFINITION, ROOT, example

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from fnop.core import freezing, peering as module, peers
-from fnop.core.commands import Say
-from fnop.core.freezing import (
+from fnop.core.peers import freezing, peering as module, peers
+from fnop.core.peers.freezing import (
     Frozen,
     Serving,
     Verdict,
@@ -19,10 +18,7 @@ from fnop.core.freezing import (
     together,
     transition,
 )
-from fnop.core.inputs import AlarmRang, Answered
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.peering import (
+from fnop.core.peers.peering import (
     CLUSTER_KINDS,
     GRACE_SECONDS,
     NAMESPACED_KINDS,
@@ -38,7 +34,7 @@ from fnop.core.peering import (
     has_left,
     kinds_for,
 )
-from fnop.core.peers import (
+from fnop.core.peers.peers import (
     DEV_PRIORITY,
     FREEZE_PRIORITY,
     Malformed,
@@ -54,6 +50,10 @@ from fnop.core.peers import (
     renewal_patch,
     sight,
 )
+from fnop.core.seam.commands import Say
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import (
     Applied,
     Conflict,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Command, Perform, Say
-from fnop.core.election import Candidate
-from fnop.core.lifecycle import Phase
-from fnop.core.peers import Member, Mode, record_of
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.election import Candidate
+from fnop.core.peers.peers import Member, Mode, record_of
+from fnop.core.seam.commands import Command, Perform, Say
+from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.clock import EPOCH
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example

@@ -18,8 +18,8 @@ import fnop
 from fnop.adapters import probes
 from fnop.adapters.embedding import ConfigurationProblem
 from fnop.adapters.endpoints import Endpoint, endpoint_of
-from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.meter import MeteredApi
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable

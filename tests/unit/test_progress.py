@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from fnop.core.backoff import Backoff
-from fnop.core.errors import ErrorsMode
-from fnop.core.now import Now
-from fnop.core.progress import (
+from fnop.core.memory.progress import (
     Failure,
     Judgement,
     Progress,
@@ -17,6 +14,9 @@ from fnop.core.progress import (
     progress_to_json,
     succeeded,
 )
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.now import Now
 
 BEGUN = Progress("create:1:abc", retries=0, started=1000.0)
 NOW = Now(1010.0, 10.0)  # the first attempt was ten seconds ago

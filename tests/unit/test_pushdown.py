@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import ListPage, Watch
-from fnop.core.pushdown import selectors_of
-from fnop.core.registry import Registry
-from fnop.core.resources import Selectors
-from fnop.core.settings import Settings
-from fnop.core.wire import command_to_wire
+from fnop.core.api.resources import Selectors
+from fnop.core.handlers.pushdown import selectors_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import ListPage, Watch
+from fnop.core.seam.wire import command_to_wire
 from fnop.interpreters.requests import list_request, watch_request
 from tests.simulations import Scenario, example
 from tests.unit.test_resources import PODS

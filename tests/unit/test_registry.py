@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.errors import ErrorsMode, RegistrationError
-from fnop.core.filters import PRESENT
-from fnop.core.handler import Form, Handler, Role
-from fnop.core.registry import Registry
-from fnop.core.resources import Selector
+from fnop.core.api.resources import Selector
+from fnop.core.handlers.filters import PRESENT
+from fnop.core.handlers.handler import Form, Handler, Role
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import ErrorsMode, RegistrationError
 
 OBJECTS = ("create", "update", "delete", "resume", "event")
 

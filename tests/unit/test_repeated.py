@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import Perform
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Perform
 from fnop.effects import Create, Outcome, Patch
 from tests.simulations import example
 from tests.stories import Story

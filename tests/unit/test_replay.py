@@ -12,9 +12,9 @@ import orjson
 import pytest
 import yaml
 
-from fnop.core.last_seen import Stored, read_stored, write_stored
-from fnop.core.observation import Seen
-from fnop.core.program import Program
+from fnop.core.handlers.program import Program
+from fnop.core.memory.last_seen import Stored, read_stored, write_stored
+from fnop.core.memory.observation import Seen
 from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES

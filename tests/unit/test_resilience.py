@@ -7,10 +7,16 @@ from typing import Any, cast
 import pytest
 
 import fnop
-from fnop.core import attempts
-from fnop.core.commands import Command, Exit, Fetch, Perform
-from fnop.core.inputs import AlarmRang, Answered, ListItem, StopRequested, StreamEnded
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.objects import attempts
+from fnop.core.seam.commands import Command, Exit, Fetch, Perform
+from fnop.core.seam.inputs import (
+    AlarmRang,
+    Answered,
+    ListItem,
+    StopRequested,
+    StreamEnded,
+)
 from fnop.effects import Outcome, Patch
 from fnop.effects.outcomes import Conflict, Missing, Refused, Unknown, Unreachable
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine

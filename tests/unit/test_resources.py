@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fnop.core.resources import Catalogue, Resource, Selector, parse_resource_list
+from fnop.core.api.resources import Catalogue, Resource, Selector, parse_resource_list
 
 
 def sel(

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.commands import ListPage, Watch
-from fnop.core.election import Candidate
-from fnop.core.inputs import StreamEnded
-from fnop.core.lifecycle import Phase
-from fnop.core.peers import Member, record_of
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.election import Candidate
+from fnop.core.peers.peers import Member, record_of
+from fnop.core.seam.commands import ListPage, Watch
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.state.lifecycle import Phase
 from fnop.effects import Outcome, Unreachable
 from fnop.interpreters.cluster import Cluster
 from tests.simulations import example

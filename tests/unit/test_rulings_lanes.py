@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import attempts
-from fnop.core.inputs import Answered, StreamEnded
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.objects import attempts
+from fnop.core.seam.inputs import Answered, StreamEnded
 from fnop.effects import Answer
 from tests.simulations import example
 from tests.stories import Story, outside

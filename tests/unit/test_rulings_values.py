@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.diff import diff
-from fnop.core.last_seen import Stored, read_stored, write_stored
-from fnop.core.objects import Body
-from fnop.core.observation import Observation, see
-from fnop.core.program import Program
-from fnop.core.registry import Registry
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.memory.last_seen import Stored, read_stored, write_stored
+from fnop.core.memory.observation import Observation, see
+from fnop.core.values.body import Body
+from fnop.core.values.diff import diff
 from fnop.effects.values import digest, same_json
 from fnop.interpreters.protocol import ApiRequest
 from tests.simulations import Scenario, example

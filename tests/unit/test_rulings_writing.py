@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 import fnop
-from fnop.core.commands import Perform
-from fnop.core.inputs import StreamEnded, WatchEvent
-from fnop.core.objects import Body
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Perform
+from fnop.core.seam.inputs import StreamEnded, WatchEvent
+from fnop.core.values.body import Body
 from fnop.effects import Create, Get, Outcome, Patch, Refused, Unknown, Unreachable
 from fnop.testing import plan_of
 from tests.simulations import example

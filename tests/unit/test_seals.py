@@ -11,9 +11,9 @@ from hypothesis import example as sample, given, strategies as st
 
 import fnop
 from fnop.adapters.cli import main
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.seals import seal_of
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.memory.seals import seal_of
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import filters, resources
-from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
-from fnop.core.resources import EVERYTHING, Catalogue, Resource, Selector
+from fnop.core.api import resources
+from fnop.core.api.resources import EVERYTHING, Catalogue, Resource, Selector
+from fnop.core.handlers import filters
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from tests.simulations import Scenario, example
 from tests.stories import Story
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import settings as module
-from fnop.core.handler import Role, kwargs_of
-from fnop.core.program import Program
-from fnop.core.registry import Registry
+from fnop.core.handlers import settings as module
+from fnop.core.handlers.handler import Role, kwargs_of
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
 from fnop.interpreters.cluster.selectors import label_clauses
 from tests.simulations import Scenario, example
 

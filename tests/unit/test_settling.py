@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from fnop.interpreters.settling import STEPS_MAX
 from fnop.testing import Simulation
 from tests.commands import Done, fnop as command

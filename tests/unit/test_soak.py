@@ -9,11 +9,11 @@ from typing import Any
 from immutables import Map
 
 import fnop
-from fnop.core.commands import Perform
-from fnop.core.handler import Handler
-from fnop.core.inputs import StreamEnded
-from fnop.core.objects import Body
-from fnop.core.registry import Registry
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.registry import Registry
+from fnop.core.seam.commands import Perform
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.values.body import Body
 from fnop.effects import Outcome, Unreachable
 from fnop.effects.outcomes import Refused
 from tests.simulations import example

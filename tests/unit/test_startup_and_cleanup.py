@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from tests.stories import Story
 
 WAITING = fnop.TemporaryError("not yet", delay=5)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import storage as module
-from fnop.core.program import Program
-from fnop.core.registry import Registry
-from fnop.core.settings import Settings
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory import storage as module
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 from tests.live import COLLECTION, LiveCluster
 from tests.simulations import DEFINITION, Scenario, example

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.errors import RegistrationError
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
 

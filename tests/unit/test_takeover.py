@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core import takeover
-from fnop.core.last_seen import Stored
-from fnop.core.objects import Body
-from fnop.core.observation import essence_of
-from fnop.core.program import kind_of
-from fnop.core.registry import Registry
-from fnop.core.resources import Resource
-from fnop.core.settings import Settings
-from fnop.core.takeover import annotation_names, taken_over
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.program import kind_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory import takeover
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import essence_of
+from fnop.core.memory.takeover import annotation_names, taken_over
+from fnop.core.values.body import Body
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -17,7 +17,7 @@ import fnop
 import fnop.testing
 from fnop import adapters
 from fnop.adapters import strategies
-from fnop.core.registry import Registry, default_registry
+from fnop.core.handlers.registry import Registry, default_registry
 from fnop.effects import Patch
 from fnop.interpreters.cluster.schema import compile_schema
 from fnop.testing import (

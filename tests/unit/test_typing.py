@@ -19,15 +19,15 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import fnop
-import fnop.core.options
+import fnop.core.handlers.options
 from fnop.adapters.activities import Surroundings, perform
-from fnop.core.arguments import PROVIDERS
-from fnop.core.declaring import OPTIONS
-from fnop.core.decorators import On, subhandler
-from fnop.core.handler import OUTSIDE, PROTOCOLS, Role, kwargs_of
-from fnop.core.options import SubhandlerOptions, options_of
-from fnop.core.program import Program
-from fnop.core.registry import Registry
+from fnop.core.handlers.arguments import PROVIDERS
+from fnop.core.handlers.declaring import OPTIONS
+from fnop.core.handlers.decorators import On, subhandler
+from fnop.core.handlers.handler import OUTSIDE, PROTOCOLS, Role, kwargs_of
+from fnop.core.handlers.options import SubhandlerOptions, options_of
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
 from tests.simulations import ROOT, Scenario, example
 from tests.unit.test_docs import PAGES, blocks, title
 
@@ -529,7 +529,7 @@ def test_parts_are_typed_as_their_registration_checks() -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    outcome = doctest.testmod(fnop.core.options)
+    outcome = doctest.testmod(fnop.core.handlers.options)
     assert (outcome.failed, outcome.attempted) == (0, 1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.registry import Registry
+from fnop.core.handlers.registry import Registry
 from tests.errands import assert_split, assert_uid_decides
 from tests.simulations import Scenario, example
 

@@ -14,21 +14,21 @@ from hypothesis import given, strategies as st
 import fnop
 from fnop.adapters import uninstall_command
 from fnop.adapters.uninstall_command import uninstalled
-from fnop.core import uninstalling
-from fnop.core.handler import Handler
-from fnop.core.merge import applied
-from fnop.core.now import Now
-from fnop.core.objects import Body
-from fnop.core.registry import Registry
-from fnop.core.resources import Catalogue, Resource
-from fnop.core.settings import Settings
-from fnop.core.uninstalling import (
+from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.operator import uninstalling
+from fnop.core.operator.uninstalling import (
     alive_peers,
     kinds_named,
     marks_of,
     next_removal,
     settings_told,
 )
+from fnop.core.values.body import Body
+from fnop.core.values.merge import applied
+from fnop.core.values.now import Now
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Unreachable
 from fnop.interpreters.uninstalling import PAGE_LIMIT, Uninstaller, UninstallProblem
 from tests.commands import fnop as command

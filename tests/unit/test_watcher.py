@@ -2,14 +2,11 @@
 
 import pytest
 
-from fnop.core.backoff import BACKOFF_SECONDS
-from fnop.core.commands import ListPage, Watch
-from fnop.core.inputs import StreamEnded
-from fnop.core.now import Now
-from fnop.core.objects import is_behind
-from fnop.core.resources import Resource
-from fnop.core.settings import Settings
-from fnop.core.watcher import (
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import ListPage, Watch
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.streams.stream import (
     Phase,
     Stream,
     ended,
@@ -18,6 +15,9 @@ from fnop.core.watcher import (
     reopened,
     told,
 )
+from fnop.core.values.backoff import BACKOFF_SECONDS
+from fnop.core.values.body import is_behind
+from fnop.core.values.now import Now
 
 PODS = Resource("", "v1", "pods", "Pod")
 SETTINGS = Settings()

@@ -220,7 +220,7 @@ BAD = re.compile(
     r"|failed for good|cannot be remembered|in a row, from now on"
 )
 # A handler does not catch that the API server refuses what it wants.
-EXPECTED = "fnop.core.errors.Refused: "
+EXPECTED = "fnop.core.values.errors.Refused: "
 
 
 def bad_lines(lines: Iterable[str]) -> Iterator[str]:

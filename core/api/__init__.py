@@ -1,0 +1,1 @@
+"""What the Kubernetes API serves, and how its objects belong together."""

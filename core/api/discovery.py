@@ -1,0 +1,252 @@
+"""Which kinds the API server serves.
+
+Since Kubernetes 1.27 the two roots, `/api` and `/apis`, say it all (aggregated
+discovery, KEP-3352).  Those of older servers name the groups and versions only; one
+document each names the kinds.  A group version that cannot be read (an aggregated API
+that is down) is left out; the rest is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from immutables import Map
+
+from fnop.core.api.resources import (
+    Catalogue,
+    Resource,
+    group_parts,
+    parse_aggregated,
+    parse_resource_list,
+    segment,
+)
+from fnop.core.values.evolve import replace
+from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
+
+__all__ = [
+    "GRACE_SECONDS",
+    "ROOTS",
+    "Discovery",
+    "Page",
+    "answered",
+    "begun",
+    "patience_seconds",
+]
+
+ROOTS = ("/api", "/apis")
+_PLAIN = "application/json"
+_AGGREGATED = "APIGroupDiscoveryList"
+# Servers answer in the first form that they know: v2 since 1.30, v2beta1 since 1.27.
+_ACCEPT = ",".join(
+    [
+        *(
+            f"{_PLAIN};g=apidiscovery.k8s.io;v={version};as={_AGGREGATED}"
+            for version in ("v2", "v2beta1")
+        ),
+        _PLAIN,
+    ]
+)
+# So long a kind that the API server serves no more counts as served.
+GRACE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One document that has been asked for."""
+
+    path: str
+    group: str = ""
+    version: str = ""
+    preferred: bool = True
+
+    @property
+    def accept(self) -> str:
+        """The forms in which it is wanted, as the header Accept names them."""
+        return _ACCEPT if self.path in ROOTS else _PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """A round of questions.  `problem` is the first answer that was none.
+
+    `unread` are the groups and versions that are there and could not be read.
+    `advice_seconds` is how long the server wants to be left alone, where it said so.
+    """
+
+    pending: Map[int, Page]
+    resources: tuple[Resource, ...] = ()
+    problem: str | None = None
+    forbidden: bool = False
+    unread: frozenset[tuple[str, str]] = frozenset()
+    advice_seconds: float = 0.0
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What has been found, in an order that does not depend on the answers'."""
+        return _sorted(self.resources)
+
+    def after(self, before: Catalogue, now: float) -> Catalogue:
+        """What is served at the monotonic time `now`.
+
+        Of what could not be read, that is what was served before; and so it is for a
+        while of what is there no more: an API server that has just started does not
+        know all of its kinds yet.
+        """
+        found = {each.key for each in self.resources}
+        unread = [
+            each
+            for each in before.resources
+            if (each.group, each.version) in self.unread or not self.saw(each.group)
+        ]
+        found.update(each.key for each in unread)
+        since = dict(before.missed)
+        missed = {
+            each.key: since.get(each.key, now)
+            for each in before.resources
+            if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
+        }
+        kept = [each for each in before.resources if each.key in missed]
+        return replace(
+            _sorted((*self.resources, *unread, *kept)),
+            complete=self.problem is None,
+            missed=tuple(missed.items()),
+        )
+
+    def saw(self, group: str) -> bool:
+        """Whether the document that names a group could be read."""
+        return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
+
+
+def _sorted(resources: Iterable[Resource]) -> Catalogue:
+    found = {each.key: each for each in resources}
+    return Catalogue(
+        tuple(sorted(found.values(), key=lambda each: (each.group, each.key)))
+    )
+
+
+# An answer takes a fraction of a second; a request that was swallowed takes for ever.
+_PATIENCE_SECONDS, _PATIENCE_MAX_SECONDS = 10.0, 60.0
+
+
+def patience_seconds(tries: int) -> float:
+    """How long a document is waited for, after so many rounds in vain.
+
+    It grows, so that a server that is slow today is heard in the end.
+
+    >>> [patience_seconds(tries) for tries in (0, 1, 2, 3, 10_000)]
+    [10.0, 20.0, 40.0, 60.0, 60.0]
+    """
+    return min(_PATIENCE_SECONDS * 2.0 ** min(tries, 8), _PATIENCE_MAX_SECONDS)
+
+
+def begun(pages: dict[int, Page]) -> Discovery:
+    """A round with these questions under way."""
+    return Discovery(Map(pages))
+
+
+def answered(
+    discovery: Discovery, id: int, outcome: Outcome
+) -> tuple[Discovery, tuple[Page, ...]]:
+    """Take one document in; the pages that are to be asked for next."""
+    page = discovery.pending[id]
+    discovery = replace(discovery, pending=discovery.pending.delete(id))
+    match outcome:
+        case Applied(object=dict() as document):
+            return _with_document(discovery, page, document)
+        case Missing():
+            return discovery, ()
+        case _:
+            return _unread(discovery, page, outcome), ()
+
+
+def _with_document(
+    discovery: Discovery, page: Page, document: dict[str, Any]
+) -> tuple[Discovery, tuple[Page, ...]]:
+    """Take a document in; one of another shape than is documented is none."""
+    try:
+        told = _read(page, document)
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        text = f"{page.path} is no document of discovery: {problem!r}"
+        return _unread(discovery, page, Refused(200, text)), ()
+    discovery = replace(discovery, resources=(*discovery.resources, *told.resources))
+    for stale in told.stale:
+        discovery = _unread(discovery, stale, _STALE)
+    return discovery, told.pages
+
+
+# The server has asked whoever serves it, and got no answer (APIVersionDiscovery).
+_STALE = Unreachable("what the API server says of it is out of date")
+
+
+def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
+    """A document that is not to be had: what it would say is not known."""
+    is_root = page.path in ROOTS
+    message = str(getattr(outcome, "message", "no document"))
+    refused = isinstance(outcome, Refused) and outcome.status in (401, 403)
+    what = (page.path, "") if is_root else (page.group, page.version)
+    advice = getattr(outcome, "retry_after_seconds", None) or 0.0
+    return replace(
+        discovery,
+        problem=discovery.problem or f"{page.path}: {message}",
+        forbidden=discovery.forbidden or refused,
+        unread=discovery.unread | {what},
+        advice_seconds=max(discovery.advice_seconds, advice),
+    )
+
+
+class _Told(NamedTuple):
+    """What a document says: kinds, where to read more, and what it cannot say."""
+
+    resources: tuple[Resource, ...] = ()
+    pages: tuple[Page, ...] = ()
+    stale: tuple[Page, ...] = ()
+
+
+def _read(page: Page, document: dict[str, Any]) -> _Told:
+    if page.path not in ROOTS:
+        found = parse_resource_list(
+            document, page.group, page.version, preferred=page.preferred
+        )
+        return _Told(tuple(found))
+    if document.get("kind") == _AGGREGATED:
+        return _read_aggregated(page, document)
+    if page.path == "/api":
+        versions = document.get("versions") or ()
+        return _Told(pages=tuple(_page("", version) for version in versions))
+    return _Told(pages=tuple(_group_pages(document)))
+
+
+def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
+    """All groups of a root with their kinds; of those that are stale nothing."""
+    resources: list[Resource] = []
+    stale: list[Page] = []
+    for item in document.get("items") or ():
+        group = "" if root.path == "/api" else item["metadata"]["name"]
+        for rank, each in enumerate(item.get("versions") or ()):
+            # The versions come by preference.
+            page = _page(group, each["version"], preferred=rank == 0)
+            if each.get("freshness") == "Stale":
+                stale.append(page)
+            else:
+                resources += parse_aggregated(
+                    each, group, page.version, preferred=page.preferred
+                )
+    return _Told(tuple(resources), stale=tuple(stale))
+
+
+def _page(group: str, version: str, *, preferred: bool = True) -> Page:
+    """The document of one group version."""
+    parts = (*group_parts(group), version)
+    return Page("/" + "/".join(map(segment, parts)), group, version, preferred)
+
+
+def _group_pages(document: dict[str, Any]) -> list[Page]:
+    pages = []
+    for group in document.get("groups") or ():
+        preferred = (group.get("preferredVersion") or {}).get("version")
+        for each in group.get("versions") or ():
+            version = each["version"]
+            pages.append(_page(group["name"], version, preferred=version == preferred))
+    return pages

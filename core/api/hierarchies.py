@@ -1,0 +1,295 @@
+"""Manifests of children: owner references, labels, names, namespaces.
+
+Each function takes one manifest, or an iterable of them, however nested, and answers
+new ones; nothing is changed in place.  Models of client libraries are manifests, too
+(`fnop.effects.manifests`).  `fnop.adopt` does all of it for the handled object; these
+are for what is created or applied in another way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar, overload
+
+from fnop.core.values.diff import parse_field
+from fnop.effects.manifests import Manifest, each_manifest, manifest_of
+from fnop.effects.values import thaw_json
+
+__all__ = [
+    "adjust_namespace",
+    "append_owner_reference",
+    "build_object_reference",
+    "build_owner_reference",
+    "harmonize_naming",
+    "label",
+    "remove_owner_reference",
+]
+
+Made = dict[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _needs(name: str, example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function whose second argument is nothing that is known from elsewhere."""
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            if len(args) < 2 and name not in kwargs:
+                raise TypeError(
+                    f"fnop.{fn.__name__} knows of no handled object: give {name}, as "
+                    f"in child = fnop.{fn.__name__}(child, {example})"
+                )
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+@overload
+def label(
+    manifests: Manifest,
+    labels: Mapping[str, Any],
+    *,
+    forced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+) -> Made: ...
+@overload
+def label(
+    manifests: Iterable[Manifest],
+    labels: Mapping[str, Any],
+    *,
+    forced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+) -> list[Made]: ...
+@_needs("labels", "labels")
+def label(
+    manifests: Any,
+    labels: Mapping[str, Any],
+    *,
+    forced: bool = False,
+    nested: Iterable[Any] | str = (),
+) -> Any:
+    """With these labels; those that a manifest has stay, unless `forced`.
+
+    `nested` are paths to what has labels of its own within a manifest, such as
+    `"spec.template"`: labelled where it is there.
+
+    >>> label({"kind": "Pod"}, {"app": "db"})
+    {'kind': 'Pod', 'metadata': {'labels': {'app': 'db'}}}
+    >>> label({"spec": {"template": {}}}, {"app": "db"}, nested="spec.template")["spec"]
+    {'template': {'metadata': {'labels': {'app': 'db'}}}}
+    """
+    paths = [parse_field(each) for each in _paths(nested)]
+
+    def labelled(made: Made) -> None:
+        for place in (made, *_found(made, paths)):
+            own = place.setdefault("metadata", {}).setdefault("labels", {})
+            place["metadata"]["labels"] = (
+                {**own, **labels} if forced else {**labels, **own}
+            )
+
+    return _each(manifests, labelled)
+
+
+def _paths(nested: Any) -> list[Any]:
+    """One path, dotted or as a tuple of keys, or several of them."""
+    if isinstance(nested, str) or (isinstance(nested, tuple) and nested):
+        is_one = isinstance(nested, str) or all(
+            isinstance(key, str) and "." not in key for key in nested
+        )
+        return [nested] if is_one else list(nested)
+    return list(nested)
+
+
+def _found(made: Made, paths: Iterable[tuple[str, ...]]) -> Iterable[Made]:
+    for path in paths:
+        place: Any = made
+        for key in path:
+            place = place.get(key) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            yield place
+
+
+@overload
+def append_owner_reference(
+    manifests: Manifest,
+    owner: Manifest,
+    *,
+    controller: bool = ...,
+    block_owner_deletion: bool = ...,
+) -> Made: ...
+@overload
+def append_owner_reference(
+    manifests: Iterable[Manifest],
+    owner: Manifest,
+    *,
+    controller: bool = ...,
+    block_owner_deletion: bool = ...,
+) -> list[Made]: ...
+@_needs("owner", "body")
+def append_owner_reference(
+    manifests: Any,
+    owner: Manifest,
+    *,
+    controller: bool = True,
+    block_owner_deletion: bool = True,
+) -> Any:
+    """With a reference to this owner, unless there is one of its uid.
+
+    `block_owner_deletion` lets a foreground deletion of the owner wait for the child
+    (Kubernetes: garbage collection).
+
+    >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
+    >>> append_owner_reference({}, owner)["metadata"]["ownerReferences"][0]["name"]
+    'o'
+    """
+    reference = build_owner_reference(
+        owner, controller=controller, block_owner_deletion=block_owner_deletion
+    )
+
+    def referring(made: Made) -> None:
+        meta = made.setdefault("metadata", {})
+        references = meta.get("ownerReferences") or []
+        if all(each.get("uid") != reference.get("uid") for each in references):
+            meta["ownerReferences"] = [*references, dict(reference)]
+
+    return _each(manifests, referring)
+
+
+def build_owner_reference(
+    body: Manifest, *, controller: bool = True, block_owner_deletion: bool = True
+) -> Made:
+    """The entry of a child's `ownerReferences` that names this object.
+
+    What the object does not say is left out.
+
+    >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
+    >>> build_owner_reference(owner, controller=False)["controller"]
+    False
+    """
+    found = build_object_reference(body)
+    found.pop("namespace", None)  # an owner is in its child's
+    return {
+        **found,
+        "controller": controller,
+        "blockOwnerDeletion": block_owner_deletion,
+    }
+
+
+def build_object_reference(body: Manifest) -> Made:
+    """What names this object, as Kubernetes writes it (core/v1 ObjectReference).
+
+    What the object does not say is left out.
+
+    >>> build_object_reference({"kind": "K", "metadata": {"name": "o"}})
+    {'kind': 'K', 'name': 'o'}
+    """
+    given = manifest_of(body)
+    meta = given.get("metadata") or {}
+    found = {key: given.get(key) for key in ("apiVersion", "kind")}
+    found |= {key: meta.get(key) for key in ("name", "uid", "namespace")}
+    return {key: value for key, value in found.items() if value}
+
+
+@overload
+def remove_owner_reference(manifests: Manifest, owner: Manifest) -> Made: ...
+@overload
+def remove_owner_reference(
+    manifests: Iterable[Manifest], owner: Manifest
+) -> list[Made]: ...
+@_needs("owner", "body")
+def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
+    """Without the references to this owner, by its uid."""
+    uid = (manifest_of(owner).get("metadata") or {}).get("uid")
+
+    def released(made: Made) -> None:
+        meta = made.get("metadata") or {}
+        if "ownerReferences" in meta:
+            references = meta["ownerReferences"] or []
+            meta["ownerReferences"] = [e for e in references if e.get("uid") != uid]
+
+    return _each(manifests, released)
+
+
+@overload
+def harmonize_naming(
+    manifests: Manifest, name: str, *, forced: bool = ..., strict: bool = ...
+) -> Made: ...
+@overload
+def harmonize_naming(
+    manifests: Iterable[Manifest], name: str, *, forced: bool = ..., strict: bool = ...
+) -> list[Made]: ...
+@_needs("name", "name")
+def harmonize_naming(
+    manifests: Any, name: str, *, forced: bool = False, strict: bool = False
+) -> Any:
+    """With this name (`strict`), or one that begins so and the server completes.
+
+    A manifest that has either keeps it, unless `forced`.  A generated name makes a new
+    object each time that it is sent; `fnop.adopt` makes stable ones.
+
+    >>> harmonize_naming({}, "db")
+    {'metadata': {'generateName': 'db-'}}
+    >>> harmonize_naming({"metadata": {"name": "x"}}, "db", strict=True, forced=True)
+    {'metadata': {'name': 'db'}}
+    """
+
+    if not name:
+        raise ValueError("harmonize_naming needs a name; None or an empty one is none")
+
+    def named(made: Made) -> None:
+        meta = made.setdefault("metadata", {})
+        if not forced and (meta.get("name") or meta.get("generateName")):
+            return
+        for key in ("name", "generateName"):
+            meta.pop(key, None)
+        meta["name" if strict else "generateName"] = name if strict else f"{name}-"
+
+    return _each(manifests, named)
+
+
+@overload
+def adjust_namespace(
+    manifests: Manifest, namespace: str | None, *, forced: bool = ...
+) -> Made: ...
+@overload
+def adjust_namespace(
+    manifests: Iterable[Manifest], namespace: str | None, *, forced: bool = ...
+) -> list[Made]: ...
+@_needs("namespace", "namespace")
+def adjust_namespace(
+    manifests: Any, namespace: str | None, *, forced: bool = False
+) -> Any:
+    """In this namespace, unless a manifest says another one, or with `forced`.
+
+    None, the namespace of an owner that is in none, leaves them as they are.
+
+    >>> adjust_namespace({}, "prod"), adjust_namespace({}, None)
+    ({'metadata': {'namespace': 'prod'}}, {})
+    """
+
+    def placed(made: Made) -> None:
+        if namespace is None:
+            return
+        meta = made.setdefault("metadata", {})
+        if forced or not meta.get("namespace"):
+            meta["namespace"] = namespace
+
+    return _each(manifests, placed)
+
+
+def _each(manifests: Any, change: Callable[[Made], None]) -> Any:
+    """A changed copy of each manifest; `TypeError` for what is none."""
+
+    def changed(manifest: Mapping[str, Any]) -> Made:
+        made: Made = thaw_json(dict(manifest))
+        if made.get("metadata") is None:
+            made.pop("metadata", None)
+        change(made)
+        return made
+
+    return each_manifest(manifests, changed)

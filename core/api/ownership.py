@@ -1,0 +1,216 @@
+"""Children and their owners: names, labels, owner references, and conflicts.
+
+A child belongs to the object whose uid its controller owner reference carries.
+Somebody else's child is a conflict, never taken over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from typing import Any, overload
+
+from fnop.core.api.hierarchies import (
+    adjust_namespace,
+    append_owner_reference,
+    label,
+    remove_owner_reference,
+)
+from fnop.core.values.body import Body
+from fnop.core.values.patterns import matches
+from fnop.effects import Target
+from fnop.effects.effects import label_patterns
+from fnop.effects.manifests import Manifest, manifest_of
+
+__all__ = [
+    "TOKEN_ANNOTATION",
+    "TRACKING_LABELS",
+    "Claim",
+    "call_token",
+    "claim_of",
+    "has_token",
+    "inherited",
+    "owned",
+    "owner_of",
+    "stable_name",
+    "with_token",
+]
+
+# Names of most kinds are DNS labels or subdomains; 63 characters fit both.
+_NAME_LENGTH_MAX = 63
+# Which handler has created an object, and for which one.
+TOKEN_ANNOTATION = "fnop.dev/created-by"
+
+
+@overload
+def owned(
+    child: Manifest,
+    owner: Manifest,
+    *,
+    namespaced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+    labels: Collection[str] | None = ...,
+) -> dict[str, Any]: ...
+@overload
+def owned(
+    child: Iterable[Manifest],
+    owner: Manifest,
+    *,
+    namespaced: bool = ...,
+    nested: Iterable[Any] | str = ...,
+    labels: Collection[str] | None = ...,
+) -> list[dict[str, Any]]: ...
+def owned(
+    child: Any,
+    owner: Manifest,
+    *,
+    namespaced: bool = True,
+    nested: Iterable[Any] | str = (),
+    labels: Collection[str] | None = None,
+) -> Any:
+    """The child's manifest as `owner`'s own: a new value, nothing is changed.
+
+    Adds the owner reference, the owner's namespace, and those of the owner's
+    labels that the child does not set itself; those also at the `nested` paths, such
+    as `"spec.template"`.  `labels` are the names, or patterns of names, of the labels
+    that are taken over; None takes all but those by which other tools know what they
+    have applied (`TRACKING_LABELS`).  Of several children it answers several.
+
+    >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
+    ...     "metadata"]["ownerReferences"][0]["uid"]
+    'u'
+    """
+    labels = label_patterns(labels)
+    meta = manifest_of(owner).get("metadata") or {}
+    found: Any = append_owner_reference(remove_owner_reference(child, owner), owner)
+    # An owner in another namespace cannot own (Kubernetes: owners and dependents).
+    if namespaced:
+        found = adjust_namespace(found, meta.get("namespace"))
+    given = inherited(meta.get("labels") or {}, labels)
+    return label(found, given, nested=nested) if given else found
+
+
+# Labels that say by whom an object was applied, and as part of what.  On a child they
+# would be untrue, and the tools that prune by them would take it for a part of theirs.
+TRACKING_LABELS = (
+    "app.kubernetes.io/instance",  # Argo CD, and the charts of Helm
+    "app.kubernetes.io/managed-by",
+    "applyset.kubernetes.io/*",  # kubectl apply --prune
+    "argocd.argoproj.io/*",
+    "fleet.cattle.io/*",
+    "helm.sh/*",
+    "kapp.k14s.io/*",
+    "objectset.rio.cattle.io/*",
+    "olm.*",
+    "operators.coreos.com/*",
+    "*.toolkit.fluxcd.io/*",
+    # What workload controllers and the API server itself tell their objects by.
+    "controller-revision-hash",
+    "kubernetes.io/metadata.name",
+    "pod-template-hash",
+)
+
+
+def inherited(
+    labels: Mapping[str, Any], wanted: Collection[str] | None = None
+) -> dict[str, Any]:
+    """What children get of their owner's labels.
+
+    >>> found = {"app": "db", "argocd.argoproj.io/instance": "prod"}
+    >>> inherited(found), inherited(found, ["argocd*"]), inherited(found, ())
+    ({'app': 'db'}, {'argocd.argoproj.io/instance': 'prod'}, {})
+    """
+    if wanted is None:
+        return {k: v for k, v in labels.items() if not _is_among(k, TRACKING_LABELS)}
+    return {k: v for k, v in labels.items() if _is_among(k, wanted)}
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, name) for pattern in patterns)
+
+
+def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
+    """A child's name that is the same at every run of the same handler.
+
+    >>> stable_name({"metadata": {"name": "db", "uid": "u"}}, "create", "0")
+    'db-03adaee2d8'
+    """
+    meta = owner.get("metadata") or {}
+    identity = f"{meta.get('uid')}/{handler}/{role}".encode()
+    suffix = hashlib.blake2b(identity, digest_size=5).hexdigest()
+    base = re.sub(r"[^a-z0-9-]+", "-", str(meta.get("name") or "child").lower())
+    base = base[: _NAME_LENGTH_MAX - len(suffix) - 1].strip("-") or "child"
+    return f"{base}-{suffix}"
+
+
+def call_token(marker: str, owner_uid: str, handler: str) -> str:
+    """What a handler's creations on behalf of one object are known by.
+
+    >>> call_token("fnop.dev/default", "u", "create")
+    '38ad14ce4b146c06'
+    """
+    identity = f"{marker}/{owner_uid}/{handler}".encode()
+    return hashlib.blake2b(identity, digest_size=8).hexdigest()
+
+
+def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """A manifest that says who creates it, so that it can be told when it is there.
+
+    >>> with_token({"kind": "Pod"}, "t")
+    {'kind': 'Pod', 'metadata': {'annotations': {'fnop.dev/created-by': 't'}}}
+    """
+    meta = manifest.get("metadata") or {}
+    annotations = {**(meta.get("annotations") or {}), TOKEN_ANNOTATION: token}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
+
+
+def has_token(existing: Mapping[str, Any], token: str) -> Claim:
+    """Whose an existing object is, from the token that it was created with."""
+    meta = existing.get("metadata") or {}
+    if not token or (meta.get("annotations") or {}).get(TOKEN_ANNOTATION) != token:
+        return Claim.THEIRS
+    return Claim.ENDING if meta.get("deletionTimestamp") else Claim.OURS
+
+
+def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | None:
+    """Who owns an object: by reference, of one of these kinds (group, kind).
+
+    Without kinds it is the controller.  An owner is in its dependent's namespace, or
+    in none (Kubernetes: owners and dependents).
+    """
+    references = body.meta.get("ownerReferences")
+    for each in references if isinstance(references, list) else ():
+        if not isinstance(each, dict) or not each.get("name") or not each.get("kind"):
+            continue
+        group, _, version = str(each.get("apiVersion")).rpartition("/")
+        is_meant = (group, each["kind"]) in kinds if kinds else each.get("controller")
+        if is_meant:
+            kind = f"{each['kind']}.{version}.{group}"
+            try:
+                return Target(kind, each["name"], body.namespace, each.get("uid"))
+            except ValueError:
+                continue  # no object has that name: the server does not look
+    return None
+
+
+class Claim(Enum):
+    """Whose an existing object is."""
+
+    OURS = "ours"
+    ENDING = "ending"  # ours, but being deleted: wait until it is gone
+    THEIRS = "theirs"
+
+
+def claim_of(existing: Mapping[str, Any], owner_uid: str) -> Claim:
+    """Whose an existing object is, from its owner references.
+
+    >>> claim_of({"metadata": {"ownerReferences": [{"uid": "u"}]}}, "u")
+    <Claim.OURS: 'ours'>
+    """
+    meta = existing.get("metadata") or {}
+    owners = {each.get("uid") for each in meta.get("ownerReferences") or []}
+    if owner_uid not in owners:
+        return Claim.THEIRS
+    return Claim.ENDING if meta.get("deletionTimestamp") else Claim.OURS

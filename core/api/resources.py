@@ -1,0 +1,512 @@
+"""Kinds of the API server: what discovery tells, and how a handler names one.
+
+A selector is what the author writes (`"pods"`, `"deployments.v1.apps"`); a
+`Resource` is what the server serves; a `Catalogue` finds one by the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fnop.core.values.patterns import is_pattern, matches
+
+__all__ = [
+    "EVERYTHING",
+    "Catalogue",
+    "Everything",
+    "Resource",
+    "Selector",
+    "Selectors",
+    "group_parts",
+    "parse_aggregated",
+    "parse_resource_list",
+    "path_of",
+    "segment",
+]
+
+
+class Everything(Enum):
+    """The selector of all kinds."""
+
+    EVERYTHING = "everything"
+
+
+EVERYTHING = Everything.EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Resource:
+    """One served kind, as API discovery describes it (`APIResource`).
+
+    >>> pods = Resource("", "v1", "pods", "Pod")
+    >>> pods, tuple(pods)
+    (pods.v1, ('', 'v1', 'pods'))
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str = ""
+    namespaced: bool = True
+    shortcuts: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    preferred: bool = True
+
+    @property
+    def key(self) -> str:
+        """`plural.version.group`: unique within one API server."""
+        return f"{self.plural}.{self.version}.{self.group}"
+
+    @property
+    def label(self) -> str:
+        """`plural.group`, as people call it.
+
+        >>> Resource("apps", "v1", "deployments", "Deployment").label
+        'deployments.apps'
+        """
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` alone for the legacy core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether Kubernetes itself defines it: its schema is closed.
+
+        Kubernetes keeps groups without a dot and those under k8s.io for itself.
+        """
+        return "." not in self.group or self.group.endswith(".k8s.io")
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written through its own endpoint."""
+        return "status" in self.subresources
+
+    def get_url(
+        self,
+        *,
+        server: str | None = None,
+        namespace: str | None = None,
+        name: str | None = None,
+        subresource: str | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> str:
+        """The address of a collection, an object, or a subresource of an object.
+
+        For code that talks to the API server itself; effects need no addresses.
+        Without a server it is the path.  Raises `ValueError` for a subresource or, of a
+        namespaced kind, a name that stand alone, for the namespace of a cluster-scoped
+        one, and for what cannot stand in a path.
+
+        >>> pods = Resource("", "v1", "pods", "Pod")
+        >>> pods.get_url(namespace="prod", name="web", subresource="log")
+        '/api/v1/namespaces/prod/pods/web/log'
+        >>> pods.get_url(server="https://k8s/", params={"labelSelector": "app=x"})
+        'https://k8s/api/v1/pods?labelSelector=app%3Dx'
+        """
+        if subresource and not name:
+            raise ValueError("the address of a subresource needs a name")
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self.label} are in no namespace; leave it out")
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"the address of one of {self.label} needs a namespace")
+        path = path_of(self, namespace, name, subresource or "")
+        query = f"?{urlencode(params)}" if params else ""
+        return f"{(server or '').rstrip('/')}{path}{query}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.group, self.version, self.plural))
+
+    def __repr__(self) -> str:
+        return self.key.rstrip(".")
+
+    def to_json(self) -> dict[str, Any]:
+        """The resource as a JSON value."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Resource:
+        """The resource that `to_json` wrote.
+
+        >>> pods = Resource("", "v1", "pods", "Pod", verbs=("get",))
+        >>> Resource.from_json(pods.to_json()) == pods
+        True
+        """
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, (list, tuple)) else value
+            for name, value in found.items()
+        }
+        return cls(**given)
+
+    def names(self) -> frozenset[str]:
+        """Everything that an unqualified selector may call it."""
+        return frozenset((self.plural, self.kind, self.singular, *self.shortcuts))
+
+
+def path_of(
+    resource: Resource, namespace: str | None, name: str | None = None, sub: str = ""
+) -> str:
+    """The path of a collection or of an object.
+
+    >>> path_of(Resource("apps", "v1", "deployments", "Deployment"), "ns", "x")
+    '/apis/apps/v1/namespaces/ns/deployments/x'
+    """
+    inside = ("namespaces", namespace) if namespace and resource.namespaced else ()
+    ends = tuple(part for part in (name, sub or None) if part is not None)
+    parts = (*group_parts(resource.group), resource.version, *inside, resource.plural)
+    return "/" + "/".join(map(segment, (*parts, *ends)))
+
+
+def group_parts(group: str) -> tuple[str, ...]:
+    """The first segments of the paths of a group."""
+    return ("apis", group) if group else ("api",)
+
+
+# RFC 3986: what stands in a segment as it is (`pchar`).
+_PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
+_SAFE = "!$&'()*+,;=:@"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path, which nothing in it can end.
+
+    >>> segment("system:node"), segment("a b?c")
+    ('system:node', 'a%20b%3Fc')
+
+    Raises `ValueError` for what cannot be one even so: servers take %2F for a slash,
+    and %2E%2E for two dots.
+    """
+    if name in ("", ".", "..") or "/" in name:
+        raise ValueError(f"{name!r} cannot stand in a path")
+    return name if _PLAIN.fullmatch(name) else quote(name, safe=_SAFE)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# Reports of what has happened: who follows everything does not mean these, and
+# whoever answers them with an Event would never end.
+EVENTS = (("", "events"), ("events.k8s.io", "events"))
+# How much a name is like another one that may have been meant (difflib's ratio).
+_LIKENESS = 0.75
+_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Selectors:
+    """What the API server is asked to leave out of a collection, in its own syntax.
+
+    A label and a field selector; "" selects all.
+    """
+
+    labels: str = ""
+    fields: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """How an author names a kind, or several; unset parts match anything.
+
+    Names, groups and versions may be patterns of `*` and `?`.  A `predicate` is asked
+    about each `Resource`.
+    """
+
+    any_name: str | None = None
+    group: str | None = None
+    version: str | None = None
+    kind: str | None = None
+    plural: str | None = None
+    singular: str | None = None
+    shortcut: str | None = None
+    category: str | None = None
+    predicate: Callable[[Resource], Any] | None = None
+    everything: bool = False
+
+    @classmethod
+    def of(cls, *words: Any, **named: str | None) -> Selector:
+        """Parse the forms that Kopf and kubectl users know, and patterns.
+
+        >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")
+        True
+        >>> Selector.of("pods.v1.").group
+        ''
+        >>> Selector.of("*.example.com").group
+        'example.com'
+
+        Raises `ValueError` for none, two, or unclear names.
+        """
+        group, version = named.get("group"), named.get("version")
+        if words == (EVERYTHING,) and not named.keys() - {"group", "version"}:
+            return cls(group=group, version=version, everything=True)
+        if len(words) == 1 and callable(words[0]) and not named:
+            return cls(predicate=words[0])
+        if not all(isinstance(word, str) for word in words) or "" in words[-1:]:
+            raise ValueError("the name of a kind must be a non-empty string")
+        group, version = named.pop("group", None), named.pop("version", None)
+        name: str | None = None
+        match words:
+            case ():
+                pass
+            case (name,):
+                name, version, group = _dotted(name, version, group)
+            case (prefix, name):
+                group, version = _api_version(prefix)
+            case (group, version, name):
+                pass
+            case _:
+                raise ValueError("a kind is named by at most group, version and name")
+        given = [each for each in (name, *named.values()) if each]
+        if len(given) != 1:
+            raise ValueError(
+                "name exactly one kind, such as 'pods', 'deployments.apps' or "
+                f"kind='Pod'; got {len(given)} names"
+            )
+        parts: dict[str, Any] = dict(named)
+        return cls(name, group, version, **parts)
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether it may mean several kinds: then none of them is ambiguous."""
+        texts = (self.any_name, self.kind, self.plural, self.singular, self.group)
+        return (
+            self.everything
+            or self.category is not None
+            or self.predicate is not None
+            or any(text is not None and is_pattern(text) for text in texts)
+        )
+
+    def matches(self, resource: Resource) -> bool:
+        """Whether the resource is one of those meant, whatever its version rank."""
+        if self.is_broad and (resource.group, resource.plural) in EVENTS:
+            return False
+        if self.predicate is not None:
+            return bool(self.predicate(resource))
+        return (
+            _fits(self.group, (resource.group,))
+            and _fits(self.version, (resource.version,))
+            and _fits(self.any_name, resource.names())
+            and _fits(self.kind, (resource.kind,))
+            and _fits(self.plural, (resource.plural,))
+            and _fits(self.singular, (resource.singular,))
+            and _fits(self.shortcut, resource.shortcuts)
+            and _fits(self.category, resource.categories)
+        )
+
+    def __str__(self) -> str:
+        if self.predicate is not None:
+            return getattr(self.predicate, "__qualname__", repr(self.predicate))
+        name = self.any_name or self.kind or self.plural or self.singular
+        if self.everything:
+            name = "*"
+        elif self.category is not None:
+            name = self.category
+        parts = (name or self.shortcut or "", self.version, self.group)
+        return ".".join(part for part in parts if part)
+
+
+def _fits(wanted: str | None, names: Iterable[str]) -> bool:
+    if wanted is None:
+        return True
+    if not is_pattern(wanted):
+        return wanted in names
+    return any(matches(wanted, name) for name in names)
+
+
+def _dotted(
+    text: str, version: str | None, group: str | None
+) -> tuple[str, str | None, str | None]:
+    """Split `name`, `name.group`, `name.version.group` and `name.version.`."""
+    name, _, rest = text.partition(".")
+    if not rest:
+        return name, version, group
+    head, dot, tail = rest.partition(".")
+    if _VERSION.fullmatch(head):
+        return name, head, tail if dot else group
+    return name, version, rest
+
+
+def _api_version(text: str) -> tuple[str | None, str | None]:
+    group, slash, version = text.rpartition("/")
+    if slash:
+        return group, version
+    return ("", text) if _VERSION.fullmatch(text) else (text, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The kinds that the API server serves.
+
+    It is not `complete` where some of what it says of them could not be read.
+    `missed` are the kinds that it names no more, and since when (monotonic seconds).
+    """
+
+    resources: tuple[Resource, ...] = ()
+    complete: bool = True
+    missed: tuple[tuple[str, float], ...] = ()
+
+    def find(self, selector: Selector) -> tuple[Resource, ...]:
+        """The resources meant: the preferred version, the core group first.
+
+        More than one means that the selector is ambiguous, where it is not broad.
+        """
+        found = [each for each in self.resources if selector.matches(each)]
+        if selector.predicate is not None:
+            return tuple(found)
+        if selector.version is None:
+            found = [each for each in found if each.preferred]
+        if not selector.is_broad and any(each.group == "" for each in found):
+            found = [each for each in found if each.group == ""]
+        return tuple(found)
+
+    def lookup(self, name: str) -> Resource | None:
+        """The one resource of a selector string, or None."""
+        try:
+            found = self.find(Selector.of(name))
+        except ValueError:
+            return None
+        return found[0] if len(found) == 1 else None
+
+    def nearest(self, selector: Selector) -> str:
+        """The kind that was meant, where a name is mistyped or its group is wrong.
+
+        A label such as `deployments.apps`; empty where there is none like it.
+
+        >>> served = Catalogue((Resource("apps", "v1", "deployments", "Deployment"),))
+        >>> served.nearest(Selector.of("deploymnet")), served.nearest(Selector.of("x"))
+        ('deployments.apps', '')
+        """
+        names = (selector.any_name, selector.plural, selector.kind, selector.singular)
+        wanted = next((each.lower() for each in names if each), "")
+        labels: dict[str, str] = {}
+        for each in self.resources:
+            for name in each.names():
+                labels.setdefault(name.lower(), each.label)
+        near = get_close_matches(wanted, labels, n=1, cutoff=_LIKENESS)
+        return labels[near[0]] if near else ""
+
+    def absence(
+        self, name: str, server: str = "the API server", remedy: str = ""
+    ) -> str:
+        """Why `lookup` has found nothing, in a sentence.
+
+        >>> Catalogue((Resource("", "v1", "pods", "Pod"),)).absence("pds")
+        "the API server serves no kind 'pds' (did you mean 'pods'?)"
+        """
+        try:
+            selector = Selector.of(name)
+        except ValueError as problem:
+            return f"{name!r} is no kind: {problem}"
+        found = self.find(selector)
+        if len(found) > 1:
+            kinds = ", ".join(each.key for each in found)
+            return f"{name!r} is ambiguous: {kinds}; name the group, too"
+        near = self.nearest(selector)
+        hint = f" (did you mean {near!r}?)" if near else ""
+        return f"{server} serves no kind {name!r}{hint}{remedy}"
+
+    def absence_of(
+        self, manifest: Mapping[str, Any], server: str = "the API server"
+    ) -> str:
+        """Why `of_manifest` has found nothing, in a sentence.
+
+        >>> deployments = Resource("apps", "v1", "deployments", "Deployment")
+        >>> wrong = {"apiVersion": "v1", "kind": "Deployment"}
+        >>> Catalogue((deployments,)).absence_of(wrong)
+        'the API server serves no Deployment of v1 (did you mean that of apps/v1?)'
+        """
+        kind, version = manifest.get("kind"), manifest.get("apiVersion")
+        # A kind is written with capitals: `pod` is like `Pod`.
+        likely = {each.kind.lower(): each for each in self.resources}
+        near = get_close_matches(str(kind).lower(), likely, 1, _LIKENESS)
+        hint = ""
+        if near:
+            meant = likely[near[0]]
+            what = "that" if meant.kind == kind else meant.kind
+            hint = f" (did you mean {what} of {meant.api_version}?)"
+        return f"{server} serves no {kind} of {version}{hint}"
+
+    def of_manifest(self, manifest: Mapping[str, Any]) -> Resource | None:
+        """The resource of an object with apiVersion and kind, or None."""
+        for each in self.resources:
+            if (
+                each.kind == manifest["kind"]
+                and each.api_version == manifest["apiVersion"]
+            ):
+                return each
+        return None
+
+
+def parse_resource_list(
+    document: Any, group: str, version: str, *, preferred: bool
+) -> Iterable[Resource]:
+    """The resources of one group version's `APIResourceList`."""
+    entries = document.get("resources") or []
+    subresources: dict[str, list[str]] = {}
+    for entry in entries:
+        plural, slash, sub = entry["name"].partition("/")
+        if slash:
+            subresources.setdefault(plural, []).append(sub)
+    for entry in entries:
+        if "/" in entry["name"]:
+            continue
+        yield Resource(
+            group,
+            version,
+            entry["name"],
+            entry["kind"],
+            entry.get("singularName") or entry["kind"].lower(),
+            bool(entry.get("namespaced")),
+            tuple(entry.get("shortNames") or ()),
+            tuple(entry.get("categories") or ()),
+            tuple(entry.get("verbs") or ()),
+            tuple(sorted(subresources.get(entry["name"], ()))),
+            preferred,
+        )
+
+
+def parse_aggregated(
+    document: Any, group: str, version: str, *, preferred: bool
+) -> Iterable[Resource]:
+    """The resources of one group version in an `APIGroupDiscoveryList`.
+
+    What has subresources alone names no kind of its own, and is none.
+
+    >>> pods = {"resource": "pods", "responseKind": {"kind": "Pod"}, "verbs": ["get"],
+    ...         "scope": "Namespaced", "singularResource": "pod",
+    ...         "subresources": [{"subresource": "status", "verbs": ["get"]}]}
+    >>> bare = {"resource": "bare", "subresources": [{"subresource": "x"}]}
+    >>> document = {"version": "v1", "resources": [pods, bare]}
+    >>> [found] = parse_aggregated(document, "", "v1", preferred=True)
+    >>> found, found.namespaced, found.subresources
+    (pods.v1, True, ('status',))
+    """
+    for entry in document.get("resources") or ():
+        kind = (entry.get("responseKind") or {}).get("kind")
+        if not kind:
+            continue
+        parts = entry.get("subresources") or ()
+        yield Resource(
+            group,
+            version,
+            entry["resource"],
+            kind,
+            entry.get("singularResource") or kind.lower(),
+            entry.get("scope") == "Namespaced",
+            tuple(entry.get("shortNames") or ()),
+            tuple(entry.get("categories") or ()),
+            tuple(entry.get("verbs") or ()),
+            tuple(sorted(each["subresource"] for each in parts)),
+            preferred,
+        )

@@ -1,0 +1,187 @@
+"""What a handler is given: its arguments, computed when its signature names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from fnop.core.api.ownership import owner_of
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.filters import Callback
+from fnop.core.handlers.handler import CHANGES, Handler, Role, kwargs_of, names_in
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.signatures import ObjectCallback
+from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped
+from fnop.core.memory.observation import Seen, essence_of, observed_at, value_at
+from fnop.core.values.body import Body, Memo, Meta, View
+from fnop.core.values.diff import diff
+from fnop.core.values.now import Now, wall_time
+from fnop.core.values.table import NOTHING
+from fnop.effects import Log
+from fnop.effects.values import ReadOnlyDict, read_only
+
+__all__ = [
+    "PROVIDERS",
+    "Situation",
+    "Writers",
+    "arguments_for",
+    "filter_arguments",
+    "seconds_of",
+]
+
+
+class Situation(NamedTuple):
+    """Everything a handler can ask about, fixed for one attempt.
+
+    `reason` is the cause of a change, the name of an activity, or the type of a
+    watch event (None for an object that was listed); `before` is what was seen
+    when the object was last handled.
+    """
+
+    handler: Handler
+    settings: Settings
+    now: Now
+    resource: Resource | None = None
+    body: Body | None = None
+    reason: str | None = None
+    before: Seen | None = None
+    retry: int = 0
+    started: float = 0.0
+    memo: ReadOnlyDict = ReadOnlyDict()
+    indices: Mapping[str, Any] = NOTHING
+
+
+class Writers:
+    """The collecting arguments of one drive."""
+
+    __slots__ = ("lines", "patch", "stopped")
+
+    def __init__(self) -> None:
+        self.lines: list[Log] = []
+        self.patch = PatchWriter()
+        self.stopped = Stopped()
+
+
+def _body(situation: Situation) -> Body:
+    assert situation.body is not None, "only handlers of objects ask for one"
+    return situation.body
+
+
+def _old(situation: Situation) -> Any:
+    if situation.reason == "create":
+        return None
+    return read_only(value_at(situation.before, situation.handler.field))
+
+
+def _new(situation: Situation) -> Any:
+    path, body, settings = situation.handler.field, _body(situation), situation.settings
+    if path:
+        return read_only(observed_at(body, path, settings.places.paths))
+    return read_only(essence_of(body, settings.hidden))
+
+
+def _event(situation: Situation) -> Any:
+    data = read_only(_body(situation).data)
+    return ReadOnlyDict(type=_type(situation), object=data)
+
+
+def _type(situation: Situation) -> str | None:
+    """Of a watch event; others have none."""
+    return situation.reason if situation.handler.role is Role.EVENT else None
+
+
+_Provider = Callable[[Situation, Writers], Any]
+
+PROVIDERS: dict[str, _Provider] = {
+    "logger": lambda _, writers: LogWriter(writers.lines.append),
+    "patch": lambda _, writers: writers.patch,
+    "memo": lambda s, _: Memo(s.memo),
+    "param": lambda s, _: s.handler.param,
+    "retry": lambda s, _: s.retry,
+    "started": lambda s, _: wall_time(s.started),
+    "runtime": lambda s, _: timedelta(seconds=s.now.wall - s.started),
+    "now": lambda s, _: wall_time(s.now.wall),
+    "settings": lambda s, _: s.settings,
+    "activity": lambda s, _: s.reason,
+    "resource": lambda s, _: s.resource,
+    "body": lambda s, _: View.of(_body(s).data, s.now.wall),
+    "spec": lambda s, _: read_only(_body(s).stanza("spec")),
+    "status": lambda s, _: read_only(_body(s).stanza("status")),
+    "meta": lambda s, _: Meta(read_only(_body(s).meta)),
+    "labels": lambda s, _: read_only(_body(s).mapping("labels")),
+    "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
+    "uid": lambda s, _: _body(s).uid,
+    "name": lambda s, _: _body(s).name,
+    "namespace": lambda s, _: _body(s).namespace,
+    "reason": lambda s, _: s.reason,
+    "old": lambda s, _: _old(s),
+    "new": lambda s, _: _new(s),
+    "diff": lambda s, _: diff(_old(s), _new(s)),
+    "type": lambda s, _: _type(s),
+    "event": lambda s, _: _event(s),
+    "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
+    "stopped": lambda _, writers: writers.stopped,
+}
+
+# What only some handlers observe is for those that name it, and not for **kwargs (R1).
+_NAMED_ONLY = frozenset(("old", "diff"))
+# What there is not where an impure handler runs: naming it is refused.
+_NOT_OUTSIDE = frozenset(("settings",))
+# What functions in options get by **kwargs, and what those of some roles alone do.
+_IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - {"reason", "type", "event"}
+_OF_ROLES = {Role.EVENT: {"type", "event"}} | {role: {"reason"} for role in CHANGES}
+
+
+def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
+    """The keyword arguments that the handler's signature asks for (R1)."""
+    signature = situation.handler.signature
+    found = {name: _provided(name, situation, writers) for name in signature.wants}
+    if signature.rest:
+        found |= {k: v for k, v in situation.indices.items() if k not in found}
+        more = kwargs_of(situation.handler.role) - _NAMED_ONLY - found.keys()
+        if situation.handler.function:
+            more -= _NOT_OUTSIDE
+        for name in sorted(more):  # the order of **kwargs can be seen
+            found[name] = PROVIDERS[name](situation, writers)
+    return found
+
+
+def _provided(name: str, situation: Situation, writers: Writers) -> Any:
+    provider = PROVIDERS.get(name)
+    if provider is not None:
+        return provider(situation, writers)
+    return situation.indices[name]
+
+
+def seconds_of(
+    option: Callback, situation: Situation, *, otherwise: float
+) -> tuple[float, BaseException | None]:
+    """What a function of a duration answers; others where it fails, and why it did.
+
+    A moment that has passed counts as now.
+    """
+    try:
+        arguments = filter_arguments(situation, option.wants, option.rest)
+        found = option.fn(**arguments)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
+        if not found < float("inf"):  # nor is what is no number at all
+            raise ValueError(f"it answers a number of seconds, not {found}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        return otherwise, problem
+    return max(0.0, float(found)), None
+
+
+def filter_arguments(
+    situation: Situation, wants: tuple[str, ...], rest: bool
+) -> dict[str, Any]:
+    """The keyword arguments of a function in an option, such as a filter."""
+    writers = Writers()
+    names = set(wants)
+    if rest:
+        own = _OF_ROLES.get(situation.handler.role, set())
+        names.update(_IN_CALLBACKS, own, situation.indices)
+    return {name: _provided(name, situation, writers) for name in sorted(names)}

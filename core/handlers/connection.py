@@ -1,0 +1,111 @@
+"""How to reach an API server and who we are there: what login handlers answer.
+
+A value, so that it can be compared: credentials that were rejected are told from new
+ones.  The names are those of Kopf's `ConnectionInfo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from fnop.core.values.errors import PermanentError
+
+__all__ = ["ConnectionInfo", "LoginError", "chosen"]
+
+
+class LoginError(PermanentError):
+    """There are no credentials; the text says what is missing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConnectionInfo:
+    """A server's address, and credentials of one kind.
+
+    `token` travels as `Bearer`, or as `scheme`; `username` and `password` as `Basic`; a
+    certificate needs its private key.  Each of `ca`, `certificate` and `private_key` is
+    a `path` or `data`: PEM, or base64 of PEM as in a kubeconfig.  The credentials are
+    renewed once they are past their `expiration` (without a zone it is UTC), and
+    whenever the server rejects them.  Of several the one with the highest `priority` is
+    used.  Secrets are not shown.  Raises `ValueError` for what cannot work.
+
+    >>> ConnectionInfo(server="https://10.0.0.1:6443", token="t").server
+    'https://10.0.0.1:6443'
+    """
+
+    server: str
+    priority: int = 0
+    default_namespace: str | None = None
+    expiration: datetime | None = None
+    ca_path: str | None = None
+    ca_data: str | bytes | None = None
+    insecure: bool = False
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    scheme: str | None = None
+    token: str | None = field(default=None, repr=False)
+    certificate_path: str | None = None
+    certificate_data: str | bytes | None = field(default=None, repr=False)
+    private_key_path: str | None = None
+    private_key_data: str | bytes | None = field(default=None, repr=False)
+    proxy_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.server.startswith(("https://", "http://")):
+            raise ValueError(
+                f"the server {self.server!r} is no address; write https://host:port"
+            )
+        for name in ("ca", "certificate", "private_key"):
+            if self._has(f"{name}_path") and self._has(f"{name}_data"):
+                raise ValueError(f"give either {name}_path= or {name}_data=, not both")
+        if self.has_certificate != self._has_key:
+            raise ValueError("a client certificate and a private key go together")
+        if (self.username is None) != (self.password is None):
+            raise ValueError("a username and a password go together")
+        if self.token is not None and self.username is not None:
+            raise ValueError("give either a token or a username, not both")
+
+    def _has(self, name: str) -> bool:
+        return getattr(self, name) is not None
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether a client certificate says who we are."""
+        return self._has("certificate_path") or self._has("certificate_data")
+
+    @property
+    def _has_key(self) -> bool:
+        return self._has("private_key_path") or self._has("private_key_data")
+
+    def has_expired(self, wall: float) -> bool:
+        """Whether it is of no use any more at this Unix time.
+
+        >>> dated = ConnectionInfo(server="http://a", expiration=datetime(1970, 1, 2))
+        >>> dated.has_expired(86_399.0), dated.has_expired(86_400.0)
+        (False, True)
+        """
+        if self.expiration is None:
+            return False
+        moment = self.expiration
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() <= wall
+
+
+def chosen(
+    found: Iterable[ConnectionInfo], rejected: ConnectionInfo | None, wall: float
+) -> ConnectionInfo | None:
+    """Which of several to use: the highest priority, the first one among equals.
+
+    One that the server has rejected is tried again only when there is no other.
+
+    >>> one = ConnectionInfo(server="http://a")
+    >>> other = ConnectionInfo(server="http://b", priority=1)
+    >>> chosen([one, other], None, 0.0) is other
+    True
+    >>> chosen([one, other], other, 0.0) is one
+    True
+    """
+    usable = [each for each in found if not each.has_expired(wall)]
+    fresh = [each for each in usable if each != rejected]
+    return max(fresh or usable, key=lambda each: each.priority, default=None)

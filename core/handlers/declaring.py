@@ -1,0 +1,522 @@
+"""How handlers are declared: from a decorator's options to a handler.
+
+Whatever cannot work is refused here, when it is declared, in a sentence that names the
+remedy.  The decorators themselves are in `fnop.core.handlers.decorators`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from contextvars import ContextVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from fnop.core.api.resources import EVERYTHING, Selector
+from fnop.core.handlers.filters import Callback, Filters, Presence
+from fnop.core.handlers.handler import (
+    ACTIVITIES,
+    BACKGROUND,
+    CHANGES,
+    OUTSIDE,
+    Form,
+    Handler,
+    Role,
+    Signature,
+    form_of,
+    kwargs_of,
+    names_in,
+)
+from fnop.core.handlers.options import (
+    ActivityOptions,
+    CreateOptions,
+    DaemonOptions,
+    DeleteOptions,
+    EventOptions,
+    FieldOptions,
+    IndexOptions,
+    KindOptions,
+    LoginOptions,
+    ProbeOptions,
+    ResumeOptions,
+    SubhandlerOptions,
+    TimerOptions,
+    UpdateOptions,
+    options_of,
+)
+from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
+from fnop.core.handlers.signatures import ObjectCallback
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.callables import is_awaited
+from fnop.core.values.diff import parse_field
+from fnop.core.values.errors import (
+    ErrorsMode,
+    RegistrationError,
+    hint_of,
+    listed,
+    nearest,
+)
+from fnop.core.values.evolve import replace
+from fnop.effects.builders import function_name
+from fnop.effects.values import check_seconds
+
+__all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+_WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
+
+# The options of each role's decorator.
+OPTIONS: dict[Role, type] = {
+    Role.STARTUP: ActivityOptions,
+    Role.CLEANUP: ActivityOptions,
+    Role.LOGIN: LoginOptions,
+    Role.PROBE: ProbeOptions,
+    Role.CREATE: CreateOptions,
+    Role.UPDATE: UpdateOptions,
+    Role.DELETE: DeleteOptions,
+    Role.RESUME: ResumeOptions,
+    Role.FIELD: FieldOptions,
+    Role.EVENT: EventOptions,
+    Role.INDEX: IndexOptions,
+    Role.DAEMON: DaemonOptions,
+    Role.TIMER: TimerOptions,
+}
+_OPTIONS = {role: options_of(options) for role, options in OPTIONS.items()}
+_ANY_KWARGS = frozenset().union(*map(kwargs_of, Role))
+_IN_CALLBACKS = names_in(ObjectCallback)
+_IN_PARTS = options_of(SubhandlerOptions)
+_SELECTORS = options_of(KindOptions)
+
+
+class Declaring:
+    """Collects the sub-handlers that a handler declares while it is driven.
+
+    Threads beside the drive declare none.
+    """
+
+    current: ClassVar[ContextVar[Declaring | None]] = ContextVar(
+        "declaring", default=None
+    )
+
+    def __init__(self, parent: Handler, indices: Collection[str] = ()) -> None:
+        self.parent = parent
+        self.indices = indices
+        self.children: list[Handler] = []
+
+    def add(self, fn: Callable[..., Any], options: Mapping[str, Any]) -> Handler:
+        """Declare a sub-handler; its id begins with its parent's."""
+        label, role = "@fnop.subhandler", self.parent.role
+        if role not in CHANGES:
+            raise RegistrationError(
+                f"{label}: only handlers of changes have sub-handlers, and "
+                f"{self.parent.id} is one of {role.value}"
+            )
+        _check_options(options, _IN_PARTS, label)
+        own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
+        full_id = f"{self.parent.id}/{own_id}"
+        if any(each.id == full_id for each in self.children):
+            raise RegistrationError(
+                f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
+                "give each its own id=..."
+            )
+        child = replace(
+            self.parent,
+            id=full_id,
+            fn=fn,
+            signature=Signature.of(fn, role, f"{label} {full_id}", self.indices),
+            filters=_filters(options, label, role, self.indices),
+            errors=options.get("errors") or ErrorsMode.TEMPORARY,
+            timeout=options.get("timeout"),
+            retries=options.get("retries"),
+            backoff=options.get("backoff"),
+            param=options.get("param"),
+            function=_function(fn, options, f"{label} {full_id}"),
+            owner=None,
+            owners=None,
+            parent=self.parent.id,
+        )
+        if child.observes_old and not self.parent.observes_old:
+            raise RegistrationError(
+                f"{label}: {full_id} looks at what the object was before; that is kept "
+                f"only where {self.parent.id} does so: name old or diff there too"
+            )
+        self.children.append(child)
+        return child
+
+
+def declaring() -> Declaring:
+    """Where sub-handlers are declared now; refuses where nobody collects them."""
+    found = Declaring.current.get()
+    if found is None:
+        raise RegistrationError(
+            "sub-handlers are declared by a handler while it runs, and not by an "
+            "impure one; at the top of a module use fnop.on...."
+        )
+    return found
+
+
+def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
+    if explicit is not None:
+        return explicit
+    inner: Any = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inspect.unwrap(inner), "__qualname__", None)
+    if not name or "<lambda>" in name:
+        raise RegistrationError(f"{fn!r} has no name to serve as its id; give id=...")
+    return str(name)
+
+
+class _Asking(NamedTuple):
+    """What functions in the options of a decorator may ask for."""
+
+    label: str
+    role: Role
+    indices: Collection[str]
+
+    def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
+        """The function in this option; refuses what it cannot ask for."""
+        known = self._known()
+        try:
+            found = Callback.of(fn, takes_value=takes_value, known=known)
+        except RegistrationError as problem:
+            raise RegistrationError(f"{self.label}: {name}=: {problem}") from None
+        for each in found.wants:
+            if each not in known:
+                where = f"{self.label}: the function in {name}= asks for"
+                raise RegistrationError(f"{where} {self._why_not(each, known)}")
+        return found
+
+    def _known(self) -> frozenset[str]:
+        known = _IN_CALLBACKS | frozenset(self.indices)
+        if self.role not in CHANGES:
+            known -= {"reason"}
+        return known - frozenset(self.indices) if self.role is Role.INDEX else known
+
+    def _why_not(self, name: str, known: Collection[str]) -> str:
+        if name in ("logger", "patch"):
+            return (
+                f"{name!r}, but it only answers, and may be asked at any time and any "
+                "number of times; let the handler write"
+            )
+        if name in ("retry", "started", "runtime", "stopped"):
+            return f"{name!r}, but it is asked before there is an attempt; leave it out"
+        if name == "reason":
+            return (
+                "'reason', but only filters of changes have one: of on.create, update, "
+                "delete, resume and field"
+            )
+        if name in self.indices:
+            return (
+                f"{name!r}, but an index is made of its objects alone, and not of "
+                "another index"
+            )
+        return f"an unknown argument {name!r}; {hint_of(name, known)}"
+
+    def wanted(self, value: Any, name: str) -> Any:
+        """What a filter compares with."""
+        if callable(value) and not isinstance(value, Presence):
+            return self.callback(value, name, takes_value=True)
+        return value
+
+
+def _presence(
+    values: Mapping[str, Any] | None, name: str, asking: _Asking
+) -> tuple[Any, ...]:
+    if values is not None and not isinstance(values, Mapping):
+        raise RegistrationError(
+            f"{name}= takes a mapping, such as {{'app': 'db'}}, not {values!r:.40}"
+        )
+    for key, value in (values or {}).items():
+        if value is None:
+            raise RegistrationError(
+                f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
+                "fnop.ABSENT, or give a value"
+            )
+    return tuple(
+        (key, asking.wanted(value, name))
+        for key, value in sorted((values or {}).items())
+    )
+
+
+def _filters(
+    options: Mapping[str, Any], label: str, role: Role, indices: Collection[str]
+) -> Filters:
+    field = parse_field(options.get("field"))
+    sides = [name for name in ("old", "new") if options.get(name) is not None]
+    if not field and (sides or options.get("value") is not None):
+        raise RegistrationError(f"{label}: value=, old= and new= need field=")
+    if sides and options.get("value") is not None:
+        raise RegistrationError(f"{label}: use either value= or old=/new=, not both")
+    when = options.get("when")
+    if when is not None and not callable(when):
+        raise RegistrationError(f"{label}: when= takes a function, not {when!r}")
+    asking = _Asking(label, role, indices)
+    found = Filters(
+        _presence(options.get("labels"), "labels", asking),
+        _presence(options.get("annotations"), "annotations", asking),
+        None if when is None else asking.callback(when, "when"),
+        field,
+        asking.wanted(options.get("value"), "value"),
+        asking.wanted(options.get("old"), "old"),
+        asking.wanted(options.get("new"), "new"),
+    )
+    callbacks = found.callbacks
+    if not callbacks:
+        return found
+    return replace(
+        found,
+        asks_reason=any(each.asks_for(("reason",)) for each in callbacks),
+        asks_indices=any(each.asks_for(indices) for each in callbacks),
+    )
+
+
+_DURATIONS = (
+    "timeout",
+    "backoff",
+    "idle",
+    "cancellation_backoff",
+    "cancellation_timeout",
+)
+
+
+def _check_options(
+    options: Mapping[str, Any], known: Collection[str], label: str
+) -> None:
+    if "cancellation_polling" in options:
+        raise RegistrationError(
+            f"{label} has no option cancellation_polling=: a daemon is told at once; "
+            "leave it out"
+        )
+    for name in options:
+        if name not in known:
+            near = nearest(name, set(known) - {"registry"})
+            hint = f"did you mean {near}=?" if near else f"it takes {listed(known)}"
+            raise RegistrationError(f"{label} has no option {name}=; {hint}")
+    for name in _DURATIONS:
+        if not (name == "backoff" and isinstance(options.get(name), Backoff)):
+            _check_duration(options, name, label)
+    retries = options.get("retries")
+    if retries is not None and (type(retries) is not int or retries < 0):
+        raise RegistrationError(
+            f"{label}: retries= must be a number of attempts, whole and not below "
+            f"zero, not {retries!r:.80}"
+        )
+    if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
+        raise RegistrationError(
+            f"{label}: errors= takes fnop.ErrorsMode.IGNORED, TEMPORARY or PERMANENT"
+        )
+
+
+def _selector(
+    words: tuple[Any, ...], options: Mapping[str, Any], label: str
+) -> Selector:
+    if not all(isinstance(word, str) or _is_broad_word(word) for word in words):
+        raise RegistrationError(
+            f"{label}: use it with parentheses and name the kind, such as "
+            f"{label}('pods')"
+        )
+    try:
+        return Selector.of(
+            *words, **{name: options[name] for name in _SELECTORS if name in options}
+        )
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def _owner(options: Mapping[str, Any], label: str) -> Selector | None:
+    given = options.get("owner")
+    if given is None:
+        return None
+    words = given if isinstance(given, tuple) else (given,)
+    return _selector(words, {}, f"{label}: owner=")
+
+
+def _is_broad_word(word: Any) -> bool:
+    """EVERYTHING, or a function that is asked about each kind.
+
+    One that asks for what handlers ask for is a handler, and was decorated without
+    parentheses.
+    """
+    if word is EVERYTHING:
+        return True
+    if not callable(word) or isinstance(word, type) or is_awaited(word):
+        return False
+    parameters = list(inspect.signature(word).parameters.values())
+    names = {
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    }
+    return len(names) == 1 and not names & _ANY_KWARGS - {"resource"}
+
+
+def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
+    if given is not None:
+        return given
+    ignoring = (Role.EVENT, Role.INDEX)
+    return ErrorsMode.IGNORED if role in ignoring else ErrorsMode.TEMPORARY
+
+
+def _label(role: Role) -> str:
+    bare = role in BACKGROUND or role is Role.INDEX
+    return f"@fnop.{'' if bare else 'on.'}{role.value}"
+
+
+def _schedule(
+    role: Role, options: Mapping[str, Any], label: str, indices: Collection[str]
+) -> Schedule | None:
+    if role not in BACKGROUND:
+        return None
+    asking = _Asking(label, role, indices)
+    delay, interval = (
+        _seconds(options, name, asking) for name in ("initial_delay", "interval")
+    )
+    cron = options.get("cron")
+    if cron is not None and interval is not None:
+        raise RegistrationError(f"{label}: use either interval= or cron=, not both")
+    if options.get("sharp") and interval is None:
+        raise RegistrationError(f"{label}: sharp= needs interval=")
+    try:
+        cron = None if cron is None else checked_cron(cron)
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+    sharp = bool(options.get("sharp"))
+    return Schedule(interval, sharp, options.get("idle"), cron, delay or 0.0)
+
+
+def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
+    """A duration, or a function of the object that answers one."""
+    value = options.get(name)
+    if callable(value):
+        return asking.callback(value, name)
+    least = INTERVAL_SECONDS_MIN if name == "interval" else 0
+    _check_duration(options, name, asking.label, least)
+    return value
+
+
+def _check_duration(
+    options: Mapping[str, Any], name: str, label: str, least: float = 0
+) -> None:
+    value = options.get(name)
+    if value is None:
+        return
+    try:
+        check_seconds(value, f"{name}=", least=least)
+    except (TypeError, ValueError) as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def declare(
+    role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
+) -> Callable[[Fn], Fn]:
+    """The decorator for a role, on the kinds that are named and with these options."""
+    label = _label(role)
+    _check_options(options, _OPTIONS[role], label)
+    if role is Role.FIELD and not options.get("field"):
+        raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
+    selector = None if role in _WITHOUT_OBJECT else _selector(words, options, label)
+    if role in _WITHOUT_OBJECT and words:
+        raise RegistrationError(f"{label} is about no object; use it as {label}()")
+    registry: Registry = options.get("registry") or default_registry
+    filters = _filters(options, label, role, registry.indices)
+    schedule = _schedule(role, options, label, registry.indices)
+    owner = _owner(options, label)
+
+    def decorate(fn: Fn) -> Fn:
+        own_id = _id_of(fn, options.get("id"))
+        if role is Role.INDEX:  # it is asked for by its bare name
+            own_id = own_id.rpartition(".")[2]
+        elif filters.field:
+            own_id = f"{own_id}/{'.'.join(filters.field)}"
+        handler = Handler(
+            own_id,
+            fn,
+            role,
+            Signature.of(fn, role, f"{label} {own_id}", registry.indices),
+            selector,
+            filters,
+            errors=_errors(role, options.get("errors")),
+            timeout=options.get("timeout"),
+            retries=options.get("retries"),
+            backoff=options.get("backoff"),
+            param=options.get("param"),
+            optional=bool(options.get("optional")),
+            deleted=bool(options.get("deleted")),
+            owner=owner,
+            schedule=schedule,
+            # A timer needs nothing to be done at the end; a daemon is to be told.
+            finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
+            function=_function(fn, options, f"{label} {own_id}"),
+            write_ahead=bool(options.get("write_ahead")),
+            cancellation_backoff=options.get("cancellation_backoff"),
+            cancellation_timeout=options.get("cancellation_timeout"),
+        )
+        if role is Role.INDEX:
+            _check_index(handler, label, registry.indices)
+        if role is Role.DAEMON:
+            _check_daemon(handler, label)
+        if role in OUTSIDE:
+            _check_outside(handler, label)
+        registry.add(handler)
+        return fn
+
+    return decorate
+
+
+def _function(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
+    """The name under which an impure handler is called where it runs (R9)."""
+    if not options.get("impure"):
+        return ""
+    if "settings" in inspect.signature(fn).parameters:
+        raise RegistrationError(
+            f"{label}: an impure handler runs outside, where there are no settings; "
+            "let a pure one look at them"
+        )
+    if form_of(fn, label) is Form.GENERATOR:
+        raise RegistrationError(
+            f"{label}: an impure handler cannot yield; let it return its effects"
+        )
+    try:
+        return function_name(fn)
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def _check_daemon(handler: Handler, label: str) -> None:
+    """A plain function would end at once, or never let anybody else have a turn."""
+    if handler.signature.form is Form.PLAN and not handler.function:
+        raise RegistrationError(
+            f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
+            "make it async, or let it run in a thread with impure=True"
+        )
+
+
+def _check_outside(handler: Handler, label: str) -> None:
+    if handler.signature.form is Form.GENERATOR:
+        raise RegistrationError(
+            f"{label} {handler.id} has no effects to yield; let it act by itself, and "
+            "return what it has found"
+        )
+
+
+def _check_index(handler: Handler, label: str, others: Collection[str]) -> None:
+    if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
+        raise RegistrationError(
+            f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
+            "for it as an argument; give another id=..."
+        )
+    for name in handler.signature.wants:
+        if name in others:
+            raise RegistrationError(
+                f"{label} {handler.id}: an index is made of its objects alone, and not "
+                f"of another index, such as {name!r}"
+            )
+    if handler.signature.form is not Form.PLAN:
+        raise RegistrationError(
+            f"{label} {handler.id}: an index is a plain function of an object; it can "
+            "await and yield nothing"
+        )

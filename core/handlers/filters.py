@@ -1,0 +1,291 @@
+"""Which objects a handler is for: labels, annotations, fields, and callbacks.
+
+A filter looks at the object as it is now; for changes, `field` with `value`
+looks at the new and then at the old value, and `old`/`new` at each side.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fnop.core.handlers.signatures import INDEX
+from fnop.core.values.callables import is_awaited, parameters_of
+from fnop.core.values.diff import Path
+from fnop.core.values.errors import RegistrationError
+from fnop.effects.values import same_json
+
+__all__ = [
+    "ABSENT",
+    "PRESENT",
+    "UNKNOWN",
+    "Callback",
+    "Combination",
+    "Filters",
+    "Presence",
+    "Sight",
+    "all_",
+    "any_",
+    "none_",
+    "not_",
+]
+
+
+class Presence(Enum):
+    """Filters on whether there is a value at all."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+PRESENT = Presence.PRESENT
+ABSENT = Presence.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A user's filter function and the kwargs that its signature names."""
+
+    fn: Callable[..., Any]
+    wants: tuple[str, ...]
+    rest: bool
+
+    @classmethod
+    def of(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        takes_value: bool,
+        known: Collection[str] = (),
+    ) -> Callback:
+        """What a function asks for; with `takes_value` its first argument is one.
+
+        A default makes an argument the author's own, unless it is one of those that
+        are `known`: these are given, as to handlers.  Raises `RegistrationError` for a
+        function that cannot be called so.
+        """
+        if isinstance(fn, Combination):
+            return fn.callback(takes_value=takes_value, known=known)
+        name = getattr(fn, "__name__", repr(fn))
+        if is_awaited(fn):
+            raise RegistrationError(
+                f"{name} is async, but a filter answers at once; write it without async"
+            )
+        try:
+            parameters = parameters_of(fn)
+        except ValueError:  # a built-in function that does not tell
+            return cls(fn, (), False)
+        if takes_value:
+            parameters = _without_value(parameters, name)
+        for each in parameters:
+            if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
+                raise RegistrationError(
+                    f"{name}: {each.name!r} is positional, but a function in an option "
+                    "is called with keyword arguments; remove the / after it"
+                )
+        rest = any(
+            each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
+            for each in parameters
+        )
+        named = tuple(
+            each.name
+            for each in parameters
+            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+            and (
+                each.default is each.empty
+                or each.default is INDEX
+                or each.name in known
+            )
+        )
+        return cls(fn, named, rest)
+
+    def asks_for(self, names: Collection[str]) -> bool:
+        """Whether it is given any of these."""
+        return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
+
+
+def _without_value(
+    parameters: tuple[inspect.Parameter, ...], name: str
+) -> tuple[inspect.Parameter, ...]:
+    """What it asks for behind the value, which is given by its place."""
+    first = parameters[0] if parameters else None
+    if first is None or first.kind in (first.KEYWORD_ONLY, first.VAR_KEYWORD):
+        raise RegistrationError(
+            f"{name} takes no value; its first argument is what is there, as in "
+            "lambda value, **_: value > 1"
+        )
+    return parameters if first.kind is first.VAR_POSITIONAL else parameters[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Several filter functions as one; for `when=` and for values alike."""
+
+    verdict: Callable[[Iterable[bool]], bool]
+    fns: tuple[Callable[..., Any], ...]
+
+    def __call__(self, *values: Any, **arguments: Any) -> bool:
+        each = (
+            Callback.of(fn, takes_value=bool(values), known=arguments)
+            for fn in self.fns
+        )
+        return self.verdict(_called(one, values, arguments) for one in each)
+
+    def callback(self, *, takes_value: bool, known: Collection[str] = ()) -> Callback:
+        """It asks for what any of them asks for."""
+        parts = [
+            Callback.of(fn, takes_value=takes_value, known=known) for fn in self.fns
+        ]
+        wants = dict.fromkeys(name for part in parts for name in part.wants)
+
+        def fn(*values: Any, **arguments: Any) -> bool:
+            return self.verdict(_called(part, values, arguments) for part in parts)
+
+        return Callback(fn, tuple(wants), any(part.rest for part in parts))
+
+
+def _called(
+    part: Callback, values: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> bool:
+    given = arguments if part.rest else {name: arguments[name] for name in part.wants}
+    return _verdict(part.fn(*values, **given))
+
+
+def _verdict(answer: Any) -> bool:
+    """Yes or no; anything else is a slip, such as a missing `return`."""
+    if isinstance(answer, bool):
+        return answer
+    raise TypeError(f"a filter answers True or False, not {answer!r:.80}")
+
+
+def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where all of these do.
+
+    >>> all_([lambda value, **_: value > 1, lambda value, **_: value < 3])(2)
+    True
+    """
+    return Combination(all, tuple(fns))
+
+
+def any_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where any of these does."""
+    return Combination(any, tuple(fns))
+
+
+def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
+    """A filter that holds where none of these does."""
+    return Combination(_none, tuple(fns))
+
+
+def not_(fn: Callable[..., Any]) -> Combination:
+    """A filter that holds where this one does not."""
+    return Combination(_none, (fn,))
+
+
+def _none(verdicts: Iterable[bool]) -> bool:
+    return not any(verdicts)
+
+
+class _Unknown:
+    """What a field was before, where only its digest is kept: something."""
+
+    def __repr__(self) -> str:
+        return "<some value>"
+
+
+UNKNOWN = _Unknown()
+
+# What a filter may compare with: a value, a presence, a callback, or nothing.
+Wanted = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What filters look at.  `now` and `before` are the field's two values.
+
+    `changes` tells whether there is a before at all; `arguments` gives the
+    kwargs that a callback asks for.
+    """
+
+    labels: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    now: Any
+    before: Any
+    changes: bool
+    arguments: Callable[[tuple[str, ...], bool], dict[str, Any]]
+
+    def call(self, callback: Callback, *values: Any) -> bool:
+        arguments = self.arguments(callback.wants, callback.rest)
+        return _verdict(callback.fn(*values, **arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """All filters of one handler; those unset match anything.
+
+    `asks_reason` and `asks_indices` tell whether a function among them does.
+    """
+
+    labels: tuple[tuple[str, Wanted], ...] = ()
+    annotations: tuple[tuple[str, Wanted], ...] = ()
+    when: Callback | None = None
+    field: Path = ()
+    value: Wanted = None
+    old: Wanted = None
+    new: Wanted = None
+    asks_reason: bool = False
+    asks_indices: bool = False
+
+    @property
+    def callbacks(self) -> tuple[Callback, ...]:
+        """The author's functions among them."""
+        wanted = [each for _, each in (*self.labels, *self.annotations)]
+        wanted += [self.when, self.value, self.old, self.new]
+        return tuple(each for each in wanted if isinstance(each, Callback))
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether everything matches."""
+        return not (self.labels or self.annotations or self.when or self.field)
+
+    def prematch(self, sight: Sight) -> bool:
+        """Whether the object is of interest, whatever changed about it."""
+        return (
+            all(_fits(want, sight.labels.get(key), sight) for key, want in self.labels)
+            and all(
+                _fits(want, sight.annotations.get(key), sight)
+                for key, want in self.annotations
+            )
+            and self._value_fits(sight)
+            and (self.when is None or sight.call(self.when))
+        )
+
+    def change_fits(self, sight: Sight) -> bool:
+        """Whether the field's change is one that `old` and `new` ask for."""
+        return (self.old is None or _fits(self.old, sight.before, sight)) and (
+            self.new is None or _fits(self.new, sight.now, sight)
+        )
+
+    def _value_fits(self, sight: Sight) -> bool:
+        if not self.field:
+            return True
+        candidates = [sight.now, sight.before] if sight.changes else [sight.now]
+        want = PRESENT if self.value is None else self.value
+        return any(_fits(want, candidate, sight) for candidate in candidates)
+
+
+def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
+    match want:
+        case Presence.PRESENT:
+            return have is not None
+        case Presence.ABSENT:
+            return have is None
+        case _ if have is UNKNOWN:
+            return False
+        case Callback():
+            return sight.call(want, have)
+        case _:
+            return have is not None and same_json(want, have)

@@ -1,0 +1,219 @@
+"""Impure handlers: run outside of the core, whole, as one recorded call (R9).
+
+`call_of` puts what the handler's signature asks for into JSON; `Outside` makes the
+handler's arguments of it again, where the call is run, and puts into JSON what the
+handler has patched and returned, or how it has failed; `ended` takes that up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.arguments import PROVIDERS, Situation, Writers, arguments_for
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.plans import plan_of, refuse_lost
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.writers import LogWriter, PatchWriter
+from fnop.core.memory.progress import Failure
+from fnop.core.values.body import Body, View
+from fnop.core.values.diff import diff
+from fnop.core.values.errors import PermanentError, TemporaryError, text_of
+from fnop.core.values.now import Now
+from fnop.effects import Call, Log, Patch, Return, Target, Witness
+from fnop.effects.values import canonical, freeze_json, read_only
+from fnop.effects.wire import from_wire, to_wire
+
+__all__ = ["Outside", "answerable", "call_of", "ended"]
+
+# An answer is remembered as long as its attempt lasts.
+ANSWER_BYTES_MAX = 2 * 1024 * 1024
+# How deep an answer stands in what the core makes of it; serializers go 254 deep.
+_AROUND = 16
+# What is made where the handler runs, and what follows from the object or the time.
+_MADE = frozenset(("logger", "patch", "stopped"))
+_OF_BODY = frozenset(("body", "spec", "status", "meta", "labels", "annotations"))
+_OF_TIME = frozenset(("now", "started", "runtime"))
+_FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
+
+
+def call_of(situation: Situation) -> Call:
+    """The call that runs an impure handler.
+
+    Raises `TypeError` for an argument that is no JSON value, such as a `param` that
+    is a connection.
+    """
+    given = arguments_for(situation, Writers())
+    if "diff" in given:
+        for name in ("old", "new"):
+            given.setdefault(name, PROVIDERS[name](situation, Writers()))
+    facts = {
+        name: _to_json(name, value, situation)
+        for name, value in given.items()
+        if name not in _FOLLOWING
+    }
+    if situation.body is not None:
+        facts["body"] = situation.body.data
+    facts["moments"] = [situation.now.wall, situation.started]
+    wants = sorted(arguments_for(situation, Writers()))
+    indices = sorted(set(situation.indices) & set(wants))
+    arguments = {"wants": wants, "indices": indices, "facts": facts}
+    return Call(situation.handler.function, arguments, as_handler=True)
+
+
+def _to_json(name: str, value: Any, situation: Situation) -> Any:
+    if isinstance(value, Resource):
+        return value.to_json()
+    if isinstance(value, Target):
+        return to_wire(value)
+    if name in situation.indices:
+        return [[key, list(values)] for key, values in value.items()]
+    where = f"the argument {name!r} of the impure handler {situation.handler.id}"
+    return freeze_json(value, where)
+
+
+class Outside:
+    """One run of an impure handler: its arguments, and what comes of it.
+
+    `say` gets each log line as it is said; `stopped` is what a daemon gets under that
+    name.
+    """
+
+    def __init__(
+        self, arguments: Mapping[str, Any], say: Callable[[Log], None], stopped: Any
+    ) -> None:
+        self._say = say
+        facts = arguments["facts"]
+        wall, started = facts["moments"]
+        body = facts.get("body")
+        situation = Situation(
+            cast(Handler, None),  # nothing that is made here asks for it
+            Settings(),
+            Now(wall, 0.0),
+            body=None if body is None else Body(body),
+            started=started,
+        )
+        self._situation = situation
+        self._patch = PatchWriter()
+        made = {"patch": self._patch, "logger": LogWriter(say), "stopped": stopped}
+        self.arguments = {
+            name: made[name] if name in made else _made(name, facts, situation)
+            for name in arguments["wants"]
+        }
+        for name in arguments["indices"]:
+            pairs = facts[name]
+            self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
+
+    def shows(self, data: dict[str, Any], wall: float) -> None:
+        """Bring the views of the object up to date, in place.
+
+        Nobody may be iterating over them: it is for the handler's own thread or task.
+        """
+        situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
+        for name in _OF_BODY & self.arguments.keys():
+            view, fresh = self.arguments[name], PROVIDERS[name](situation, Writers())
+            dict.update(view, fresh)
+            for key in view.keys() - fresh.keys():
+                dict.__delitem__(view, key)
+            if isinstance(view, View):
+                object.__setattr__(view, "now", wall)  # only here, and by its reader
+
+    def returned(self, value: Any, witness: Witness) -> dict[str, Any]:
+        """What the handler returned, in JSON.
+
+        `witness` has seen which effects it has built.  Raises `TypeError` or
+        `ValueError` for what the core would refuse, or lose.
+        """
+        try:
+            plan = plan_of(value)
+        except (TypeError, ValueError) as problem:
+            found = f"it returned {type(value).__name__}, which is refused"
+            raise type(problem)(f"{found}: {problem}") from None
+        refuse_lost(witness, plan, "return it, in a list where there are several")
+        answer = self._patched()
+        match plan:
+            case ():
+                return answer
+            case (Return(value=result) as only,) if only is not value:
+                return {**answer, "value": result}
+            case _:
+                return {**answer, "plan": [to_wire(effect) for effect in plan]}
+
+    def failed(self, problem: BaseException) -> dict[str, Any]:
+        """How the handler failed, in JSON."""
+        failure: dict[str, Any] = {"type": type(problem).__name__}
+        failure["message"] = text_of(problem)
+        if isinstance(problem, TemporaryError):
+            failure["temporary"] = problem.delay
+        failure["permanent"] = isinstance(problem, PermanentError)
+        try:
+            return {"failure": failure, **self._patched()}
+        except (TypeError, ValueError) as refusal:
+            self._say(Log("warning", f"what it has patched is lost: {refusal}"))
+            return {"failure": failure}
+
+    def _patched(self) -> dict[str, Any]:
+        if self._patch.__dict__.get("fns"):
+            raise TypeError(
+                "patch.fns are functions, which an impure handler cannot hand over; "
+                "let it write fields, or return what a pure handler then patches"
+            )
+        patch = self._patch.effect()
+        return {} if patch is None else {"patch": to_wire(patch)}
+
+
+def answerable(value: Any, where: str) -> Any:
+    """A value as the core can take it in, read-only; `where` names it for the error.
+
+    Raises `TypeError` for what is not JSON, `ValueError` for numbers that JSON does not
+    have and for what is too large or too deep.
+    """
+    found = freeze_json(value, where)
+    deep: Any = found
+    for _ in range(_AROUND):
+        deep = [deep]
+    try:
+        size = len(canonical(deep))
+    except TypeError as problem:
+        raise ValueError(f"{where}: it is too deep ({problem})") from None
+    if size > ANSWER_BYTES_MAX:
+        raise ValueError(
+            f"{where}: it has {size:,} bytes, and at most {ANSWER_BYTES_MAX:,} can be "
+            "remembered; keep it elsewhere, and answer where it is"
+        )
+    return found
+
+
+def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
+    if name in _OF_BODY or name in _OF_TIME:
+        return PROVIDERS[name](situation, Writers())
+    if name == "diff":
+        return diff(read_only(facts["old"]), read_only(facts["new"]))
+    found = facts.get(name)
+    if name == "resource" and found is not None:
+        return Resource.from_json(found)
+    if name == "owner" and found is not None:
+        return from_wire(found)
+    return read_only(found)
+
+
+def _key(key: Any) -> Any:
+    return tuple(map(_key, key)) if isinstance(key, list) else key
+
+
+def ended(value: Mapping[str, Any]) -> tuple[Any, Patch | None, Failure | None]:
+    """What an impure handler returned, patched, and how it failed."""
+    patch = from_wire(value["patch"]) if "patch" in value else None
+    failure = None
+    if "failure" in value:
+        found = value["failure"]
+        failure = Failure(
+            found["type"],
+            found["message"],
+            temporary=found.get("temporary"),
+            permanent=found["permanent"],
+        )
+    if "plan" in value:
+        return [from_wire(item) for item in value["plan"]], patch, failure
+    return value.get("value"), patch, failure

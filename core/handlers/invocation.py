@@ -1,0 +1,466 @@
+"""Driving a handler: with its journal in, to its next effect or its end.
+
+A handler is a function, a coroutine or a generator; all three are the same
+conversation.  Its state is its *journal*: the answers that it has received so
+far.  Driving it from its start through the journal always leads to the same
+place, so a live coroutine is only a cache for the journal's tip.
+
+Guarantees: no event loop is needed; nothing but a KeyboardInterrupt escapes;
+the same handler, situation and journal give the same advance, or a failure that
+names both effects.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.arguments import Situation, Writers, arguments_for
+from fnop.core.handlers.declaring import Declaring
+from fnop.core.handlers.handler import Form, Handler, Role
+from fnop.core.handlers.impure import call_of, ended
+from fnop.core.handlers.plans import EFFECTS, identity, plan_of, refuse_lost
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.writers import Transform
+from fnop.core.memory.progress import Failure
+from fnop.core.values.body import View
+from fnop.core.values.errors import (
+    CallFailed,
+    Cancelled,
+    NotPure,
+    PermanentError,
+    Refused,
+    TemporaryError,
+    described,
+    text_of,
+)
+from fnop.effects import (
+    Again,
+    Answer,
+    Applied,
+    Conflict,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Log,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Random,
+    Return,
+    Unknown,
+    Unreachable,
+    Witness,
+    outcomes,
+)
+from fnop.effects.values import read_only
+from fnop.effects.wire import digest_of, encode
+
+__all__ = ["Advance", "Ending", "Entry", "Journal", "LiveCache", "advance", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer: to which effect (by digest), what, and at what wall time.
+
+    `stopped` is why a daemon is to stop, as it was known at that time.
+    """
+
+    digest: str
+    outcome: Outcome
+    wall: float
+    stopped: str = ""
+
+
+Journal = tuple[Entry, ...]
+
+
+class Ending(NamedTuple):
+    """How an attempt ended.
+
+    `patches` are what the `patch` argument collected; `children` are the sub-handlers
+    that it has declared, `settings` those that a startup handler wants from now on.
+    """
+
+    plan: tuple[Effect, ...] = ()
+    patches: tuple[Patch | Transform, ...] = ()
+    failure: Failure | None = None
+    children: tuple[Handler, ...] = ()
+    settings: Settings | None = None
+
+
+class Advance(NamedTuple):
+    """How far a drive came: to an effect that needs an answer, or to the end.
+
+    `lines` are the log lines since the journal's tip.
+    """
+
+    lines: tuple[Log, ...]
+    asks: Effect | None = None
+    end: Ending | None = None
+    children: tuple[Handler, ...] = ()
+
+
+class _Drive:
+    """A conversation under way.  Lives outside of the state, in a cache."""
+
+    __slots__ = (
+        "conversation",
+        "declaring",
+        "situation",
+        "taken",
+        "told",
+        "witness",
+        "writers",
+    )
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.writers = Writers()
+        self.witness = Witness()
+        self.taken: set[int] = set()
+        self.told = 0
+        self.declaring = Declaring(situation.handler, situation.indices)
+        self.conversation: Any = None
+
+    def guarded(self, move: Callable[[], Any]) -> Any:
+        """Run user code with its effects and sub-handlers witnessed."""
+        outer = Witness.current.set(self.witness)
+        parent = Declaring.current.set(self.declaring)
+        try:
+            return move()
+        finally:
+            Witness.current.reset(outer)
+            Declaring.current.reset(parent)
+
+    @property
+    def children(self) -> tuple[Handler, ...]:
+        """The sub-handlers declared so far."""
+        return tuple(self.declaring.children)
+
+    def begin(self) -> Any:
+        """Call the handler; answers `_Asked` or `_Returned`."""
+        handler = self.situation.handler
+        arguments = arguments_for(self.situation, self.writers)
+        found = self.guarded(lambda: handler.fn(**arguments))
+        if handler.signature.form is Form.PLAN:
+            return _Returned(found)
+        self.conversation = found
+        return self.go(lambda: found.send(None))
+
+    def go(self, move: Callable[[], Any]) -> Any:
+        try:
+            asked = self.guarded(move)
+        except StopIteration as stop:
+            return _Returned(stop.value)
+        if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
+            raise TypeError(_not_awaitable(asked))
+        self.taken.add(identity(asked))
+        self.witness.unasked = 0
+        return _Asked(asked)
+
+    def answer(self, effect: Effect, entry: Entry) -> Any:
+        """Hand an answer to the conversation that asked with `effect`."""
+        if entry.stopped:
+            self.writers.stopped.reason = entry.stopped
+        found = _answer_of(effect, entry)
+        if isinstance(found, Exception):
+            return self.go(lambda: self.conversation.throw(found))
+        return self.go(lambda: self.conversation.send(found))
+
+    def fresh_lines(self) -> tuple[Log, ...]:
+        lines = tuple(self.writers.lines[self.told :])
+        self.told = len(self.writers.lines)
+        return lines
+
+    def close(self) -> None:
+        if self.conversation is not None:
+            self.conversation.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    value: Any
+
+
+def _not_awaitable(asked: Any) -> str:
+    if isinstance(asked, (Again, Return)):
+        return (
+            f"{asked.kind} is a handler's last word: return it instead of awaiting it"
+        )
+    return (
+        f"a handler awaited {asked!r}, which is not an effect; work outside of the "
+        "handler goes through fnop.call(function, ...)"
+    )
+
+
+@dataclass(slots=True)
+class LiveCache:
+    """Conversations at the tips of their journals, keyed by the exact journal.
+
+    An entry is taken out when it is used, so a state that is stepped twice
+    drives anew the second time.  Correctness never depends on it.
+    """
+
+    drives: dict[tuple[Any, ...], tuple[Journal, _Drive, Effect]] = field(
+        default_factory=dict
+    )
+
+    def put(
+        self, key: tuple[Any, ...], journal: Journal, drive: _Drive, asked: Effect
+    ) -> None:
+        self.drop(key)
+        self.drives[key] = (journal, drive, asked)
+
+    def take(
+        self, key: tuple[Any, ...], journal: Journal
+    ) -> tuple[_Drive, Effect] | None:
+        """The conversation at the tip of exactly this journal, taken out."""
+        found = self.drives.get(key)
+        if found is None or len(found[0]) != len(journal):
+            return None
+        if not all(map(operator.is_, found[0], journal)):
+            return None
+        del self.drives[key]
+        return found[1], found[2]
+
+    def drop(self, key: tuple[Any, ...]) -> None:
+        found = self.drives.pop(key, None)
+        if found is not None:
+            _close(found[1])
+
+    def clear(self) -> None:
+        for key in list(self.drives):
+            self.drop(key)
+
+
+def _close(drive: _Drive) -> None:
+    # It is over, whatever it still says.
+    with suppress(Exception, SystemExit, NotPure):
+        drive.close()
+
+
+def advance(
+    situation: Situation, journal: Journal, live: LiveCache, key: tuple[Any, ...]
+) -> Advance:
+    """Drive the handler to its next effect, or to its end.
+
+    `journal` holds all answers, the newest last; `key` names the invocation in
+    the cache.
+    """
+    if situation.handler.function:
+        return _outside(situation, journal)
+    # The cache knows the journal as it was before its newest answer.
+    cached = live.take(key, journal[:-1]) if journal else None
+    live.drop(key)
+    drive = cached[0] if cached else _Drive(situation)
+    try:
+        if cached:
+            step = drive.answer(cached[1], journal[-1])
+        else:
+            step = _redrive(drive, journal)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # a handler's error is an outcome, whatever it is
+        return _failed(drive, problem)
+    if drive.witness.refused is not None:  # it has caught the error, and went on
+        return _failed(drive, drive.witness.refused)
+    if isinstance(step, _Asked):
+        live.put(key, journal, drive, step.effect)
+        return Advance(drive.fresh_lines(), step.effect, children=drive.children)
+    return _returned(drive, step.value)
+
+
+def _outside(situation: Situation, journal: Journal) -> Advance:
+    """An impure handler asks for one call, and ends with its answer (R9)."""
+    patch = None
+    try:
+        call = call_of(situation)
+        if not journal:
+            return Advance((), call)
+        found = _answer_of(call, journal[-1])
+        if isinstance(found, Exception):
+            raise found
+        value, patch, failure = ended(found)
+        if failure is not None and isinstance(journal[-1].outcome, Answer):
+            failure = replace(failure, exception=journal[-1].outcome.exception)
+        plan = () if failure is not None else plan_of(value)
+    except Exception as problem:
+        plan, failure = (), failure_of(problem)
+    return Advance((), end=Ending(plan, () if patch is None else (patch,), failure))
+
+
+def _redrive(drive: _Drive, journal: Journal) -> Any:
+    step = drive.begin()
+    for position, entry in enumerate(journal):
+        if not isinstance(step, _Asked):
+            raise PermanentError(
+                f"the handler is not deterministic: it ended where it had asked for "
+                f"effect {position} before"
+            )
+        if digest_of(step.effect) != entry.digest:
+            raise PermanentError(
+                f"the handler is not deterministic: effect {position} is now "
+                f"{encode(step.effect).decode()}, which is not the one that was "
+                f"answered (digest {entry.digest}: {entry.outcome!r:.120})"
+            )
+        if position == len(journal) - 1:
+            drive.fresh_lines()  # these were said before
+        step = drive.answer(step.effect, entry)
+    return step
+
+
+def _failed(drive: _Drive, problem: BaseException) -> Advance:
+    _close(drive)
+    lines = drive.fresh_lines()
+    refused = drive.witness.refused  # also where it was made another error
+    ending = Ending((), _patches_of(drive), failure_of(refused or problem))
+    return Advance(lines, end=ending)
+
+
+# What asyncio says where there is none, and what it wants.
+_NO_LOOP = (
+    "; a handler waits by fnop.sleep, and asks the world by fnop.call: "
+    "one that needs asyncio is declared with impure=True"
+)
+
+
+def failure_of(problem: BaseException) -> Failure:
+    """What an exception of a handler means: the one place that decides it."""
+    name = type(problem).__name__
+    message = text_of(problem)
+    if message == "no running event loop":
+        message += _NO_LOOP
+    match problem:
+        case TemporaryError():
+            return Failure(name, message, temporary=problem.delay, exception=problem)
+        case PermanentError() | NotPure():
+            return Failure(name, message, permanent=True, exception=problem)
+        case _:
+            return Failure(name, message, exception=problem)
+
+
+def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:
+    try:
+        return drive.writers.patch.changes()
+    except (TypeError, ValueError):
+        return ()
+
+
+def _returned(drive: _Drive, value: Any) -> Advance:
+    settings = None
+    try:
+        if isinstance(value, Settings):
+            settings, value = _settings_for(drive, value), None
+        plan = plan_of(value)
+        refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
+        patches = drive.writers.patch.changes()
+    except (TypeError, ValueError) as problem:
+        return _failed(drive, problem)
+    ending = Ending(plan, patches, None, drive.children, settings)
+    return Advance(drive.fresh_lines(), end=ending, children=drive.children)
+
+
+def _settings_for(drive: _Drive, settings: Settings) -> Settings:
+    if drive.situation.handler.role is not Role.STARTUP:
+        raise TypeError("settings can be changed by startup handlers alone")
+    if settings.state_keys != drive.situation.settings.state_keys:
+        raise ValueError(
+            "state_keys= is given before the operator starts, as by --state-key-file; "
+            "return settings.replace(...) without it"
+        )
+    return settings
+
+
+def cancel(
+    situation: Situation, journal: Journal, live: LiveCache, key: tuple[Any, ...]
+) -> tuple[Log, ...]:
+    """End a waiting conversation with `Cancelled`, which it can catch (R16).
+
+    Answers the lines that it still said.  It is driven to its tip first where
+    the cache has lost it, so the outcome does not depend on the cache.
+    """
+    if situation.handler.function:
+        return ()
+    found = live.take(key, journal)
+    live.drop(key)
+    drive = found[0] if found else _Drive(situation)
+    try:
+        if found is None:
+            _redrive(drive, journal)
+        if drive.conversation is not None:
+            _throw_cancelled(drive)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        if not isinstance(problem, Cancelled):
+            line = f"failed while it was being cancelled: {described(problem)}"
+            drive.writers.lines.append(Log("warning", line))
+    return drive.fresh_lines()
+
+
+def _throw_cancelled(drive: _Drive) -> None:
+    error = Cancelled("the conversation is over; it cannot be gone on with")
+    try:
+        asked = drive.guarded(lambda: drive.conversation.throw(error))
+    except StopIteration:
+        return
+    kind = getattr(asked, "kind", repr(asked))
+    _close(drive)
+    raise TypeError(
+        f"a cancelled handler asked for {kind}, but no effect can be awaited any "
+        "more; clean up in an on.delete handler"
+    )
+
+
+def _answer_of(effect: Effect, entry: Entry) -> Any:
+    """What the conversation gets: a value, or an exception to be raised in it."""
+    match entry.outcome:
+        case Applied(object=None):
+            return True if isinstance(effect, Delete) else None
+        case Applied(object=data):
+            return True if isinstance(effect, Delete) else View.of(data, entry.wall)
+        case Answer(value=value):
+            return _value_of(effect, value, entry.wall)
+        case Missing() if isinstance(effect, Get):
+            return None
+        case Missing() if isinstance(effect, Delete):
+            return False
+        case Missing(message=message):
+            return Refused(404, "NotFound", message)
+        case Conflict(message=message, reason=reason):
+            return Refused(409, reason, message)
+        case outcomes.Refused(status=status, message=message, reason=reason):
+            return Refused(status, reason, message)
+        case Unreachable(message=message) | Unknown(message=message):
+            return TemporaryError(message)
+        case Raised() as raised:
+            return _raised(raised)
+
+
+def _value_of(effect: Effect, value: Any, wall: float) -> Any:
+    if isinstance(effect, List):
+        return [View.of(item, wall) for item in value]
+    if isinstance(effect, Random):
+        return bytes.fromhex(value) if isinstance(value, str) else value
+    return read_only(value)
+
+
+def _raised(raised: Raised) -> Exception:
+    if raised.permanent:
+        return PermanentError(raised.message)
+    if raised.delay_seconds is not None:
+        return TemporaryError(raised.message, raised.delay_seconds)
+    problem = CallFailed(raised.type, raised.message)
+    problem.__cause__ = raised.exception  # shown in the traceback
+    return problem

@@ -1,0 +1,173 @@
+"""The options of each decorator, as types.
+
+Type checkers hold calls of the decorators to them, and so does registration, which
+reads the names off them (`options_of`).  Durations are in seconds; None is the same as
+leaving an option out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Required, TypeAlias, TypedDict
+
+from fnop.core.api.resources import Everything, Resource
+from fnop.core.handlers.filters import Presence
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.signatures import JSON, ObjectCallback, ValueCallback
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.errors import ErrorsMode
+
+__all__ = [
+    "ActivityOptions",
+    "CreateOptions",
+    "DaemonOptions",
+    "DeleteOptions",
+    "EventOptions",
+    "FieldOptions",
+    "IndexOptions",
+    "KindOptions",
+    "LoginOptions",
+    "ProbeOptions",
+    "ResumeOptions",
+    "SubhandlerOptions",
+    "TimerOptions",
+    "UpdateOptions",
+    "Word",
+    "options_of",
+]
+
+# How a kind is named: by up to three words, EVERYTHING, or a function of each kind.
+Word: TypeAlias = str | Everything | Callable[[Resource], bool]
+# What a filter compares with.  A function of the value may name the object's
+# arguments, too; then it ends with `**_`.
+ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback
+Metadata: TypeAlias = Mapping[str, str | Presence | ValueFunction]
+Wanted: TypeAlias = JSON | Presence | ValueFunction
+
+
+class _General(TypedDict, total=False):
+    id: str | None
+    param: Any
+    registry: Registry | None
+
+
+class _Outside(TypedDict, total=False):
+    impure: bool
+
+
+class _Retrying(TypedDict, total=False):
+    errors: ErrorsMode | None
+    timeout: float | None
+    retries: int | None
+    backoff: float | Backoff | None
+
+
+class KindOptions(TypedDict, total=False):
+    group: str | None
+    version: str | None
+    kind: str | None
+    plural: str | None
+    singular: str | None
+    shortcut: str | None
+    category: str | None
+
+
+class _Matching(TypedDict, total=False):
+    labels: Metadata | None
+    annotations: Metadata | None
+    when: ObjectCallback[bool] | None
+    value: Wanted
+
+
+class _OfField(TypedDict, total=False):
+    field: str | Sequence[str] | None
+
+
+class _Sides(TypedDict, total=False):
+    old: Wanted
+    new: Wanted
+
+
+class _Owned(TypedDict, total=False):
+    owner: Word | tuple[Word, ...] | None
+
+
+class _Object(_General, KindOptions, _Matching, _Owned, total=False):
+    pass
+
+
+class _Stopping(TypedDict, total=False):
+    initial_delay: float | ObjectCallback[float] | None
+    finalizer: bool
+    cancellation_backoff: float | None
+    cancellation_timeout: float | None
+
+
+class ActivityOptions(_General, _Outside, _Retrying, total=False):
+    pass
+
+
+class LoginOptions(_General, _Retrying, total=False):
+    pass
+
+
+class ProbeOptions(_General, total=False):
+    timeout: float | None
+
+
+class CreateOptions(_Object, _Outside, _Retrying, _OfField, total=False):
+    pass
+
+
+class _Marking(TypedDict, total=False):
+    write_ahead: bool
+
+
+class UpdateOptions(CreateOptions, _Sides, _Marking, total=False):
+    pass
+
+
+class FieldOptions(_Object, _Outside, _Retrying, _Sides, _Marking, total=False):
+    field: Required[str | Sequence[str]]
+
+
+class DeleteOptions(CreateOptions, total=False):
+    optional: bool
+
+
+class ResumeOptions(CreateOptions, total=False):
+    deleted: bool
+
+
+class SubhandlerOptions(_Outside, _Retrying, _Matching, _OfField, _Sides, total=False):
+    id: str | None
+    param: Any
+
+
+class EventOptions(_Object, _Outside, _OfField, total=False):
+    pass
+
+
+class IndexOptions(_Object, _OfField, total=False):
+    errors: ErrorsMode | None
+
+
+class DaemonOptions(CreateOptions, _Stopping, total=False):
+    pass
+
+
+class TimerOptions(DaemonOptions, total=False):
+    interval: float | ObjectCallback[float] | None
+    sharp: bool
+    idle: float | None
+    cron: str | None
+
+
+def options_of(declared: Any) -> frozenset[str]:
+    """The names of a decorator's options.
+
+    >>> sorted(options_of(ActivityOptions))[:4]
+    ['backoff', 'errors', 'id', 'impure']
+    """
+    found: frozenset[str] = declared.__optional_keys__ | declared.__required_keys__
+    return found

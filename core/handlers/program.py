@@ -1,0 +1,99 @@
+"""An operator's code as one immutable value: its handlers and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler, Role
+from fnop.core.handlers.invocation import LiveCache
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory.observation import Observation
+from fnop.core.values.diff import Path
+
+__all__ = ["Kind", "Program", "kind_of"]
+
+
+_SETTINGS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What this operator does with one served resource.
+
+    `remembers` tells that a decision after a restart depends on what was seen:
+    otherwise nothing is stored on its objects.
+    """
+
+    resource: Resource
+    changes: tuple[Handler, ...]
+    spies: tuple[Handler, ...]
+    observation: Observation
+    deleters: tuple[Handler, ...]
+    remembers: bool
+    background: tuple[Handler, ...] = ()
+    indexers: tuple[Handler, ...] = ()
+
+    @property
+    def waits_for_idleness(self) -> bool:
+        """Whether it matters when an object last changed."""
+        return any(
+            each.schedule is not None and each.schedule.idle is not None
+            for each in self.background
+        )
+
+
+def kind_of(
+    resource: Resource,
+    handlers: Iterable[Handler],
+    settings: Settings = _SETTINGS,
+) -> Kind:
+    """The part of a program that is about one resource."""
+    handlers = tuple(handlers)
+    changes = tuple(each for each in handlers if each.role in CHANGES)
+    observers = [
+        each
+        for each in changes
+        if each.role in (Role.UPDATE, Role.FIELD)
+        or (each.role in (Role.DELETE, Role.RESUME) and each.observes_old)
+    ]
+    scopes: list[Path] = []
+    for each in observers:
+        if each.field not in scopes:
+            scopes.append(each.field)
+    return Kind(
+        resource,
+        changes,
+        tuple(each for each in handlers if each.role is Role.EVENT),
+        Observation(
+            tuple(sorted(scopes)),
+            tuple(sorted({each.field for each in observers if each.observes_old})),
+            settings.ignored,
+            settings.places.paths,
+            settings.hidden,
+        ),
+        tuple(
+            each for each in changes if each.role is Role.DELETE and not each.optional
+        ),
+        any(each.role is not Role.DELETE for each in changes),
+        tuple(each for each in handlers if each.role in BACKGROUND),
+        tuple(each for each in handlers if each.role is Role.INDEX),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The immutable input of every step.
+
+    `live` is a cache of conversations at the tips of their journals: a memo of
+    what driving them again would lead to, and no part of the value.
+    """
+
+    handlers: tuple[Handler, ...]
+    settings: Settings = _SETTINGS
+    live: LiveCache = field(default_factory=LiveCache)
+
+    def activity(self, role: Role) -> tuple[Handler, ...]:
+        """The handlers of an activity, in the order of their declaration."""
+        return tuple(each for each in self.handlers if each.role is role)

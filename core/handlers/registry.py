@@ -1,0 +1,63 @@
+"""The handlers of an operator, as its modules declare them.
+
+A registry collects while a module is imported; `Registry.handlers` is what a
+program is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fnop.core.handlers.handler import ACTIVITIES, OUTSIDE, Handler, Role
+from fnop.core.values.errors import RegistrationError
+
+__all__ = ["Registry", "default_registry"]
+
+_WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
+
+
+class Registry:
+    """Collects the handlers of an operator while its modules are imported."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+
+    @property
+    def handlers(self) -> tuple[Handler, ...]:
+        """All handlers, in the order of their declaration."""
+        return tuple(self._handlers)
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The names of the indices declared so far: handlers may ask for them."""
+        return tuple(each.id for each in self._handlers if each.role is Role.INDEX)
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler; refuses an id that another function has."""
+        for each in self._handlers:
+            if each.id == handler.id and each.fn is not handler.fn:
+                is_about_objects = each.role not in _WITHOUT_OBJECT
+                if each.selector != handler.selector and is_about_objects:
+                    continue
+                raise RegistrationError(
+                    f"two handlers have the id {handler.id!r}, under which their "
+                    "progress and results would be mixed up; give one of them id=..."
+                )
+        self._handlers.append(handler)
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Collect anew for a while; what was there before comes back afterwards."""
+        kept, self._handlers = self._handlers, []
+        try:
+            yield
+        finally:
+            self._handlers = kept
+
+    def clear(self) -> None:
+        """Forget all handlers: for a fresh load of the same files."""
+        self._handlers.clear()
+
+
+default_registry = Registry()

@@ -1,0 +1,123 @@
+"""When timers and daemons are due: pure arithmetic of moments.
+
+Monotonic seconds throughout, but for schedules in the words of cron, which are about
+the wall clock (in UTC) and are carried over to the monotonic one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from fnop.core.handlers.filters import Callback
+from fnop.core.values.now import Now
+
+__all__ = [
+    "INTERVAL_SECONDS_MIN",
+    "Schedule",
+    "checked_cron",
+    "due_at",
+    "first_run",
+    "next_run",
+]
+
+
+# What is done more often leaves no moment to everybody else.
+INTERVAL_SECONDS_MIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a timer runs, or when a daemon starts.  Durations are in seconds.
+
+    `interval` counts from the end of a run to the start of the next, or, when
+    `sharp`, along a grid from its start.  `idle` is how long the object must not
+    have changed.  `cron` is an expression such as `*/5 * * * *`.  `interval` and
+    `initial_delay` may be functions of the object's arguments.
+    """
+
+    interval: float | Callback | None = None
+    sharp: bool = False
+    idle: float | None = None
+    cron: str | None = None
+    initial_delay: float | Callback = 0.0
+
+
+def first_run(schedule: Schedule, now: Now, initial_delay: float) -> float:
+    """Before when the first run is not due.
+
+    >>> first_run(Schedule(interval=60), Now(1000.0, 50.0), 5.0)
+    55.0
+    """
+    start = now.mono + initial_delay
+    return start if schedule.cron is None else max(start, _cron_run(schedule.cron, now))
+
+
+def next_run(
+    schedule: Schedule, interval: float | None, now: Now, began: float
+) -> float | None:
+    """Before when the run after one that began then and ends now is not due.
+
+    `interval` is the schedule's own, or what its function has answered.  None for
+    never, or, for a timer that only waits until its object is idle, for not before a
+    change of it.
+
+    >>> next_run(Schedule(), 5, Now(1000.0, 50.0), 48.0)
+    55.0
+    >>> next_run(Schedule(sharp=True), 5, Now(1000.0, 50.0), 48.0)
+    53.0
+    """
+    if schedule.cron is not None:
+        return _cron_run(schedule.cron, now)
+    if interval is None:
+        return None
+    interval = max(interval, INTERVAL_SECONDS_MIN)
+    if not schedule.sharp:
+        return now.mono + interval
+    passed = (now.mono - began) // interval + 1
+    return began + passed * interval
+
+
+def due_at(
+    schedule: Schedule, start: float | None, began: float | None, changed: float
+) -> float | None:
+    """When a run is due that may start then; `changed` is the object's last change.
+
+    >>> due_at(Schedule(idle=10), None, 50.0, changed=45.0) is None
+    True
+    >>> due_at(Schedule(idle=10), None, 50.0, changed=53.0)
+    63.0
+    """
+    if schedule.idle is None:
+        return start
+    if start is None and (began is None or changed < began):
+        return None
+    return max(start or 0.0, changed + schedule.idle)
+
+
+def _cron_run(expression: str, now: Now) -> float:
+    return now.mono + max(0.0, _next_moment(expression, int(now.wall)) - now.wall)
+
+
+@lru_cache(maxsize=1024)
+def _next_moment(expression: str, second: int) -> float:
+    from cronsim import CronSim  # only operators with such timers need it
+
+    found: datetime = next(CronSim(expression, datetime.fromtimestamp(second, UTC)))
+    return found.timestamp()
+
+
+def checked_cron(expression: str) -> str:
+    """The expression; raises `ValueError` where it is none.
+
+    >>> checked_cron("*/5 * * * *")
+    '*/5 * * * *'
+    """
+    from cronsim import CronSim, CronSimError
+
+    try:
+        CronSim(expression, datetime.fromtimestamp(0, UTC))
+    except CronSimError as problem:
+        raise ValueError(f"{expression!r} is no cron expression: {problem}") from None
+    return expression

@@ -1,0 +1,271 @@
+"""What an operator can be tuned by: one immutable value."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from fnop.core.api.namespaces import check_namespace
+from fnop.core.handlers.lifecycles import Lifecycle, all_at_once
+from fnop.core.memory.observation import hidden_of
+from fnop.core.memory.seals import seal_of
+from fnop.core.memory.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
+from fnop.core.peers.election import Candidate
+from fnop.core.peers.peers import Member
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.diff import Path, parse_field
+from fnop.core.values.label_selectors import check_selector
+from fnop.effects.effects import LEVELS, label_patterns
+from fnop.effects.values import check_seconds
+
+__all__ = ["Settings"]
+
+# The operator's name becomes part of an annotation's name (63 characters of
+# alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations).
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+
+
+def _no_setting(name: str) -> str:
+    known = [each.name for each in fields(Settings) if each.init]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"there is no setting {name!r}; {hint}"
+
+
+Made = TypeVar("Made", bound=type)
+
+
+def _told(made: Made) -> Made:
+    """A dataclass that says in a sentence what a setting may be called, and set by."""
+    cls: Any = made
+    initialize = cls.__init__
+
+    @functools.wraps(initialize)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        known = {each.name for each in fields(cls) if each.init}
+        for name in given:
+            if name not in known:
+                raise TypeError(_no_setting(name))
+        initialize(self, *args, **given)
+
+    def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
+        if not hasattr(cls, name):
+            raise AttributeError(_no_setting(name))
+        raise FrozenInstanceError(
+            "settings are immutable; a startup handler returns others: "
+            f"return settings.replace({name}={value!r:.80})"
+        )
+
+    for method in (__init__, __setattr__):
+        setattr(cls, method.__name__, method)
+    return made
+
+
+# Labels and annotations are mappings of texts: their keys may have dots.
+_FLAT = (("metadata", "labels"), ("metadata", "annotations"))
+
+
+def _ignored(field: str | Sequence[str]) -> Path:
+    """The path of a field to be ignored.
+
+    >>> _ignored("spec.replicas"), _ignored("metadata.labels.example.com/tier")
+    (('spec', 'replicas'), ('metadata', 'labels', 'example.com/tier'))
+    """
+    path = parse_field(field)
+    if isinstance(field, str) and path[:2] in _FLAT and len(path) > 2:
+        path = (*path[:2], ".".join(path[2:]))
+    is_metadata = path[:1] == ("metadata",) and path[:2] not in _FLAT
+    if not path or path[0] in ("apiVersion", "kind", "status") or is_metadata:
+        raise ValueError(
+            f"ignored_fields= names {field!r}, which makes no update "
+            "anyhow; name a field such as 'spec.replicas' or 'metadata.labels.tier'"
+        )
+    return path
+
+
+_DURATIONS = (
+    "echo_timeout_seconds",
+    "watch_timeout_seconds",
+    "watch_silence_seconds",
+    "rediscovery_seconds",
+)
+
+
+def _check_durations(settings: Settings) -> None:
+    for name in _DURATIONS:
+        check_seconds(getattr(settings, name), f"{name}=")
+    backoff = settings.default_backoff
+    if isinstance(backoff, Backoff):
+        return
+    if not isinstance(backoff, (int, float, timedelta)):
+        raise TypeError(
+            "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
+            f"most=60), not {backoff!r}"
+        )
+    check_seconds(backoff, "default_backoff=")
+
+
+@_told
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations are in seconds.
+
+    `operator` tells several operators that serve one kind apart: the finalizer, the
+    stored state and the field manager carry it as `fnop.dev/<operator>`.
+    `default_backoff` is how long to wait after an arbitrary error of a handler that has
+    no `backoff=` of its own: a `Backoff` that grows, or a number of seconds.
+    `namespaces`, names or patterns (`fnop.core.api.namespaces`), None serves the whole
+    cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
+    gone, where nothing tells, `requests_per_second` how many requests there may be on
+    the average (None: as many as are needed).  `lifecycle` chooses which of several
+    handlers that are due are called in one pass (`fnop.core.handlers.lifecycles`).
+    `selector` is a label selector that all served objects have to fit. `takes_over` is
+    the prefix of the annotations of a Kopf operator that this one succeeds, such as
+    `kopf.zalando.org` (`fnop.core.memory.takeover`), `takes_over_finalizer` that
+    operator's finalizer, `takes_over_key` the name under which it kept what it handled
+    last, and `takes_over_field` the field of a storage in the status. `conditions` lets
+    objects tell in their status what their handlers wait for, and which have failed for
+    good.  `posting_level` is the least level of log lines of an object's handlers that
+    become Kubernetes Events, too: "debug", "info", "warning" or "error" (None: none
+    do).  `peering` is this operator among others that may serve the same (None: it does
+    not look for them), `election` its candidacy among replicas of its own.
+
+    `storage` is where objects keep the operator's state (`fnop.core.memory.storage`),
+    and `former_storages` where they have kept it before: it is read there, too, and
+    moves with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no
+    part of an object's essence: who changes them causes no update.  A path is dotted,
+    or a list of keys.  `call_threads` is how many called functions and impure handlers
+    that are not coroutines run at a time.  `inherited_labels` are the names, or
+    patterns, of the labels that adopted children get of their owners'; None is all but
+    those by which other tools keep track of what they have applied
+    (`fnop.core.api.ownership`). `guard` is whether acts of handlers that are not impure
+    are noticed, such as a connection or a file that is written: in a simulation and a
+    replay they are refused, on a cluster there is a warning.
+
+    With `state_keys` the stored states are signed (`fnop.core.memory.seals`): the first
+    key signs, any of them verifies, and after it "unsigned" lets states without a
+    signature be believed, too.  They are given before the start: no handler changes
+    them.
+
+    Raises `ValueError` or `TypeError` for what cannot be.
+    """
+
+    operator: str = "default"
+    namespaces: tuple[str, ...] | None = None
+    selector: str = ""
+    default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
+    request_concurrency: int = 32
+    echo_timeout_seconds: float = 5.0
+    list_page_limit: int = 500
+    watch_timeout_seconds: int = 290
+    watch_silence_seconds: float = 330.0
+    rediscovery_seconds: float = 600.0
+    requests_per_second: float | None = None
+    lifecycle: Lifecycle = all_at_once
+    conditions: bool = True
+    posting_level: str | None = None
+    takes_over: str | None = None
+    takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    takes_over_key: str = LAST_HANDLED
+    takes_over_field: str | Sequence[str] = "status.kopf"
+    peering: Member | None = None
+    election: Candidate | None = None
+    storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
+    former_storages: tuple[AnyStorage, ...] = ()
+    ignored_fields: tuple[str | Sequence[str], ...] = ()
+    call_threads: int = 32
+    inherited_labels: tuple[str, ...] | None = None
+    guard: bool = True
+    state_keys: tuple[str, ...] = field(default=(), repr=False)
+    # What follows from them.
+    places: Places = field(init=False, repr=False, compare=False)
+    ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.namespaces, str):
+            raise TypeError(
+                f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
+            )
+        for namespace in self.namespaces or ():
+            check_namespace(namespace)
+        check_selector(self.selector)
+        if self.posting_level is not None and self.posting_level not in LEVELS:
+            raise ValueError(
+                f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
+                f"{self.posting_level!r}"
+            )
+        _check_durations(self)
+        if not _NAME.fullmatch(self.operator):
+            raise ValueError(
+                f"the operator's name {self.operator!r} must be a short lower-case "
+                "name of letters, digits, '-' and '.', such as 'billing'"
+            )
+        if isinstance(self.ignored_fields, str):
+            raise TypeError(
+                "ignored_fields= takes several fields, such as "
+                f"({self.ignored_fields!r},)"
+            )
+        if not isinstance(self.former_storages, tuple):
+            raise TypeError(
+                "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
+            )
+        if self.call_threads < 1:
+            raise ValueError("call_threads= must be a whole number, one or more")
+        chosen = label_patterns(self.inherited_labels)
+        object.__setattr__(self, "inherited_labels", chosen)
+        seal = seal_of(self.state_keys, self.operator)
+        places = places_of(self.storage, self.operator, self.former_storages, seal)
+        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
+        given = tuple(
+            each if isinstance(each, str) else tuple(each)
+            for each in self.ignored_fields
+        )
+        object.__setattr__(self, "ignored_fields", given)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "ignored", ignored)
+        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
+
+    def replace(self, **changes: Any) -> Settings:
+        """The same settings with these changed; a startup handler may return them.
+
+        >>> Settings().replace(default_backoff=5.0).default_backoff
+        5.0
+
+        Raises `TypeError` for a setting that there is not.
+        """
+        return replace(self, **changes)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name):
+            raise AttributeError(_no_setting(name))
+
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """The Kopf operator that this one takes over from."""
+        if self.takes_over is None:
+            return None
+        return Predecessor(
+            self.takes_over,
+            self.takes_over_finalizer,
+            self.takes_over_key,
+            parse_field(self.takes_over_field),
+        )
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """This operator's finalizer, and those that it takes the place of."""
+        taken = (self.takes_over_finalizer,) if self.takes_over else ()
+        return (self.marker, *taken)
+
+    @property
+    def marker(self) -> str:
+        """The operator's name on objects: finalizer, annotation, status field."""
+        return f"fnop.dev/{self.operator}"

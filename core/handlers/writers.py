@@ -1,0 +1,274 @@
+"""The familiar arguments `patch` and `logger`: they only collect.
+
+From outside the handler stays a function: what it wrote comes out with its
+other effects when the attempt ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
+
+from fnop.core.values.callables import is_awaited, takes_values
+from fnop.core.values.errors import as_unicode
+from fnop.effects import Log, Patch, Witness
+from fnop.effects.builders import wait
+from fnop.effects.values import thaw_json
+
+__all__ = [
+    "DaemonStoppingReason",
+    "LogWriter",
+    "Nest",
+    "PatchWriter",
+    "Stopped",
+    "Transform",
+]
+
+
+class DaemonStoppingReason(StrEnum):
+    """Why a daemon is to stop: the words that `stopped.reason` says.
+
+    >>> DaemonStoppingReason.RESOURCE_DELETED == "resource_deleted"
+    True
+    """
+
+    FILTERS_MISMATCH = "filters_mismatch"
+    RESOURCE_DELETED = "resource_deleted"
+    OPERATOR_EXITING = "operator_exiting"
+    OPERATOR_PAUSING = "operator_pausing"
+
+
+class Stopped:
+    """Whether a daemon is to stop: false until it is told so, and then with a reason.
+
+    `await stopped.wait(10)` is a pause that is cut short then; it answers whether the
+    daemon is to stop.
+
+    >>> bool(Stopped())
+    False
+    """
+
+    __slots__ = ("reason",)
+
+    # An effect like any other, which is to be awaited.
+    wait = staticmethod(wait)
+
+    def __init__(self) -> None:
+        self.reason: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
+
+    def is_set(self) -> bool:
+        """The same, by the name that events of threads and tasks have for it."""
+        return bool(self.reason)
+
+    def __repr__(self) -> str:
+        return f"<stopped: {self.reason or 'no'}>"
+
+
+class Nest(dict[str, Any]):
+    """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`.
+
+    A copy of it is a plain one.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: str) -> Any:
+        found = self[key] = Nest()
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return {key: thaw_json(value) for key, value in self.items()}
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse_attribute(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse_attribute(name)
+
+
+def _refuse_attribute(name: str) -> NoReturn:
+    raise AttributeError(
+        f"a patch has no attribute {name!r}: its fields are keys, as in "
+        "patch.status['phase'] = 'Ready', and a list is written as a whole"
+    )
+
+
+class _Metadata(Nest):
+    """The metadata of a patch: `patch.metadata.labels["a"]`."""
+
+    __slots__ = ()
+
+    @property
+    def labels(self) -> Any:
+        return self["labels"]
+
+    @property
+    def annotations(self) -> Any:
+        return self["annotations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A change of the handled object by a function; what it changes it alone knows."""
+
+    change: Callable[[dict[str, Any]], object]
+    # What a `Patch` has in their place.
+    merge: ClassVar[None] = None
+    json: ClassVar[tuple[Any, ...]] = ()
+
+
+class PatchWriter(Nest):
+    """Collects a merge patch of the handled object, and functions that change it.
+
+    A function in `fns` gets the object as it is when it is written, as a mutable copy,
+    and changes it in place; what it returns does not matter.  After a conflict it is
+    called again, with the object as it is then.
+
+    >>> patch = PatchWriter()
+    >>> patch.status["phase"] = "Ready"
+    >>> patch.effect().merge
+    {'status': {'phase': 'Ready'}}
+    >>> patch.fns.append(lambda body: body["spec"]["hosts"].remove("gone"))
+    """
+
+    def __missing__(self, key: str) -> Any:
+        found = self[key] = _Metadata() if key == "metadata" else Nest()
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "fns":
+            _refuse_attribute(name)
+        object.__setattr__(self, name, value)
+
+    @cached_property
+    def fns(self) -> list[Callable[[dict[str, Any]], object]]:
+        return []
+
+    @property
+    def metadata(self) -> Any:
+        return self["metadata"]
+
+    meta = metadata
+
+    @property
+    def labels(self) -> Any:
+        return self["metadata"]["labels"]
+
+    @property
+    def annotations(self) -> Any:
+        return self["metadata"]["annotations"]
+
+    @property
+    def spec(self) -> Any:
+        return self["spec"]
+
+    @property
+    def status(self) -> Any:
+        return self["status"]
+
+    def effect(self) -> Patch | None:
+        """The patch that was written, or None."""
+        found = _written(self)
+        return Patch(merge=found) if found else None
+
+    def changes(self) -> tuple[Patch | Transform, ...]:
+        """All that was written, in the order in which it is applied.
+
+        Raises `TypeError` for what cannot be: neither a JSON value nor a function.
+        """
+        patch = self.effect()
+        transforms = tuple(map(_transform, self.__dict__.get("fns", ())))
+        return transforms if patch is None else (patch, *transforms)
+
+
+def _transform(change: Any) -> Transform:
+    is_plain = callable(change) and not is_awaited(change)
+    if not is_plain or not takes_values(change, 1):
+        raise TypeError(
+            "patch.fns takes plain functions of one argument, the object, which they "
+            f"change, not {change!r}"
+        )
+    return Transform(change)
+
+
+def _written(nest: dict[str, Any]) -> dict[str, Any]:
+    """What was assigned, without the mappings that reading alone has made."""
+    found = {}
+    for key, value in nest.items():
+        if isinstance(value, Nest):
+            value = _written(value)
+            if not value:
+                continue
+        found[key] = value
+    return found
+
+
+class LogWriter:
+    """Takes log lines, with the methods of a standard logger."""
+
+    def __init__(self, take: Callable[[Log], None]) -> None:
+        self._take = take
+
+    def _log(
+        self, level: str, message: Any, args: tuple[Any, ...], exc_info: Any = None
+    ) -> None:
+        text = str(message)
+        if args:
+            try:
+                text = text % (args[0] if isinstance(args[0], dict) else args)
+            except (TypeError, ValueError, KeyError):
+                text = " ".join((text, *map(str, args)))
+        # A line that is collected is not an effect that somebody could lose.
+        with Witness.looking_away():
+            self._take(Log(level, as_unicode(text), {}, _exception_of(exc_info)))
+
+    def debug(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("debug", message, args, exc_info)
+
+    def info(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("info", message, args, exc_info)
+
+    def warning(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("warning", message, args, exc_info)
+
+    def error(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
+        self._log("error", message, args, exc_info)
+
+    def exception(
+        self, message: Any, *args: Any, exc_info: Any = True, **_: Any
+    ) -> None:
+        self._log("error", message, args, exc_info)
+
+    def log(
+        self, level: int, message: Any, *args: Any, exc_info: Any = None, **_: Any
+    ) -> None:
+        found = next((name for least, name in _LEVELS if level >= least), "debug")
+        self._log(found, message, args, exc_info)
+
+    warn, critical, fatal = warning, error, error
+
+
+# The numbers of the standard library's levels.
+_LEVELS = ((40, "error"), (30, "warning"), (20, "info"))
+
+
+def _exception_of(exc_info: Any) -> BaseException | None:
+    """What `exc_info=` of a standard logger means."""
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    return sys.exception() if exc_info else None

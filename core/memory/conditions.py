@@ -1,0 +1,133 @@
+"""What a handled object says of itself: one condition in its status.
+
+While handlers wait, or when one has failed for good, the object tells so where
+everybody looks: in `status.conditions`, under the operator's own type.  An object on
+which all goes well gets none.
+
+Kubernetes API conventions (typical status properties): a condition's type is unique,
+`lastTransitionTime` moves when its status changes, and others' conditions are left
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fnop.core.memory.progress import Progress
+from fnop.core.values.body import Body
+from fnop.core.values.now import parse_time
+
+__all__ = ["Condition", "condition_of", "conditions_with", "told_by"]
+
+MESSAGE_LENGTH_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What there is to say; `wall` is when, and about which `generation`.
+
+    Two that say the same are equal, whenever they are said.
+    """
+
+    status: str  # "True" or "False"
+    reason: str
+    message: str
+    wall: float = field(compare=False)
+    generation: int | None = field(compare=False, default=None)
+
+    def is_told_by(self, other: Condition | None) -> bool:
+        """Whether another one says the same, and not of an older generation."""
+        if other is None or self != other:
+            return False
+        if self.generation is None or other.generation is None:
+            return True  # a schema may well keep no generation
+        return self.generation <= other.generation
+
+
+def condition_of(
+    what: str,
+    records: Mapping[str, Progress],
+    *,
+    ended: bool,
+    generation: int | None,
+    wall: float,
+) -> Condition | None:
+    """What the handlers' records come to; None: nothing worth a word.
+
+    `what` is being handled, such as "create", of a `generation` of the object.
+    Failures weigh more than waiting; a retry after an error is for the log.
+    """
+    what = what.capitalize()
+    failed = {k: each for k, each in records.items() if each.finished == "failure"}
+    waiting = {k: each for k, each in records.items() if each.waits}
+    if failed:
+        return Condition("False", f"{what}Failed", _text(failed), wall, generation)
+    if waiting:
+        return Condition("False", f"{what}Waiting", _text(waiting), wall, generation)
+    if ended:
+        return Condition("True", "Succeeded", "", wall, generation)
+    return None
+
+
+def _text(records: Mapping[str, Progress]) -> str:
+    lines = (f"{name}: {each.message}" for name, each in sorted(records.items()))
+    return "; ".join(lines)[:MESSAGE_LENGTH_MAX]
+
+
+def _conditions(status: Any) -> list[Any]:
+    found = status.get("conditions") if isinstance(status, Mapping) else None
+    return list(found) if isinstance(found, list) else []
+
+
+def _is_of(condition: Any, type: str) -> bool:
+    return isinstance(condition, Mapping) and condition.get("type") == type
+
+
+def told_by(body: Body, type: str) -> Condition | None:
+    """The condition of this type that an object has."""
+    for each in _conditions(body.stanza("status")):
+        if _is_of(each, type):
+            words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
+            generation = each.get("observedGeneration")
+            known = generation if isinstance(generation, int) else None
+            return Condition(words[0], words[1], words[2], _moment(each), known)
+    return None
+
+
+def _moment(condition: Mapping[str, Any]) -> float:
+    try:
+        return parse_time(str(condition.get("lastTransitionTime")))
+    except ValueError:
+        return 0.0
+
+
+def conditions_with(
+    conditions: Iterable[Any], type: str, condition: Condition, moment: str
+) -> list[Any]:
+    """All conditions of an object, with this one in the place of its predecessor.
+
+    >>> ready = Condition("True", "Succeeded", "", 0.0)
+    >>> was = [{"type": "Ready", "status": "False", "lastTransitionTime": "then"}]
+    >>> conditions_with(was, "Ready", ready, "now")[0]["lastTransitionTime"]
+    'now'
+    >>> conditions_with([], "Ready", ready, "now")[0]["status"]
+    'True'
+    """
+    found = list(conditions)
+    at = next((n for n, each in enumerate(found) if _is_of(each, type)), len(found))
+    was = found[at] if at < len(found) else {}
+    if was.get("status") == condition.status and was.get("lastTransitionTime"):
+        moment = was["lastTransitionTime"]
+    new: dict[str, Any] = {
+        "type": type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": moment,
+    }
+    if condition.generation is not None:
+        new["observedGeneration"] = condition.generation
+    found[at:] = [new, *found[at + 1 :]]
+    return found

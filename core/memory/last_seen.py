@@ -1,0 +1,213 @@
+"""What is remembered of a handled object, on the object itself.
+
+The stored state is one JSON text, versioned and bound to the object's uid.
+What cannot be read, or was written by a newer release, is kept untouched and
+means "handled before, details unknown".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.core.memory.observation import (
+    Observation,
+    Scope,
+    Seen,
+    _digest,
+    essence_of,
+    hidden_of,
+    scope_name,
+    without,
+)
+from fnop.core.memory.progress import Progress, progress_from_json, progress_to_json
+from fnop.core.memory.storage import Unreadable
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path, path_at, resolve
+from fnop.core.values.evolve import quick
+from fnop.core.values.merge import applied
+from fnop.core.values.table import NOTHING
+from fnop.effects.values import canonical
+
+__all__ = [
+    "STATE_LENGTH_MAX",
+    "Stored",
+    "Unreadable",
+    "read_stored",
+    "restated",
+    "write_stored",
+]
+
+STATE_VERSION = 1
+
+# All annotations of an object together may hold 256 KiB (Kubernetes:
+# ValidateAnnotationsSize); the rest is left to others.
+STATE_LENGTH_MAX = 200 * 1024
+_COMPRESSED_FROM = 4 * 1024
+# No object is so large: etcd refuses requests of 1.5 MiB.
+_UNPACKED_MAX = 16 * 1024 * 1024
+
+
+@quick
+class Stored(NamedTuple):
+    """The state of one object as this operator stores it.
+
+    `creating` marks that `seen` belongs to a creation which is not finished.
+    `results` are those that have no place in the object's status.  Of one that was
+    just read, `ignoring` are the fields that were no part of the essence then.
+    """
+
+    seen: Seen | None = None
+    creating: bool = False
+    progress: Mapping[str, Progress] = NOTHING
+    results: Mapping[str, Any] = NOTHING
+    ignoring: tuple[Scope, ...] = ()
+
+
+def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:
+    """The JSON text of a state; `ValueError` if it is too long to be stored.
+
+    `ignored` are the fields that are no part of the essence.
+    """
+    found: dict[str, Any] = {"v": STATE_VERSION, "uid": uid}
+    if stored.seen is not None:
+        found["seen"] = dict(stored.seen.digests)
+        if stored.seen.values is not None:
+            found["was"] = _packed(stored.seen.values)
+    if stored.creating:
+        found["creating"] = True
+    if stored.progress:
+        found["progress"] = {
+            name: progress_to_json(each) for name, each in stored.progress.items()
+        }
+    if stored.results:
+        found["results"] = dict(stored.results)
+    if ignored:
+        found["ignoring"] = list(map(scope_name, ignored))
+    raw = canonical(found)
+    if len(raw) > STATE_LENGTH_MAX:
+        raise ValueError(
+            f"the state to remember is {len(raw)} bytes long, over the "
+            f"{STATE_LENGTH_MAX} that fit into an annotation; let no handler of this "
+            "kind ask for `old` or `diff`, or narrow them with field="
+        )
+    return raw.decode()
+
+
+def _packed(values: Mapping[Scope, Any]) -> Any:
+    raw = canonical(dict(values))
+    if len(raw) < _COMPRESSED_FROM:
+        return dict(values)
+    return base64.b64encode(zlib.compress(raw, 6)).decode()
+
+
+def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
+    """The state of its text; None if there is none, or another object's.
+
+    Stored state carries the uid, for a patch that was meant for an object can
+    land on its re-created namesake.
+    """
+    if text is None or isinstance(text, Unreadable):
+        return text
+    try:
+        found = orjson.loads(text) if isinstance(text, str) else text
+        if not isinstance(found, dict) or not isinstance(found.get("v"), int):
+            return Unreadable("it is no state of fnop")
+        if found["v"] > STATE_VERSION:
+            return Unreadable(f"it was written by a newer release (v{found['v']})")
+        if found.get("uid") != uid:
+            return None
+        return _stored(found)
+    except (ValueError, TypeError, KeyError, zlib.error, binascii.Error) as problem:
+        return Unreadable(str(problem))
+
+
+def _stored(found: dict[str, Any]) -> Stored:
+    seen = None
+    if found.get("seen") is not None:
+        digests = {k: str(v) for k, v in _mapping(found, "seen").items()}
+        was = found.get("was")
+        if isinstance(was, str):
+            found = {**found, "was": orjson.loads(_unpacked(was))}
+        seen = Seen(digests, None if was is None else _mapping(found, "was"))
+    progress = {
+        name: progress_from_json(each)
+        for name, each in _mapping(found, "progress").items()
+    }
+    creating, results = bool(found.get("creating")), _mapping(found, "results")
+    ignoring = tuple(map(str, found.get("ignoring") or ()))
+    return Stored(seen, creating, progress, results, ignoring)
+
+
+def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
+    """A stored state as if the same fields had been ignored when it was stored.
+
+    So an object is not handled again because the settings have changed.  It has been
+    changed where it was by the former rule, or, with the values at hand, where it is
+    by both.
+    """
+    formerly = tuple(map(path_at, stored.ignoring))
+    if formerly == observation.ignored:
+        return stored
+    own = hidden_of((), observation.own)
+    was = _digest(essence_of(body, (*formerly, *own)))
+    now = essence_of(body, observation.hidden)
+    new = _digest(now)
+    seen = stored.seen
+    if seen is not None and seen.digests.get("") == was:
+        seen = _with_essence(seen, now)
+    elif seen is not None and seen.values is not None and "" in seen.values:
+        whole = _with_fields(seen.values[""], essence_of(body, own), formerly)
+        seen = _with_essence(seen, without(whole, observation.ignored))
+    progress = {
+        name: _record_restated(each, was, new) for name, each in stored.progress.items()
+    }
+    return stored._replace(seen=seen, progress=progress, ignoring=())
+
+
+def _with_essence(seen: Seen, essence: Any) -> Seen:
+    values = seen.values
+    if values is not None and "" in values:
+        values = {**values, "": essence}
+    return Seen({**seen.digests, "": _digest(essence)}, values)
+
+
+def _record_restated(record: Progress, was: str, new: str) -> Progress:
+    """A record that is about this very state of the object stays so."""
+    reason, _, observed = record.aim.partition(":")
+    if observed == was:
+        record = record._replace(aim=f"{reason}:{new}")
+    if record.handled == was:
+        record = record._replace(handled=new)
+    return record._replace(acted=new) if record.acted == was else record
+
+
+def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
+    """With what is there now in fields of which nobody knows what they were."""
+    for path in paths:
+        found = resolve(body, path)
+        for key in reversed(path) if found is not None else ():
+            found = {key: found}
+        old = old if found is None else applied(found, old)
+    return old
+
+
+def _unpacked(text: str) -> bytes:
+    """What `_packed` made a text of; an object's author may have written another."""
+    inflater = zlib.decompressobj()
+    raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
+    if not inflater.eof:
+        raise ValueError("what was before is cut off, or larger than any object")
+    return raw
+
+
+def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
+    value = found.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"its {name} is no mapping")
+    return value or {}

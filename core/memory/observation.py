@@ -1,0 +1,232 @@
+"""What handlers observe of an object across time, and its digests.
+
+The *essence* is what an author's handlers are about: everything but the
+identity, the status and bookkeeping annotations.  Per observed scope (the
+essence, or a handler's `field=`) a digest is kept; the values themselves only
+where a handler can look at `old` or `diff`.  So no secret is copied into an
+annotation without need, and adding a handler changes nobody else's cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path, pointer, resolve
+from fnop.effects.values import digest
+
+__all__ = [
+    "DIGEST_VERSION",
+    "Observation",
+    "Scope",
+    "Seen",
+    "digest_at",
+    "essence_of",
+    "had_value",
+    "hidden_of",
+    "observed_at",
+    "scope_name",
+    "see",
+    "value_at",
+    "without",
+]
+
+DIGEST_VERSION = "1"
+
+
+_IDENTITY = frozenset(("apiVersion", "kind", "metadata", "status"))
+
+
+# Written by operators and clients for their own bookkeeping, not by the author.
+_BOOKKEEPING = (
+    "fnop.dev/",
+    "kopf.zalando.org/",
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+
+
+Scope = str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the handlers of a kind can observe across time.
+
+    `scopes` are field paths, the empty one being the essence; `kept` are those of
+    which some handler looks at what was before.  `ignored` are fields that are no part
+    of the essence, and `own` those in which the operator itself keeps its state;
+    `hidden` are all that have to be taken out of an essence.
+    """
+
+    scopes: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+    ignored: tuple[Path, ...] = ()
+    own: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an object was when it was last handled, per observed scope."""
+
+    digests: Mapping[Scope, str]
+    values: Mapping[Scope, Any] | None = None
+
+
+def scope_name(path: Path) -> Scope:
+    """A scope's name: the JSON pointer of its path.
+
+    >>> scope_name(()), scope_name(("metadata", "labels", "a/b"))
+    ('', '/metadata/labels/a~1b')
+    """
+    return pointer(path)
+
+
+def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The part of an object that its author writes, without the hidden fields.
+
+    >>> body = Body({"kind": "K", "metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}})
+    >>> essence_of(body), essence_of(body, (("spec", "b"),))
+    ({'spec': {'a': 1, 'b': 2}}, {'spec': {'a': 1}})
+    """
+    essence = {key: value for key, value in body.data.items() if key not in _IDENTITY}
+    labels = body.mapping("labels")
+    annotations = body.mapping("annotations")
+    if annotations:
+        kept: tuple[str, ...] = _BOOKKEEPING
+        foreign = [key[:-12] for key in annotations if key.endswith("/kopf-managed")]
+        if foreign:  # the mark of a Kopf operator's own prefix
+            kept = (*kept, *foreign)
+        annotations = {
+            key: value
+            for key, value in annotations.items()
+            if not key.startswith(kept) and not _is_state(value)
+        }
+    if labels or annotations:
+        essence["metadata"] = {
+            name: value
+            for name, value in (("labels", labels), ("annotations", annotations))
+            if value
+        }
+    return without(essence, hidden) if hidden else essence
+
+
+# A state as `write_stored` makes it: whose it is may be told by a name of its own.
+_STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
+
+
+def _is_state(annotation: Any) -> bool:
+    """Whether it is the state of an operator of fnop, under whatever name."""
+    return (
+        isinstance(annotation, str)
+        and annotation[:1] == "{"
+        and _STATE.match(annotation) is not None
+    )
+
+
+def without(value: Any, paths: Iterable[Path]) -> Any:
+    """A JSON value without some fields, and without mappings that had nothing else.
+
+    >>> without({"a": {"b": 1}, "c": {"d": 2, "e": 3}}, [("a", "b"), ("c", "d")])
+    {'c': {'e': 3}}
+    """
+    for path in paths:
+        value = _without(value, path)
+    return value
+
+
+def _without(value: Any, path: Path) -> Any:
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    rest = {key: each for key, each in value.items() if key != path[0]}
+    if len(path) > 1:
+        below = _without(value[path[0]], path[1:])
+        if below != {}:
+            rest = {**value, path[0]: below}
+    return rest
+
+
+def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
+    """A field as handlers observe it: without the operator's own state.
+
+    >>> body = Body({"status": {"mine": "{...}"}})
+    >>> observed_at(body, ("status",), (("status", "mine"),)) is None
+    True
+    """
+    value, depth = body.at(path), len(path)
+    for each in own:
+        if each[:depth] == path and len(each) > depth:
+            value = _without(value, each[depth:]) or None
+    return value
+
+
+def see(body: Body, observation: Observation) -> Seen:
+    """What there is to remember of this state of the object.
+
+    Computed once for a body: a pass over an object asks for it several times.
+    """
+    if body.seen is None or body.seen[0] is not observation:
+        body.seen = observation, _see(body, observation)
+    found: Seen = body.seen[1]
+    return found
+
+
+def digest_at(body: Body, path: Path, observation: Observation) -> str:
+    """The digest of what a handler of this field observes, kept or not."""
+    found = see(body, observation).digests.get(scope_name(path))
+    if found is not None:
+        return found
+    if path:
+        return digest(observed_at(body, path, observation.own))
+    return digest(essence_of(body, observation.hidden))
+
+
+def _see(body: Body, observation: Observation) -> Seen:
+    digests: dict[Scope, str] = {}
+    values: dict[Scope, Any] | None = {} if observation.kept else None
+    whole = () in observation.scopes
+    essence = essence_of(body, observation.hidden) if whole else None
+    for path in observation.scopes:
+        value = observed_at(body, path, observation.own) if path else essence
+        scope = scope_name(path)
+        digests[scope] = _digest(value)
+        if values is None or path not in observation.kept:
+            continue
+        # A field of an essence that is kept is kept once, with it.
+        if not path or () not in observation.kept or resolve(essence, path) != value:
+            values[scope] = value
+    return Seen(digests, values)
+
+
+def hidden_of(ignored: tuple[Path, ...], own: tuple[Path, ...]) -> tuple[Path, ...]:
+    """What has to be taken out of an essence: of `own` only what would be in it."""
+    return (*ignored, *(path for path in own if _is_of_essence(path)))
+
+
+def _is_of_essence(path: Path) -> bool:
+    if path[:2] == ("metadata", "annotations"):
+        return len(path) < 3 or not path[2].startswith(_BOOKKEEPING)
+    return path[0] not in _IDENTITY
+
+
+def _digest(value: Any) -> str:
+    return f"{DIGEST_VERSION}:{digest(value)}"
+
+
+def value_at(seen: Seen | None, path: Path) -> Any:
+    """What a field was then; None when it was absent or is not known."""
+    if seen is None or seen.values is None:
+        return None
+    scope = scope_name(path)
+    if scope in seen.values:
+        return seen.values[scope]
+    return resolve(seen.values.get(""), path)
+
+
+def had_value(seen: Seen | None, path: Path) -> bool:
+    """Whether a field had any value then, as far as its digest tells."""
+    found = None if seen is None else seen.digests.get(scope_name(path))
+    return found is not None and found != _digest(None)

@@ -1,0 +1,434 @@
+"""Where on its objects an operator keeps its state: one JSON text (decision 0001).
+
+A storage is a value in the settings and says one thing only: the place.  When the
+state is written, and what is in it, is decided elsewhere.  What a storage means for an
+operator of some name are `Places`: where the text is written, where it goes on kinds
+that do not keep it there, and where it has been before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from fnop.core.api.resources import Resource
+from fnop.core.memory.seals import Seal
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path, parse_field
+from fnop.core.values.errors import described
+from fnop.core.values.merge import applied, difference
+from fnop.effects.values import freeze_json, read_only
+
+__all__ = [
+    "AnnotationStorage",
+    "AnyStorage",
+    "AutoStorage",
+    "Place",
+    "Places",
+    "StatusStorage",
+    "Storage",
+    "StorageFailed",
+    "Unreadable",
+    "places_of",
+]
+
+PREFIX = "fnop.dev"
+# Kubernetes: the prefix of an annotation is a DNS subdomain of up to 253 characters.
+_PREFIX_LENGTH_MAX = 253
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
+
+
+# -------------------------------------------------------------- what authors say
+
+
+@dataclass(frozen=True, slots=True)
+class AutoStorage:
+    """In `status`, under `fnop.dev/<operator>`; where that is not kept, an annotation.
+
+    The annotation has the same name.  It is used for Kubernetes' own kinds, for those
+    without a status subresource, and where the schema has no room in the status.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationStorage:
+    """In the annotation `<prefix>/<operator>`, on all kinds.
+
+    >>> AnnotationStorage("Example.com")
+    Traceback (most recent call last):
+        ...
+    ValueError: the prefix 'Example.com' must be a domain in lower case, such as ...
+
+    Raises `ValueError` for a prefix that no annotation can have, and for one that
+    Kubernetes keeps for itself.
+    """
+
+    prefix: str = PREFIX
+
+    def __post_init__(self) -> None:
+        prefix = self.prefix
+        if not _SUBDOMAIN.fullmatch(prefix):
+            raise ValueError(
+                f"the prefix {prefix!r} must be a domain in lower case, such as "
+                "'example.com'; the name behind it is the operator's"
+            )
+        if len(prefix) > _PREFIX_LENGTH_MAX:
+            raise ValueError(
+                f"the prefix {prefix[:20]}... has {len(prefix)} characters, and an "
+                f"annotation's has at most {_PREFIX_LENGTH_MAX}; take a shorter one"
+            )
+        if _RESERVED.fullmatch(prefix):
+            raise ValueError(
+                f"the prefix {prefix!r} is kept for Kubernetes itself; take a domain "
+                "of your own"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class StatusStorage:
+    """In a field of the status: `status.example.state`, or a list of its keys.
+
+    Kinds that do not keep it, as Kubernetes' own, get the annotation
+    `fnop.dev/<operator>`.  Operators that serve one kind need a field each.
+
+    >>> StatusStorage("spec.state")
+    Traceback (most recent call last):
+        ...
+    ValueError: the field 'spec.state' must be one of the status, such as ...
+
+    Raises `ValueError` for a field that is not below the status.
+    """
+
+    field: str | tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        path = parse_field(self.field)
+        if len(path) < 2 or path[0] != "status":
+            raise ValueError(
+                f"the field {self.field!r} must be one of the status, such as "
+                "'status.example.state'"
+            )
+        if path[1] == "conditions":
+            raise ValueError(
+                f"the field {self.field!r} is where conditions are; take another one"
+            )
+        if not isinstance(self.field, str):
+            object.__setattr__(self, "field", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A place of one's own: where the text is read, and how it is written.
+
+    `read` is given an object, and answers the text or None; `write` is given the text,
+    or None to remove it, and answers a merge patch: of the status alone, or without it.
+    Both are pure functions.
+
+    >>> state = Storage(
+    ...     read=lambda body: body.get("state"), write=lambda text: {"state": text}
+    ... )
+    """
+
+    read: Callable[[Mapping[str, Any]], str | None]
+    write: Callable[[str | None], Mapping[str, Any]]
+
+
+AnyStorage: TypeAlias = AutoStorage | AnnotationStorage | StatusStorage | Storage
+
+
+# ------------------------------------------------------------- what they come to
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """There is a stored state, but it cannot be understood."""
+
+    problem: str
+
+
+class StorageFailed(Exception):
+    """A storage of the author's own cannot write; the text says why."""
+
+
+class Place(Protocol):
+    """One place on an object.  `paths` is all that is written there."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]: ...
+
+    @property
+    def in_status(self) -> bool:
+        """Whether the status endpoint writes it, where there is one."""
+        ...
+
+    def read(self, body: Body) -> Any:
+        """The text, or whatever else is there; None for nothing."""
+        ...
+
+    def write(self, text: str | None) -> dict[str, Any]:
+        """The merge patch that writes or removes it.  Raises `StorageFailed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The text as it is, in one field."""
+
+    path: Path
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    @property
+    def in_status(self) -> bool:
+        return self.path[0] == "status"
+
+    def read(self, body: Body) -> Any:
+        return body.at(self.path)
+
+    def write(self, text: str | None) -> dict[str, Any]:
+        found: Any = text
+        for key in reversed(self.path):
+            found = {key: found}
+        patch: dict[str, Any] = found
+        return patch
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What an author's functions make of it."""
+
+    storage: Storage
+    paths: tuple[Path, ...]
+    in_status: bool
+
+    def read(self, body: Body) -> Any:
+        try:
+            return self.storage.read(read_only(body.data))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # of the author's: it hurts this object alone
+            return Unreadable(described(problem))
+
+    def write(self, text: str | None) -> dict[str, Any]:
+        try:
+            found = self.storage.write(text)
+            if not isinstance(found, Mapping):
+                raise TypeError(f"a merge patch is a mapping, not {found!r:.80}")
+            frozen: dict[str, Any] = freeze_json(dict(found), "the merge patch")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            raise StorageFailed(described(problem)) from problem
+        return frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the state of one operator stands.
+
+    It is written `first`, on kinds that do not keep it there at the `fallback`, and
+    read in these and in the `former` places; `paths` are the fields of them all.
+    `quietly` tells that nobody has to be told about the fallback.  With a `seal` the
+    text is signed, and not believed without a signature.
+    """
+
+    first: Place
+    fallback: Place | None
+    former: tuple[Place, ...]
+    quietly: bool
+    paths: tuple[Path, ...]
+    seal: Seal | None = None
+
+    @property
+    def present(self) -> tuple[Place, ...]:
+        """Where it is written."""
+        return (self.first,) if self.fallback is None else (self.first, self.fallback)
+
+    def on(self, resource: Resource, *, refused: bool) -> Place:
+        """Where it is written on objects of a kind (R25).
+
+        `refused` tells that the kind was seen not to keep it.  Kubernetes' own have
+        closed schemas, and so may others: the server answers 200 then, and drops what
+        it does not know.
+        """
+        if self.fallback is None:
+            return self.first
+        closed = self.first.in_status and (
+            resource.is_built_in or (self.quietly and not resource.has_status)
+        )
+        return self.fallback if refused or closed else self.first
+
+    def text(self, body: Body) -> Any:
+        """The stored state that an object carries; None if there is none."""
+        found = self._found(body)
+        if self.seal is None or found is None or isinstance(found, Unreadable):
+            return found
+        if not self.seal.opens(found):
+            return Unreadable("no key of this operator has signed it for this object")
+        return found
+
+    def _found(self, body: Body) -> Any:
+        found = self.first.read(body)
+        if found is None and self.fallback is not None:
+            found = self.fallback.read(body)
+        for each in self.former if found is None else ():
+            found = each.read(body)
+            if found is not None:
+                break
+        return found
+
+    def written(
+        self, text: str, body: Body, to: Place, *, split: bool
+    ) -> Iterator[dict[str, Any]]:
+        """The merge patches that put the text to a place, and take it off former ones.
+
+        It is taken off in the same request, or when the new one has the text already:
+        nothing is lost where only one of two requests arrives.  `split` tells that the
+        status has an endpoint of its own.
+        """
+        for each in self.former:
+            together = not split or each.in_status == to.in_status
+            if together or to.read(body) is not None:
+                yield _removal(each, body)
+        yield to.write(text if self.seal is None else self.seal.sealed(text))
+
+    def lingers(self, body: Body) -> bool:
+        """Whether the text has moved, and a former place can be cleared.
+
+        Or it was signed by a former key, and can be signed anew.
+        """
+        if self.seal is not None:
+            found = self._found(body)
+            if found is not None and self.seal.is_due(found):
+                return True
+        return any(_removal(each, body) for each in self.former) and any(
+            each.read(body) is not None for each in self.present
+        )
+
+    def removals(self, body: Body) -> Iterator[dict[str, Any]]:
+        """The merge patches that take the text off all places."""
+        return (_removal(each, body) for each in (*self.present, *self.former))
+
+
+def _removal(place: Place, body: Body) -> dict[str, Any]:
+    """The merge patch that takes the text off; empty where it would change nothing."""
+    if place.read(body) is None:
+        return {}
+    try:
+        return difference(body.data, applied(place.write(None), body.data))
+    except StorageFailed:
+        return {}
+
+
+def places_of(
+    storage: AnyStorage,
+    operator: str,
+    former: tuple[AnyStorage, ...] = (),
+    seal: Seal | None = None,
+) -> Places:
+    """What a storage, and former ones, mean for an operator of this name.
+
+    Raises `TypeError` for what is no storage, and `ValueError` for one of the author's
+    own that does not read what it writes.
+    """
+    first, fallback = _places(storage, operator)
+    before = dict.fromkeys(
+        place
+        for each in former
+        for place in _places(each, operator)
+        if place is not None and place not in (first, fallback)
+    )
+    every = [each for each in (first, fallback, *before) if each is not None]
+    paths = tuple(dict.fromkeys(path for each in every for path in each.paths))
+    quietly = isinstance(storage, AutoStorage)
+    return Places(first, fallback, tuple(before), quietly, paths, seal)
+
+
+def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
+    """Where it is written, and where on kinds that do not keep it there."""
+    match storage:
+        case AutoStorage():
+            name = f"{PREFIX}/{operator}"
+            return _Field(("status", name)), _annotation(PREFIX, operator)
+        case AnnotationStorage(prefix):
+            return _annotation(prefix, operator), None
+        case StatusStorage(field):
+            return _Field(parse_field(field)), _annotation(PREFIX, operator)
+        case Storage():
+            return _own(storage), _annotation(PREFIX, operator)
+        case _:
+            raise TypeError(
+                f"{storage!r} is no storage; give fnop.AutoStorage(), "
+                "fnop.AnnotationStorage(...), fnop.StatusStorage(...) or "
+                "fnop.Storage(...)"
+            )
+
+
+def _annotation(prefix: str, operator: str) -> Place:
+    return _Field(("metadata", "annotations", f"{prefix}/{operator}"))
+
+
+_SAMPLE = '{"uid":"0","v":1}'
+_OBJECT = {"metadata": {"name": "x", "namespace": "x", "uid": "0"}, "spec": {}}
+
+
+def _own(storage: Storage) -> Place:
+    """A storage of the author's own, tried out once."""
+    draft = _Own(storage, (), False)
+    try:
+        wrote, removes = draft.write(_SAMPLE), draft.write(None)
+    except StorageFailed as problem:
+        raise ValueError(
+            f"the storage's write has failed for a text or for None: {problem}"
+        ) from problem
+    paths = tuple(_removed(removes, ()))
+    roots = {path[0] for path in paths} | wrote.keys()
+    if not paths:
+        raise ValueError(
+            "the storage's write removes nothing when it is given None; let it answer "
+            "a merge patch with None in the place of the text"
+        )
+    if "status" in roots and len(roots) > 1:
+        raise ValueError(
+            "the storage's write changes the status and something else; a state is "
+            "written in one request, so take one of them"
+        )
+    if not all(map(_is_place, paths)):
+        raise ValueError(
+            "the storage's write removes more than a place of its own; take an "
+            "annotation, or a field of the status"
+        )
+    there = applied(wrote, _OBJECT)
+    found = draft.read(Body(there))
+    if isinstance(found, Unreadable):
+        raise ValueError(f"the storage's read has failed: {found.problem}")
+    if found != _SAMPLE:
+        raise ValueError(
+            "the storage's read does not find the text that its write has written"
+        )
+    if draft.read(Body(applied(removes, there))) is not None:
+        raise ValueError(
+            "the storage's read still finds a text after its write was given None"
+        )
+    return _Own(storage, paths, "status" in roots)
+
+
+def _is_place(path: Path) -> bool:
+    if path[0] == "metadata":
+        return path[1:2] == ("annotations",) and len(path) == 3
+    return len(path) > 1 or path[0] not in ("status", "spec", "apiVersion", "kind")
+
+
+def _removed(patch: Any, at: Path) -> Iterator[Path]:
+    """The paths that a merge patch removes."""
+    if patch is None:
+        yield at
+    elif isinstance(patch, Mapping):
+        for key, value in patch.items():
+            yield from _removed(value, (*at, key))

@@ -1,0 +1,1 @@
+"""One object and its handling: reconcile, attempts, effects, writes."""

@@ -1,0 +1,728 @@
+"""One attempt of a handler: driving it, performing its effects, judging its end.
+
+An attempt is an `Invocation`.  It goes on until it waits for something; when its
+function has ended and its plan is done, it is judged, and what it wants written is
+kept for the object's next write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.handlers import invocation as driving
+from fnop.core.handlers.handler import ACTIVITIES, BACKGROUND, Handler, Role
+from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.core.memory.observation import scope_name, see
+from fnop.core.memory.progress import (
+    Failure,
+    Judgement,
+    Progress,
+    judge_again,
+    succeeded,
+)
+from fnop.core.objects.background import rested, with_standing
+from fnop.core.objects.effects import is_own, perform, send, tell
+from fnop.core.objects.events import note_line
+from fnop.core.objects.own_writes import (
+    asks_for_the_same,
+    followers,
+    made_by,
+    moves_of,
+    with_generation,
+    with_moves,
+)
+from fnop.core.objects.write import keeping_pace, shown, told, vanished
+from fnop.core.seam.commands import Interrupt, Say
+from fnop.core.state.context import Context
+from fnop.core.state.in_flight import Errand, proceed
+from fnop.core.state.record import IDLE, Declared, Invocation, Known, Standing
+from fnop.core.state.requests import Ticket
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.effects import (
+    Again,
+    Answer,
+    Applied,
+    Apply,
+    Create,
+    Delete,
+    Effect,
+    Execute,
+    Get,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Return,
+    Wait,
+)
+from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
+from fnop.effects.values import canonical
+from fnop.effects.wire import digest_of, to_wire
+
+__all__ = [
+    "answer_errand",
+    "expire",
+    "go_on",
+    "interrupt",
+    "keep",
+    "left",
+    "let_go",
+    "report",
+    "stop",
+    "store",
+]
+
+# A conversation remembers every answer (R12).
+JOURNAL_ENTRIES_MAX = 2_000
+JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# How long a cancelled conversation's request is waited for.
+OUTSTANDING_SECONDS = 60.0
+
+
+def left(
+    invocations: tuple[Invocation, ...], ended: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(each for each in invocations if each.serial != ended.serial)
+
+
+def keep(context: Context, known: Known, *, ends: bool) -> None:
+    """Put the record back; at the end of a cycle its work is dropped."""
+    if ends:
+        work = (known.work or IDLE)._replace(
+            cycle=None, progress={}, declared={}, results={}
+        )
+        work = told(context, work, ends=True)
+        known = known._replace(work=work, initial=False)
+    if known.work is not None and known.work.is_over:
+        known = known._replace(work=None)
+    context.put(known)
+
+
+def let_go(
+    context: Context,
+    known: Known,
+    reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
+) -> None:
+    """Drop the conversations about an object, such as one that is not there any more.
+
+    An impure daemon goes on outside until it is told to stop, and why; or, where it
+    does not listen, is cancelled.
+    """
+    work = known.work or IDLE
+    for each in (*work.running, *work.tending):
+        context.live.drop(_live_key(context.key, each))
+    for each in work.tending:
+        is_deaf = not each.handler.signature.takes("stopped")
+        interrupt(context, each, reason.value, cancel=is_deaf)
+
+
+def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
+    return (*key, invocation.serial)
+
+
+def go_on(
+    context: Context,
+    known: Known,
+    invocation: Invocation,
+    ends: Mapping[str, Any] | None = None,
+) -> None:
+    """Advance one invocation as far as it can go now.
+
+    `ends` is how the sub-handlers have ended that it awaits.
+    """
+    errand = invocation.errand
+    if ends is not None:
+        gathered = {f"{invocation.handler.id}/{name}" for name in ends}
+        invocation = _journaled(context, invocation, Answer(dict(ends)))
+        invocation = invocation._replace(gathered=invocation.gathered | gathered)
+    if errand is not None and not invocation.ready:
+        if errand.is_unaddressed:
+            _address(context, known, invocation, errand)
+        else:
+            store(context, known, send(context, invocation, errand))
+        return
+    if invocation.wake is not None:
+        invocation = _woken(context, known, invocation)
+    if invocation.plan is None:
+        known, invocation = _drive(context, known, invocation)
+    _follow(context, known, invocation)
+
+
+def _address(
+    context: Context, known: Known, invocation: Invocation, errand: Errand
+) -> None:
+    """Look again where an effect goes whose kind was not known."""
+    known, found, outcome = perform(context, known, invocation, errand.effect)
+    if outcome is not None:
+        _answered(context, known, invocation, outcome)
+        return
+    if found.errand is not None and found.errand.is_unaddressed:
+        _tell_waiting(context, invocation, found.errand)
+    store(context, known, found)
+
+
+def _tell_waiting(context: Context, invocation: Invocation, errand: Errand) -> None:
+    """Say now and then what is tried again, as often as it takes."""
+    if errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
+        line = f"waits for {errand.label}, which is tried again: {errand.why}"
+        report(context, invocation, "warning", line)
+
+
+def _follow(context: Context, known: Known, invocation: Invocation) -> None:
+    """Go through the plan of an ended function; at its end the attempt is over."""
+    known, invocation = _run_plan(context, known, invocation)
+    if invocation.plan == () and not context.keeps_still:
+        _finish(context, known, invocation)
+    else:
+        store(context, known, invocation)
+
+
+def store(context: Context, known: Known, invocation: Invocation) -> None:
+    work = known.work or IDLE
+    work = work._replace(
+        running=_put(work.running, invocation),
+        spying=_put(work.spying, invocation),
+        tending=_put(work.tending, invocation),
+    )
+    context.put(known._replace(work=work))
+
+
+def _put(
+    invocations: tuple[Invocation, ...], changed: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(
+        changed if each.serial == changed.serial else each for each in invocations
+    )
+
+
+def _woken(context: Context, known: Known, invocation: Invocation) -> Invocation:
+    """A sleep is over: a conversation gets the object as it is now."""
+    invocation = invocation._replace(wake=None, ready=True)
+    if invocation.plan is not None:
+        return invocation._replace(plan=invocation.plan[1:])
+    if isinstance(invocation.asked, Wait):
+        return _journaled(context, invocation, Answer(bool(invocation.stopped)))
+    data = None if invocation.situation.body is None else known.body.data
+    return _journaled(context, invocation, Applied(data))
+
+
+def _journaled(
+    context: Context, invocation: Invocation, outcome: Outcome
+) -> Invocation:
+    """The conversation with an answer, ready to go on."""
+    assert invocation.asked is not None
+    entry = driving.Entry(
+        digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
+    )
+    return invocation._replace(
+        journal=(*invocation.journal, entry),
+        length=invocation.length + len(canonical(to_wire(outcome))),
+        ready=True,
+        errand=None,
+        asked=None,
+    )
+
+
+def _drive(
+    context: Context, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Call the author's code once: to its next effect, or to its end."""
+    if (
+        len(invocation.journal) > JOURNAL_ENTRIES_MAX
+        or invocation.length > JOURNAL_BYTES_MAX
+    ):
+        return known, _outgrown(context, invocation)
+    context.drove()
+    found = driving.advance(
+        invocation.situation,
+        invocation.journal,
+        context.live,
+        _live_key(context.key, invocation),
+    )
+    tell(context, invocation, found.lines)
+    if found.children:
+        known = _with_declared(known, invocation, found.children)
+    if found.asks is not None:
+        return _ask(context, known, invocation, found.asks)
+    end = found.end
+    assert end is not None
+    if end.settings is not None:
+        context.configure(end.settings)
+    return known, invocation._replace(
+        ready=False,
+        plan=end.plan,
+        patches=end.patches,
+        failure=end.failure,
+        parts=_not_awaited(invocation, end.children),
+    )
+
+
+def _not_awaited(
+    invocation: Invocation, children: tuple[Handler, ...]
+) -> frozenset[str]:
+    """The sub-handlers that are left to end after their parent's own part."""
+    return frozenset(each.id for each in children) - invocation.gathered
+
+
+def _with_declared(
+    known: Known, invocation: Invocation, children: tuple[Handler, ...]
+) -> Known:
+    """The sub-handlers of an attempt; the cycle takes them in (`reconcile`)."""
+    work, name = known.work, invocation.handler.id
+    assert work is not None
+    aim = work.progress[name].aim
+    declared = {**work.declared, name: Declared(aim, children)}
+    return known._replace(work=work._replace(declared=declared))
+
+
+def _outgrown(context: Context, invocation: Invocation) -> Invocation:
+    """A conversation cannot remember for ever: it starts again (R12)."""
+    driving.cancel(
+        invocation.situation,
+        invocation.journal,
+        context.live,
+        _live_key(context.key, invocation),
+    )
+    return invocation._replace(
+        plan=(),
+        again=Again(1.0, "the conversation has grown too long to be remembered"),
+    )
+
+
+# ----------------------------------------------------------------- effects
+
+
+def _ask(
+    context: Context, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation]:
+    """A conversation awaits an effect."""
+    invocation = invocation._replace(asked=effect, ready=False, acts=True)
+    known, invocation, outcome = perform(context, known, invocation, effect)
+    if outcome is not None:
+        invocation = _journaled(context, invocation, outcome)
+    return known, invocation
+
+
+def _run_plan(
+    context: Context, known: Known, invocation: Invocation
+) -> tuple[Known, Invocation]:
+    """Perform a plan's effects in their order, until one has to be waited for.
+
+    Behind a `Freeze` there is nothing more to perform: the attempt is put aside.
+    """
+    while invocation.plan and invocation.errand is None and invocation.wake is None:
+        if context.keeps_still:
+            break
+        effect, rest = invocation.plan[0], invocation.plan[1:]
+        match effect:
+            case Patch() if is_own(effect, invocation):
+                # Fused into the last write, wherever it stands (R4).
+                patches = (*invocation.patches, effect)
+                invocation = invocation._replace(plan=rest, patches=patches)
+            case Return(value=value):
+                result = None if value is None else effect
+                invocation = invocation._replace(plan=rest, result=result)
+            case Again():
+                invocation = invocation._replace(plan=rest, again=effect)
+            case Execute():
+                invocation = invocation._replace(plan=rest)  # they are run anyway
+            case _:
+                invocation = invocation._replace(acts=True)
+                known, invocation, outcome = perform(context, known, invocation, effect)
+                if outcome is not None:
+                    invocation = _planned(invocation, outcome)
+    return known, invocation
+
+
+def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """An effect of a plan is answered: go on, or fail the attempt."""
+    assert invocation.plan
+    effect = invocation.plan[0]
+    errand = invocation.errand
+    failure = _failure_of(effect, errand.label if errand else effect.kind, outcome)
+    invocation = invocation._replace(errand=None, plan=invocation.plan[1:])
+    if failure is None:
+        return invocation
+    return invocation._replace(plan=(), patches=(), failure=failure)
+
+
+def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
+    """What an outcome means for the attempt that planned the effect."""
+    match outcome:
+        case Applied() | Answer():
+            return None
+        case Missing() if isinstance(effect, (Delete, Get)):
+            return None
+        case Raised(permanent=True):
+            return Failure(outcome.type, outcome.message, permanent=True)
+        case Raised(exception=problem):
+            delay = outcome.delay_seconds
+            return Failure(outcome.type, outcome.message, delay, exception=problem)
+        case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
+            name = type(outcome).__name__
+            return Failure(name, f"{what}: {outcome.message}")
+
+
+def answer_errand(
+    context: Context, number: int, ticket: Ticket, outcome: Outcome
+) -> None:
+    """An effect of an invocation has been answered."""
+    known = context.known
+    if known is None or known.work is None:
+        return
+    work = known.work
+    invocation = next(
+        (each for each in work.invocations if each.serial == ticket.serial),
+        None,
+    )
+    if invocation is None or invocation.errand is None:
+        outstanding = work.outstanding - {number}
+        until = work.outstanding_until if outstanding else 0.0
+        left = work._replace(outstanding=outstanding, outstanding_until=until)
+        keep(context, known._replace(work=left), ends=False)
+        context.due()
+        return
+    if invocation.errand.id != number:
+        return
+    own = _own_answer(context.key, known, invocation, outcome)
+    if own is not None and own.uid != known.body.uid:
+        known = vanished(context, known)
+        outcome = Missing("the object has been deleted, and made anew")
+    elif own is not None:
+        known = _followed(context, known, invocation, own)
+        known = shown(context, known, own)
+    elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        _pace_another(context, invocation, invocation.errand, outcome.object)
+    found = proceed(invocation.errand, outcome, context.now, context.jitter())
+    if not isinstance(found, Errand):
+        _answered(context, known, invocation, found)
+    elif found.due is not None and found.due > context.now.mono:
+        _tell_waiting(context, invocation, found)
+        waiting = invocation._replace(errand=found, ready=False)
+        store(context, known, waiting)
+    else:
+        store(context, known, send(context, invocation, found))
+    context.due()
+
+
+def _followed(
+    context: Context, known: Known, invocation: Invocation, body: Body
+) -> Known:
+    """An awaited change of the handled object is no new one for who is at work."""
+    kind, handler, errand = (
+        context.kind,
+        invocation.handler,
+        invocation.errand,
+    )
+    assert errand is not None
+    base, change = errand.base, _as_patch(errand.effect)
+    if base is None or change is None:
+        return known
+    names = followers(known, (handler.id,))
+    # Only where the change alone explains what a handler observes now.
+    made = made_by(change, base)
+    if asks_for_the_same(made, body):
+        known = with_generation(known, base, body)
+    ours = moves_of(kind, names, base, made)
+    moves = moves_of(kind, names, base, body)
+    moves = {name: move for name, move in moves.items() if ours.get(name) == move}
+    known = with_moves(known, kind, moves)
+    return keeping_pace(
+        context, known, [(handler.id, None)], base, body, _attempt(invocation)
+    )
+
+
+def _attempt(invocation: Invocation) -> int | None:
+    """Which attempt it is; None where one may go on, and make changes, without end."""
+    return None if invocation.handler.role in BACKGROUND else invocation.serial
+
+
+def _as_patch(effect: Effect) -> Patch | None:
+    """What a change of the handled object sets: of an apply, what it names."""
+    match effect:
+        case Patch():
+            return effect
+        case Apply(manifest=manifest):
+            fields = {
+                k: v for k, v in manifest.items() if k not in ("apiVersion", "kind")
+            }
+            return Patch(None, fields)
+        case _:
+            return None
+
+
+def _pace_another(
+    context: Context, invocation: Invocation, errand: Errand, found: dict[str, Any]
+) -> None:
+    """A handler has changed another object, for which others may be called."""
+    if errand.base is None or errand.looking:
+        return
+    context, body = context.of(errand.requests[0].address.key), Body(found)
+    known = context.known
+    if known is not None and known.body.uid == body.uid == errand.base.uid:
+        by = [(invocation.handler.id, None)]
+        attempt = _attempt(invocation)
+        paced = keeping_pace(context, known, by, errand.base, body, attempt)
+        context.put(paced)
+
+
+def _own_answer(
+    key: Key, known: Known, invocation: Invocation, outcome: Outcome
+) -> Body | None:
+    """The handled object, as the answer to an awaited change of it shows it (R23)."""
+    errand = invocation.errand
+    if errand is None or errand.looking or errand.reads_first:
+        return None
+    if not isinstance(outcome, Applied) or not isinstance(outcome.object, dict):
+        return None
+    effect, body = errand.effect, Body(outcome.object)
+    if isinstance(effect, Patch) and is_own(effect, invocation):
+        return body
+    # It may be named as any other object is: by its name, or by a manifest.
+    is_named = errand.requests[0].address.key == key and body.uid == known.body.uid
+    if isinstance(effect, Patch) and effect.subresource in (None, "status"):
+        return body if is_named else None
+    return body if is_named and isinstance(effect, Apply) else None
+
+
+def _answered(
+    context: Context, known: Known, invocation: Invocation, outcome: Outcome
+) -> None:
+    invocation = _creating(invocation, outcome)
+    if invocation.plan is None:
+        store(context, known, _journaled(context, invocation, outcome))
+    else:
+        _follow(context, known, _planned(invocation, outcome))
+
+
+def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """Keep what an attempt has created: it is not to be created otherwise."""
+    errand = invocation.errand
+    assert errand is not None
+    key, created = errand.requests[0].address.key, invocation.created
+    if isinstance(errand.effect, Create) and isinstance(outcome, Applied):
+        if not key.name:
+            return invocation  # the server gives each a name of its own
+        created = {**created, key: digest_of(errand.effect)}
+    elif isinstance(errand.effect, Delete) and key in created:
+        created = {each: made for each, made in created.items() if each != key}
+    return invocation._replace(created=created)
+
+
+# -------------------------------------------------------------------- ends
+
+
+def _finish(context: Context, known: Known, invocation: Invocation) -> None:
+    """An attempt is over: judge it, and keep what it wants written."""
+    work = known.work
+    assert work is not None
+    handler = invocation.handler
+    patches, results, progress = work.patches, work.results, work.progress
+    if not known.gone and _is_about(known, invocation):
+        patches += tuple((handler.id, patch) for patch in invocation.patches)
+        if invocation.result is not None and invocation.failure is None:
+            results = {**results, handler.id: invocation.result.value}
+    # Whether the server takes what it wants written is yet to be seen.
+    unwritten = (len(patches), results) != (len(work.patches), work.results)
+    said: Say | None = None
+    if handler.role is Role.EVENT:
+        _spied(context, invocation)
+    elif handler.role in BACKGROUND:
+        known, said = _tended(context, known, invocation, unwritten=unwritten)
+    else:
+        record = progress[handler.id]
+        judged, said = _judged(context, invocation, record, unwritten=unwritten)
+        judged = _acted(context, known, invocation, judged)
+        progress = {**progress, handler.id: judged}
+    work = work._replace(
+        running=left(work.running, invocation),
+        spying=left(work.spying, invocation),
+        tending=left(work.tending, invocation),
+        patches=patches,
+        results=results,
+        progress=progress,
+        successes=(*work.successes, (handler, said)) if said else work.successes,
+    )
+    keep(context, known._replace(work=work), ends=False)
+
+
+def _is_about(known: Known, invocation: Invocation) -> bool:
+    """Whether an attempt was about this object, and not about one of its name."""
+    body = invocation.situation.body
+    return body is not None and body.uid == known.body.uid
+
+
+def _spied(context: Context, invocation: Invocation) -> None:
+    failure = invocation.failure
+    if failure is not None:
+        report(context, invocation, "error", f"failed, which is ignored: {failure}")
+    elif invocation.again is not None:
+        line = "asks to be called again, but only the next watch event calls it"
+        report(context, invocation, "warning", line)
+
+
+def _tended(
+    context: Context, known: Known, invocation: Invocation, *, unwritten: bool
+) -> tuple[Known, Say | None]:
+    """A run of a daemon or timer is over: when it begins again, if it does."""
+    handler = invocation.handler
+    standing = known.background.get(handler.id) or Standing(None)
+    judgement = _judgement(context, invocation, standing.progress)
+    is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
+    if is_routine:
+        judgement = replace(judgement, level="debug")
+    said = _told(context, invocation, judgement, unwritten=unwritten)
+    if invocation.stopped:
+        # It begins anew, if it is wanted again.
+        return with_standing(known, handler, None), said
+    if judgement.progress.finished == "failure":
+        context.failed()
+    after = rested(handler, standing, judgement.progress, context.now)
+    return with_standing(known, handler, after), said
+
+
+def _judged(
+    context: Context, invocation: Invocation, progress: Progress, *, unwritten: bool
+) -> tuple[Progress, Say | None]:
+    judgement = _judgement(context, invocation, progress)
+    said = _told(context, invocation, judgement, unwritten=unwritten)
+    if judgement.progress.finished == "failure":
+        context.failed()
+        if invocation.handler.role in ACTIVITIES:
+            context.activity_failed()
+    return judgement.progress, said
+
+
+def _told(
+    context: Context,
+    invocation: Invocation,
+    judgement: Judgement,
+    *,
+    unwritten: bool,
+) -> Say | None:
+    """Tell how an attempt has ended; or the line, where a write is to come before it.
+
+    What has failed or waits does so whatever comes of the write.
+    """
+    is_success = judgement.progress.has_succeeded and invocation.failure is None
+    if unwritten and is_success:
+        return _line(context, invocation, judgement.level, judgement.line)
+    report(context, invocation, judgement.level, judgement.line)
+    return None
+
+
+def _acted(
+    context: Context, known: Known, invocation: Invocation, record: Progress
+) -> Progress:
+    """The record, with what has been acted upon where something may have been done.
+
+    Who is at work on going back to what was handled before is not done with the state
+    that it had acted upon: until it is, that is what tells of the change.
+    """
+    body = invocation.situation.body
+    if body is None or not context.is_served:
+        return record
+    kind = context.kind
+    if not record.is_finished and not invocation.acts:
+        return record
+    seen = see(body, kind.observation)
+    acted = seen.digests.get(scope_name(invocation.handler.field), "")
+    if not record.is_finished and acted == known.handled_by(invocation.handler):
+        return record
+    was = seen if record.is_finished else record.seen
+    return record._replace(acted=acted, seen=was)
+
+
+def _judgement(
+    context: Context, invocation: Invocation, progress: Progress
+) -> Judgement:
+    handler, failure = invocation.handler, invocation.failure
+    if failure is not None:
+        return context.judge(handler, progress, failure)
+    if invocation.again is not None:
+        again = invocation.again
+        return judge_again(
+            progress,
+            context.now,
+            after=again.after,
+            because=again.because,
+            timeout=handler.timeout,
+        )
+    if invocation.parts:
+        # It has succeeded when its sub-handlers have.
+        waiting = progress._replace(retries=progress.retries + 1)
+        number = len(invocation.parts)
+        what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
+        return Judgement(waiting, "debug", f"waits for {what}")
+    return Judgement(succeeded(progress), "info", "succeeded")
+
+
+def report(context: Context, invocation: Invocation, level: str, line: str) -> None:
+    said = _line(context, invocation, level, line)
+    note_line(context, invocation.handler, level, said.message)
+    context.emit(said)
+
+
+def _line(context: Context, invocation: Invocation, level: str, line: str) -> Say:
+    handler, failure = invocation.handler, invocation.failure
+    return context.line(
+        level,
+        f"{handler.role.value} handler {handler.id} {line}",
+        body=invocation.situation.body,
+        handler=handler.id,
+        error=str(failure) if failure else None,
+        exception=failure.exception if failure and not failure.is_expected else None,
+        took=context.now.mono - invocation.situation.now.mono,
+    )
+
+
+def expire(context: Context, known: Known, invocation: Invocation) -> None:
+    """A timeout does stop a conversation that is still waiting."""
+    known = stop(context, known, invocation)
+    limit = invocation.handler.timeout or 0.0
+    failure = Failure(
+        "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
+    )
+    ended = invocation._replace(patches=(), plan=(), failure=failure)
+    _finish(context, known, ended)
+
+
+def interrupt(
+    context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
+) -> None:
+    """Tell an impure handler that it is to stop; others are told by their answers."""
+    errand = invocation.errand
+    if invocation.handler.function and errand is not None and errand.id is not None:
+        context.emit(Interrupt(errand.id, reason, cancel))
+
+
+def stop(
+    context: Context,
+    known: Known,
+    invocation: Invocation,
+    *,
+    reason: str = "cancelled",
+) -> Known:
+    """Cancel a conversation; its request, if one is under way, is outstanding."""
+    context.drove()
+    if invocation.plan is None:
+        lines = driving.cancel(
+            invocation.situation,
+            invocation.journal,
+            context.live,
+            _live_key(context.key, invocation),
+        )
+        tell(context, invocation, lines)
+    errand, work = invocation.errand, known.work
+    if errand is None or errand.id is None or work is None:
+        return known
+    interrupt(context, invocation, reason, cancel=True)
+    limit = invocation.handler.cancellation_timeout
+    work = work._replace(
+        outstanding=work.outstanding | {errand.id},
+        outstanding_until=context.now.mono
+        + (OUTSTANDING_SECONDS if limit is None else limit),
+    )
+    return known._replace(work=work)

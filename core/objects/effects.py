@@ -1,0 +1,331 @@
+"""Performing the effects of an invocation: at once, or as an errand.
+
+What needs the world becomes a request, addressed and owned; what does not is
+answered on the spot.  Nothing here drives the author's code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.api.ownership import call_token, owned, stable_name
+from fnop.core.memory.observation import digest_at
+from fnop.core.objects.events import note_line, report_event
+from fnop.core.state.context import Context
+from fnop.core.state.in_flight import (
+    Address,
+    Errand,
+    Request,
+    cannot_split,
+    errand_for,
+    is_request,
+    proceed,
+    uid_meant,
+)
+from fnop.core.state.record import Invocation, Known
+from fnop.core.state.requests import Ticket
+from fnop.core.values.body import Key
+from fnop.effects import (
+    Adopt,
+    Answer,
+    Apply,
+    Call,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Execute,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Outcome,
+    Patch,
+    Random,
+    Remember,
+    Resume,
+    Sleep,
+    Target,
+    Wait,
+)
+from fnop.effects.outcomes import Refused, Unreachable
+from fnop.effects.values import read_only
+from fnop.effects.wire import digest_of
+
+__all__ = ["is_own", "perform", "send", "tell"]
+
+# Where an effect goes; or that it goes nowhere, or that this is not known yet.
+_Addressed = Address | Refused | Unreachable
+
+
+def perform(
+    context: Context, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    """Do what an effect asks for; no outcome means that it is to be waited for."""
+    match effect:
+        case Log():
+            tell(context, invocation, (effect,))
+            return known, invocation, Answer()
+        case Event():
+            author = invocation.handler.id
+            known = report_event(context, known, effect, author)
+            return known, invocation, Answer()
+        case Remember(changes=changes):
+            kept = {**known.memo, **changes}
+            memo = read_only({k: v for k, v in kept.items() if v is not None})
+            if context.is_activity:
+                context.remember(memo)
+            return known._replace(memo=memo), invocation, Answer()
+        case Sleep(seconds=seconds):
+            waiting = invocation._replace(wake=context.now.mono + seconds, ready=False)
+            return known, waiting, None
+        case Wait() if invocation.stopped:
+            return known, invocation, Answer(True)
+        case Wait(seconds=seconds):
+            wake = None if seconds is None else context.now.mono + seconds
+            return known, invocation._replace(wake=wake, ready=False), None
+        case Execute():
+            return known, invocation._replace(ready=False), None
+        case Freeze(reason=reason):
+            context.freeze(reason)
+            return known, invocation, Answer()
+        case Resume():
+            context.freeze(None)
+            return known, invocation, Answer()
+        case _ if is_request(effect):
+            return _request(context, known, invocation, effect)
+        case _:
+            refusal = f"{effect.kind} cannot be performed here"
+            return known, invocation, Refused(400, refusal)
+
+
+def _request(
+    context: Context, known: Known, invocation: Invocation, effect: Effect
+) -> tuple[Known, Invocation, Outcome | None]:
+    manifest, asking = None, invocation
+    if _is_for_another(known, invocation, effect):
+        gone = "the object has been deleted, and made anew"
+        return known, invocation, Refused(404, gone, "NotFound")
+    if isinstance(effect, Adopt):
+        if context.is_activity:
+            return known, invocation, Refused(400, "there is no object to adopt for")
+        manifest, invocation = _own_child(context, known, invocation, effect)
+        problem = _cannot_own(context, manifest)
+        if problem is not None:
+            return known, invocation, Refused(400, problem, "CannotOwn")
+    address = _address(context, known, effect, manifest)
+    if isinstance(address, Refused):
+        return known, invocation, address
+    if isinstance(address, Unreachable):
+        return known, _unaddressed(context, asking, effect, address), None
+    problem = cannot_split(effect, address)
+    if problem is not None:
+        return known, invocation, Refused(400, problem, "CannotSplit")
+    errand = errand_for(
+        effect,
+        address,
+        manifest=manifest,
+        owner_uid=known.body.uid,
+        manager=context.settings.marker,
+        token=_token(context, known, invocation),
+    )
+    if isinstance(effect, Create):
+        before = invocation.created.get(address.key)
+        errand = errand._replace(another=before not in (None, digest_of(effect)))
+    if isinstance(effect, (Patch, Apply)):
+        target = known if _is_of(effect, invocation) else context.of(address.key).known
+        errand = errand._replace(base=target and target.body)
+        is_meant = uid_meant(effect) in (None, known.body.uid)
+        if errand.reads_first and target is known and is_meant:
+            errand = errand._replace(guard=known.body)  # it need not be read
+    if _waits_for_mark(context, known, invocation, effect):
+        held = invocation._replace(errand=errand._replace(held=True), ready=False)
+        return known, held, None
+    return known, send(context, invocation, errand), None
+
+
+def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:
+    """Whether another object than the one that is handled has the name by now."""
+    body = invocation.situation.body
+    is_own = isinstance(effect, Patch) and effect.target is None
+    return is_own and body is not None and body.uid != known.body.uid
+
+
+def _unaddressed(
+    context: Context, invocation: Invocation, effect: Effect, why: Unreachable
+) -> Invocation:
+    """An effect that waits until it is known where it goes, as for a server away."""
+    errand = invocation.errand or Errand(effect, (Request(effect, Address()),))
+    waiting = proceed(errand, why, context.now, context.jitter())
+    assert isinstance(waiting, Errand)
+    return invocation._replace(errand=waiting, ready=False)
+
+
+def _waits_for_mark(
+    context: Context, known: Known, invocation: Invocation, effect: Effect
+) -> bool:
+    """Whether the object has to say first that its handler has begun to act."""
+    handler, body = invocation.handler, invocation.situation.body
+    if (
+        not handler.write_ahead
+        or body is None
+        or isinstance(effect, (Get, List, Random))
+    ):
+        return False
+    if isinstance(effect, Patch) and is_own(effect, invocation):
+        return False
+    record = known.stored.progress.get(handler.id)
+    acts_upon = digest_at(body, handler.field, context.kind.observation)
+    return record is None or record.acted != acts_upon
+
+
+def _token(context: Context, known: Known, invocation: Invocation) -> str:
+    """What tells that an object was created by this handler, for this object."""
+    return call_token(context.settings.marker, known.body.uid, invocation.handler.id)
+
+
+def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
+    return isinstance(effect, Patch) and is_own(effect, invocation)
+
+
+def _own_child(
+    context: Context, known: Known, invocation: Invocation, effect: Adopt
+) -> tuple[dict[str, Any], Invocation]:
+    """The child's manifest, owned and named after the handled object."""
+    resource = context.catalogue.of_manifest(effect.child)
+    namespaced = resource is None or resource.namespaced
+    owner = (invocation.situation.body or known.body).data
+    labels = effect.labels
+    if labels is None:
+        labels = context.settings.inherited_labels
+    child = owned(
+        effect.child,
+        owner,
+        namespaced=namespaced,
+        nested=effect.nested,
+        labels=labels,
+    )
+    role = effect.role or str(invocation.children)
+    if not child["metadata"].get("name"):
+        name = stable_name(owner, invocation.handler.id, role)
+        child["metadata"]["name"] = name
+    return child, invocation._replace(children=invocation.children + 1)
+
+
+def _cannot_own(context: Context, child: dict[str, Any]) -> str | None:
+    """Why the handled object cannot own a child (Kubernetes: owners and dependents).
+
+    The garbage collector looks for an owner in its dependent's own namespace.
+    """
+    resource = context.catalogue.of_manifest(child)
+    if resource is None or not context.key.namespace:
+        return None
+    if not resource.namespaced:
+        return (
+            f"{child['kind']} is cluster-scoped, and cannot be owned by an object in \
+a namespace; create it, and delete it in an on.delete handler"
+        )
+    if child["metadata"].get("namespace") != context.key.namespace:
+        return "a child must be in its owner's namespace; leave the namespace out, or \
+create the object without adopting it"
+    return None
+
+
+def _address(
+    context: Context, known: Known, effect: Effect, manifest: Any
+) -> _Addressed:
+    """Where an effect goes; it waits for a kind of which that is not known yet."""
+    own_namespace = context.key.namespace or None
+    match effect:
+        case Patch(target=None):
+            if context.is_activity:
+                return Refused(400, "there is no handled object; give a target")
+            return Address(context.kind.resource, own_namespace, context.key.name)
+        case (
+            Patch(target=Target() as target)
+            | Get(target=target)
+            | Delete(target=target)
+        ):
+            return _named(
+                context, target.resource, target.namespace, target.name, context.key
+            )
+        case List(resource=name, namespace=namespace):
+            return _named(context, name, namespace, None, context.key)
+        case Create(manifest=found) | Apply(manifest=found):
+            return _of_manifest(context, found, context.key)
+        case Adopt():
+            return _of_manifest(context, manifest, context.key)
+        case _:
+            return Address()
+
+
+def _named(
+    context: Context, kind: str, namespace: str | None, name: str | None, key: Key
+) -> _Addressed:
+    resource = context.catalogue.lookup(kind)
+    if resource is None:
+        return _unknown(context, repr(kind), context.catalogue.absence(kind))
+    if not resource.namespaced or namespace == "*":
+        return Address(resource, None, name)
+    return Address(resource, namespace or key.namespace or "default", name)
+
+
+def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable:
+    """A kind that is not served; or of which that is not known for sure, yet."""
+    context.rediscover()
+    if context.catalogue.complete:
+        return Refused(404, absence, "NotFound")
+    return Unreachable(f"it is not known yet whether the API server serves {kind}")
+
+
+def _of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
+    resource = context.catalogue.of_manifest(manifest)
+    if resource is None:
+        kind = f"{manifest['kind']} of {manifest['apiVersion']}"
+        return _unknown(context, kind, context.catalogue.absence_of(manifest))
+    meta = manifest.get("metadata") or {}
+    if not resource.namespaced:
+        return Address(resource, None, meta.get("name"))
+    namespace = meta.get("namespace") or key.namespace or "default"
+    return Address(resource, namespace, meta.get("name"))
+
+
+def send(context: Context, invocation: Invocation, errand: Errand) -> Invocation:
+    """Send an errand's present request."""
+    request = errand.request
+    ticket = Ticket(
+        "errand",
+        context.key,
+        invocation.serial,
+        invocation.handler.id,
+        isinstance(request.effect, (Call, Random)),
+    )
+    subject = (
+        None if context.is_activity else context.subject(invocation.situation.body)
+    )
+    number = context.perform(request.effect, request.address, ticket, subject)
+    sent = errand._replace(id=number, due=None, held=False)
+    return invocation._replace(errand=sent, ready=False)
+
+
+def tell(context: Context, invocation: Invocation, lines: tuple[Log, ...]) -> None:
+    for line in lines:
+        context.say(
+            line.level,
+            line.message,
+            body=invocation.situation.body,
+            handler=invocation.handler.id,
+            fields=tuple(sorted(line.fields.items())),
+            exception=line.exception,
+        )
+        note_line(context, invocation.handler, line.level, line.message)
+
+
+def is_own(effect: Patch, invocation: Invocation) -> bool:
+    """Whether a patch is about the handled object."""
+    target, body = effect.target, invocation.situation.body
+    if effect.subresource not in (None, "status"):
+        return False  # such as scale: a request of its own
+    return target is None or (
+        body is not None and target.uid is not None and target.uid == body.uid
+    )

@@ -1,0 +1,218 @@
+"""Kubernetes Events: what an operator reports about an object, told apart and bounded.
+
+The same report again within ten minutes counts up the Event that is there, instead of
+making another one; and an object gets 25 reports at once and one every five minutes
+afterwards.  Both are what client-go's EventCorrelator does: Events share the cluster's
+storage with everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Subject
+from fnop.core.state.context import Context
+from fnop.core.state.in_flight import Address
+from fnop.core.state.record import Known, Report, Reports
+from fnop.core.state.requests import Ticket
+from fnop.core.state.turn import ACTIVITY, Turn
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now, wall_text
+from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
+from fnop.effects.effects import LEVELS
+
+__all__ = [
+    "event_manifest",
+    "event_posted",
+    "note_line",
+    "report_event",
+    "report_noted",
+]
+
+# A report that comes again within this time is the same one (client-go:
+# defaultAggregateIntervalInSeconds).
+SAME_SECONDS = 600.0
+# How many reports of an object are remembered, and may come at once; and how long it
+# takes for one more (client-go: defaultSpamBurst, defaultSpamQPS).
+REPORTS_MAX = 25
+REFILL_SECONDS = 300.0
+
+_NAME_LENGTH_MAX = 200
+_SUBDOMAIN = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+
+_POSTING = frozenset((*CHANGES, *BACKGROUND))
+
+
+def report_event(
+    context: Context, known: Known, event: Event, handler: str = ""
+) -> Known:
+    """Report a Kubernetes Event; nobody waits for it, and it can fail nothing.
+
+    `handler` is the one that asks for it, where one does.
+    """
+    resource = context.catalogue.lookup("events.v1.")
+    if resource is None or context.key == ACTIVITY:
+        context.warn_once("events", "Kubernetes Events cannot be reported here")
+        return known
+    about = _regarding(context, context.subject(known.body), event.target)
+    if about.kind == "Event":
+        return known  # an Event about each Event would never end
+    reports = _refilled(known.reports, context.now)
+    if reports.left < 1:
+        text = f"{event.type} {event.reason}: {event.message}"
+        line = f"a Kubernetes Event is left out, for there are too many: {text}"
+        context.say("debug", line)
+        return known._replace(reports=reports)
+    subject = context.subject(known.body)
+    found = next(
+        (each for each in reports.recent if _is_same(each, event, context.now)), None
+    )
+    report, effect = (
+        _first(context, event, subject) if found is None else _again(found, context.now)
+    )
+    address = Address(resource, report.namespace, report.name)
+    ticket = Ticket("event", context.key, handler=handler, name=report.name)
+    context.perform(effect, address, ticket, subject)
+    recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
+    kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
+    return known._replace(reports=kept)
+
+
+def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
+    """A log line about an object's handler becomes an Event, where that is wanted.
+
+    Not those of handlers that are called for each watch event: an Event is one.
+    """
+    least = context.settings.posting_level
+    if least is None or handler.role not in _POSTING:
+        return
+    if LEVELS.index(level) >= LEVELS.index(least):
+        kind = "Warning" if level in ("warning", "error") else "Normal"
+        context.post(Event("Logging", message, kind), handler.id)
+
+
+def report_noted(turn: Turn) -> None:
+    """Report the log lines of this step."""
+    for key, event, handler in turn.noted:
+        context = Context(turn, key)
+        known = context.known
+        if known is not None:
+            context.put(report_event(context, known, event, handler))
+
+
+def _refilled(reports: Reports, now: Now) -> Reports:
+    more = (now.mono - reports.at) / REFILL_SECONDS
+    return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
+
+
+def _is_same(report: Report, event: Event, now: Now) -> bool:
+    return report.event == event and now.mono - report.last <= SAME_SECONDS
+
+
+def _first(
+    context: Context, event: Event, subject: Subject
+) -> tuple[Report, Create | Patch]:
+    about = _regarding(context, subject, event.target)
+    unique = f"{context.seed}-{context.next_serial()}"
+    manifest = event_manifest(event, about, context.settings, context.now, unique)
+    meta = manifest["metadata"]
+    report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
+    return report, Create(manifest)
+
+
+def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
+    """It has happened once more: the Event that is there is counted up."""
+    count = report.count + 1
+    target = Target("events.v1.", report.name, report.namespace)
+    change = {"count": count, "lastTimestamp": _moment(now)}
+    return replace(report, count=count, last=now.mono), Patch(target, change)
+
+
+def event_posted(known: Known, name: str, outcome: Outcome) -> Known:
+    """An Event that is not there any more (they are kept for an hour) is made anew."""
+    if not isinstance(outcome, Missing):
+        return known
+    recent = tuple(each for each in known.reports.recent if each.name != name)
+    return known._replace(reports=replace(known.reports, recent=recent))
+
+
+def _moment(now: Now) -> str:
+    """metav1.Time: whole seconds."""
+    return wall_text(now.wall)[:19] + "Z"
+
+
+def event_manifest(
+    event: Event, subject: Subject, settings: Settings, now: Now, unique: str
+) -> dict[str, Any]:
+    """The core/v1 Event about `subject`.
+
+    An Event lives in the namespace of the object it is about, and those of
+    cluster-scoped objects in `default` (Kubernetes: ValidateEvent).
+    """
+    regarding = _reference(subject)
+    namespace = regarding.get("namespace") or "default"
+    moment = _moment(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{_named(str(regarding['name']))}.{unique}",
+            "namespace": namespace,
+        },
+        "involvedObject": regarding,
+        "reason": event.reason,
+        "message": event.message,
+        "type": event.type,
+        "source": {"component": settings.marker},
+        "reportingComponent": settings.marker,
+        "reportingInstance": settings.operator,
+        "action": event.reason,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "eventTime": wall_text(now.wall),
+        "count": 1,
+    }
+
+
+def _named(name: str) -> str:
+    """An Event's name has to be a DNS subdomain; a role's, for one, need not be.
+
+    >>> _named("db.example"), _named("system:node")
+    ('db.example', 'system-node')
+    """
+    name = name[:_NAME_LENGTH_MAX]
+    if _SUBDOMAIN.fullmatch(name):
+        return name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
+
+
+def _regarding(context: Context, subject: Subject, target: Target | None) -> Subject:
+    """The object that an Event is about, by the names that the server knows."""
+    if target is None:
+        return subject
+    resource = context.catalogue.lookup(target.resource)
+    namespaced = resource is None or resource.namespaced
+    return Subject(
+        target.resource if resource is None else resource.key,
+        (target.namespace or context.key.namespace or None) if namespaced else None,
+        target.name,
+        target.uid,
+        target.resource.partition(".")[0] if resource is None else resource.kind,
+        "" if resource is None else resource.api_version,
+    )
+
+
+def _reference(subject: Subject) -> dict[str, Any]:
+    found = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "name": subject.name,
+        "namespace": subject.namespace,
+        "uid": subject.uid,
+    }
+    return {key: value for key, value in found.items() if value}

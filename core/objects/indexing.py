@@ -1,0 +1,161 @@
+"""Indices: what functions of the author's make of all objects of some kinds.
+
+An index is a persistent map, so a handler that is given one sees it as it was when its
+attempt began, however long it talks.  It is filled before any handler is called: see
+`are_filled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from immutables import Map
+
+from fnop.core.handlers.arguments import Situation, Writers, arguments_for
+from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.program import Program
+from fnop.core.objects.selection import sees
+from fnop.core.state.context import Context
+from fnop.core.state.turn import Turn
+from fnop.core.streams.stream import Purpose
+from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import (
+    ErrorsMode,
+    PermanentError,
+    TemporaryError,
+    described,
+    number_of,
+)
+from fnop.effects.values import read_only
+
+__all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
+
+# A kind whose stream has failed so often is not waited for any longer.
+FAILURES_MAX = 3
+
+_NONE: Map[Any, Any] = Map()
+
+
+class Index(Mapping[Any, tuple[Any, ...]]):
+    """An index as handlers see it: each key with the values of all its objects.
+
+    >>> index = Index().with_object(Key("pods", "n", "p"), {"a": 1})
+    >>> index["a"], list(index), "b" in index
+    ((1,), ['a'], False)
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(
+        self,
+        values: Map[Any, Map[Key, Any]] = _NONE,
+        names: Map[Key, tuple[Any, ...]] = _NONE,
+    ) -> None:
+        self._values = values
+        self._names = names  # under which an object's values stand
+
+    def __getitem__(self, key: Any) -> tuple[Any, ...]:
+        found = self._values[key]
+        return tuple(found[each] for each in sorted(found))
+
+    def __iter__(self) -> Iterator[Any]:
+        # In an order that no hash decides: a replay sees the same.
+        return iter(sorted(self._values, key=repr))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Index of {number_of(len(self), 'key')}>"
+
+    def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
+        """With these values of an object, instead of those it had."""
+        had = self._names.get(key, ())
+        if not had and not found:
+            return self
+        values, names = self._values, self._names
+        for name in had:
+            rest = values[name].delete(key)
+            values = values.set(name, rest) if rest else values.delete(name)
+        for name, value in found.items():
+            values = values.set(name, values.get(name, _NONE).set(key, value))
+        if found:
+            return Index(values, names.set(key, tuple(found)))
+        return Index(values, names.delete(key))
+
+
+def empty_indices(program: Program) -> Map[str, Index]:
+    """All indices of a program: handlers can ask for them from the beginning."""
+    return Map({each.id: Index() for each in program.activity(Role.INDEX)})
+
+
+def indexed(context: Context, body: Body) -> None:
+    """Take an object, as it is now, into the indices of its kind."""
+    kind = context.kind
+    for handler in kind.indexers:
+        found = _found(context, body, handler)
+        if found is not None:
+            _put(context, handler, found)
+
+
+def unindexed(context: Context) -> None:
+    """Take an object that is gone out of the indices of its kind."""
+    for handler in context.kind.indexers:
+        _put(context, handler, {})
+
+
+def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
+    index: Index = context.indices[handler.id]
+    context.index(handler.id, index.with_object(context.key, found))
+
+
+def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
+    """What the function makes of an object; None leaves the index as it is."""
+    resource = context.kind.resource
+    known = context.known
+    memo = context.memo if known is None else known.memo
+    situation = Situation(
+        handler, context.settings, context.now, resource, body, memo=memo
+    )
+    try:
+        if not sees(handler, situation):
+            return {}
+        return _values(handler.fn(**arguments_for(situation, Writers())))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        text = described(problem)
+        line = f"index {handler.id} failed for this state: {text}"
+        context.say("error", line, body=body, handler=handler.id, error=text)
+        context.failed()
+        return None if _keeps(handler, problem) else {}
+
+
+def _keeps(handler: Handler, problem: BaseException) -> bool:
+    """Whether what was known of the object stays, although it may be out of date."""
+    if isinstance(problem, (PermanentError, TemporaryError)):
+        return False
+    return handler.errors is ErrorsMode.IGNORED
+
+
+def _values(result: Any) -> Mapping[Any, Any] | None:
+    """By key; what is no mapping is under the key None, and None changes nothing."""
+    if result is None:
+        return None
+    given = result if isinstance(result, Mapping) else {None: result}
+    for key in given:
+        hash(key)
+    return {key: read_only(value) for key, value in given.items()}
+
+
+def are_filled(turn: Turn) -> bool:
+    """Whether handlers may be called: every kind with an index has been listed once.
+
+    One that cannot be listed, refused or broken, is not waited for.
+    """
+    return all(
+        stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
+        for stream in turn.streams.each(Purpose.OBJECTS)
+        if turn.survey.kinds[stream.resource.key].indexers
+    )

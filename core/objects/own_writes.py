@@ -1,0 +1,291 @@
+"""What follows for handlers from what they themselves have written on their object.
+
+A handler's record is about one state of the object, by digest.  What the operator
+itself writes makes another state of it, but no other change for a handler that is at
+work: its record follows, so that its delays, retries and timeout hold, and its next
+attempt gets the object as it is then.  What anybody else writes makes a new change;
+and so does an own write for handlers that are done, but for those that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fnop.core.handlers.handler import Handler, declarer_of
+from fnop.core.handlers.program import Kind
+from fnop.core.handlers.writers import Transform
+from fnop.core.memory.observation import digest_at, essence_of, observed_at
+from fnop.core.memory.progress import Progress
+from fnop.core.state.record import Declared, Known, Work
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path, pointer
+from fnop.core.values.errors import joined
+from fnop.core.values.merge import OperationFailed, applied, difference, operated
+from fnop.effects import Patch
+
+__all__ = [
+    "Moves",
+    "asks_for_the_same",
+    "authors_of",
+    "changed_fields",
+    "followed",
+    "followers",
+    "generation_after",
+    "loop_told",
+    "made_by",
+    "moves_of",
+    "with_generation",
+    "with_moves",
+]
+
+# By handler: the digest of what it observed before its own write, and after it.
+Moves = Mapping[str, tuple[str, str]]
+
+
+def followers(known: Known, authors: Iterable[str]) -> tuple[str, ...]:
+    """Whose records follow an own write: its authors', and of all that are not done.
+
+    Those get the object as it is then at their next attempt.
+    """
+    records = {**known.stored.progress, **(known.work.progress if known.work else {})}
+    unfinished = [name for name, each in records.items() if not each.is_finished]
+    return tuple(sorted({*authors, *unfinished}))
+
+
+def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Moves:
+    """What a write made of what handlers observe, where that is another."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        handler = _handler_of(kind, name)
+        if handler is None or handler.id in found:
+            continue
+        was = digest_at(before, handler.field, kind.observation)
+        now = digest_at(after, handler.field, kind.observation)
+        if was != now:
+            found[handler.id] = was, now
+    return found
+
+
+def followed(
+    records: Mapping[str, Progress], kind: Kind, moves: Moves
+) -> Mapping[str, Progress]:
+    """The records of handlers, with those that follow about the state that was made.
+
+    What one has acted upon that has succeeded stays what it was: its own change is
+    one like any other.
+    """
+    return {
+        name: _moved(record, move) if (move := _move_of(kind, moves, name)) else record
+        for name, record in records.items()
+    }
+
+
+def with_moves(known: Known, kind: Kind, moves: Moves) -> Known:
+    """With all that is under way about the state that the authors have made."""
+    work = known.work
+    if work is None or not moves:
+        return known
+    cycle = work.cycle
+    if cycle is not None:
+        aims = {
+            name: _aim_moved(aim, move)
+            if (move := _move_of(kind, moves, name))
+            else aim
+            for name, aim in cycle.aims.items()
+        }
+        cycle = cycle._replace(aims=aims)
+    return known._replace(
+        work=work._replace(
+            cycle=cycle,
+            progress=followed(work.progress, kind, moves),
+            declared=_declared_moved(work, kind, moves),
+        )
+    )
+
+
+def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
+    return {
+        name: Declared(_aim_moved(each.aim, move), each.children)
+        if (move := _move_of(kind, moves, name))
+        else each
+        for name, each in work.declared.items()
+    }
+
+
+def _move_of(kind: Kind, moves: Moves, name: str) -> tuple[str, str] | None:
+    """The move of a handler, or of the one that declared this sub-handler."""
+    handler = _handler_of(kind, name)
+    return None if handler is None else moves.get(handler.id)
+
+
+def _handler_of(kind: Kind, name: str) -> Handler | None:
+    handlers = {each.id: each for each in kind.changes}
+    return handlers.get(declarer_of(name, handlers))
+
+
+def _aim_moved(aim: str, move: tuple[str, str]) -> str:
+    reason, _, observed = aim.partition(":")
+    return f"{reason}:{move[1]}" if observed == move[0] else aim
+
+
+def _moved(record: Progress, move: tuple[str, str]) -> Progress:
+    was, now = move
+    if record.has_succeeded:
+        return record._replace(aim=_aim_moved(record.aim, move))
+    return record._replace(
+        aim=_aim_moved(record.aim, move),
+        acted=now if record.acted == was else record.acted,
+        handled=now if record.handled == was else record.handled,
+    )
+
+
+def generation_after(handled: int | None, before: Body, after: Body) -> int | None:
+    """The generation that is handled, after an own write has made `after`.
+
+    The API server counts each change of what is neither metadata nor status
+    (Kubernetes API conventions: metadata).  What somebody else has changed before is
+    not handled yet, and neither is what is built upon that.
+    """
+    if handled is None or handled != before.generation:
+        return handled
+    return handled + 1 if after.generation == handled + 1 else handled
+
+
+def with_generation(known: Known, before: Body, after: Body) -> Known:
+    """With the generation that an own write has made as the one that is handled."""
+    work = known.work
+    if work is None or work.cycle is None:
+        return known
+    cycle = work.cycle
+    generation = generation_after(cycle.generation, before, after)
+    if generation == cycle.generation:
+        return known
+    return known._replace(
+        work=work._replace(cycle=cycle._replace(generation=generation))
+    )
+
+
+def asks_for_the_same(one: Body, other: Body) -> bool:
+    """Whether two states of an object differ in no more than metadata and status."""
+    keys = (one.data.keys() | other.data.keys()) - {"metadata", "status"}
+    return all(one.data.get(key) == other.data.get(key) for key in keys)
+
+
+def made_by(patch: Patch, before: Body) -> Body:
+    """What a patch alone makes of a state; that state, where it does not fit."""
+    try:
+        return Body(operated(patch.json, applied(patch.merge or {}, before.data)))
+    except OperationFailed:
+        return before
+
+
+def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
+    """The fields in which two states differ for handlers of changes, as pointers."""
+    hidden, own = kind.observation.hidden, kind.observation.own
+    was, now = essence_of(before, hidden), essence_of(after, hidden)
+    found = [pointer(path) for path in _leaves(difference(was, now), ())]
+    for path in kind.observation.scopes:
+        if path[:1] == ("status",):
+            one, other = (observed_at(each, path, own) for each in (before, after))
+            found += [pointer(path)] if one != other else []
+    return tuple(found)
+
+
+def authors_of(
+    kind: Kind,
+    patches: Sequence[tuple[str, Patch | Transform | None]],
+    before: Body,
+    after: Body,
+) -> dict[str, tuple[str, ...]]:
+    """Who has changed what handlers are called for, and in which fields, as pointers.
+
+    Of several that were written at once it is known by what each patch makes alone;
+    what it has not changed, its author has not.  A handler of watch events is called
+    for any field, and counts for what it changes itself.
+    """
+    fields = changed_fields(kind, before, after) if kind.changes else ()
+    spies = {each.id for each in kind.spies}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for name, _ in patches):
+        own = [patch for author, patch in patches if author == name]
+        made = after if len(own) == len(patches) else _made_by_all(own, before, after)
+        if name in spies:
+            part = _touched(kind, before, made)
+        else:
+            part = changed_fields(kind, before, made) if kind.changes else ()
+        if part:
+            found[name] = part
+    return found or ({name: fields for name, _ in patches} if fields else {})
+
+
+def _made_by_all(
+    patches: Iterable[Patch | Transform | None], before: Body, after: Body
+) -> Body:
+    """What some patches make of a state; of functions that is not known apart."""
+    for patch in patches:
+        if not isinstance(patch, Patch):
+            return after
+        before = made_by(patch, before)
+    return before
+
+
+# What changes with every write.
+_OF_ANY_WRITE = frozenset(("resourceVersion", "generation", "managedFields"))
+
+
+def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
+    """All fields in which two states differ, but for the operator's own."""
+    return tuple(
+        pointer(path)
+        for path in _leaves(difference(before.data, after.data), ())
+        if not (path[0] == "metadata" and path[1:2] and path[1] in _OF_ANY_WRITE)
+        and not any(path[: len(own)] == own for own in kind.observation.own)
+    )
+
+
+def _leaves(change: Mapping[str, Any], path: Path) -> Iterator[Path]:
+    for key, value in change.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def loop_told(
+    kind: Kind, found: Mapping[str, tuple[str, ...]], fields: list[str], times: int
+) -> str:
+    """Who goes in a circle, by which fields, and what to do about it."""
+    who, what = joined(sorted(found)), ", ".join(fields[:5]) or "the object"
+    background = {each.id for each in kind.background}
+    verb, it, be, them = _ONE if len(found) == 1 else _SEVERAL
+    if background.issuperset(found):
+        circle = f"{who} {verb} {what} again and again, and others are called for that"
+    else:
+        circle = f"{who} {verb} {what} whenever {it} {be} called, and {be} called for"
+        circle += " that"
+    return (
+        f"{circle}: {times} times in a row, from now on after growing pauses; "
+        f"let {them} write only what differs{_other_remedy(kind, found, fields)}"
+    )
+
+
+_ONE, _SEVERAL = ("changes", "it", "is", "it"), ("change", "they", "are", "them")
+
+
+def _other_remedy(kind: Kind, found: Iterable[str], fields: list[str]) -> str:
+    """What ends a loop besides; handlers of events, or of the fields, ignore nothing.
+
+    >>> from fnop.core.handlers.program import kind_of
+    >>> from fnop.core.api.resources import Resource
+    >>> kind = kind_of(Resource("", "v1", "pods", "Pod"), ())
+    >>> _other_remedy(kind, ["count"], ["/spec/n"])
+    ', or name the field in ignored_fields='
+    """
+    scopes = [pointer(scope) for scope in kind.observation.scopes if scope]
+    spies = {each.id for each in kind.spies}
+    if not spies.isdisjoint(found):
+        return "; a handler of events is called for any field"
+    if any(f"{field}/".startswith(f"{scope}/") for scope in scopes for field in fields):
+        return ""
+    return ", or name the field in ignored_fields="

@@ -1,0 +1,156 @@
+"""Whether a handler is for an object: its filters, looked at from one moment.
+
+Filters are the author's code.  One that raises leaves its handler out, except for
+deletion handlers: what they hold must not be let go by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.api.ownership import owner_of
+from fnop.core.handlers.arguments import Situation, filter_arguments
+from fnop.core.handlers.filters import UNKNOWN, Sight
+from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.program import Kind
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory.observation import Seen, had_value, observed_at, value_at
+from fnop.core.state.record import Known
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Path
+from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
+
+__all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
+
+
+class Moment(NamedTuple):
+    """What a decision depends on beside the object itself.
+
+    `failed` collects the handlers whose filters raise: they are left out.  `indices`
+    are as they are now: filters are asked when an object is looked at, and not again
+    because an index has changed.
+    """
+
+    kind: Kind
+    settings: Settings
+    now: Now
+    seed: str
+    stopping: bool
+    failed: list[tuple[Handler, BaseException]]
+    indices: Mapping[str, Any] = NOTHING
+
+
+def is_child(handler: Handler, body: Body) -> bool:
+    """Whether the object has an owner of the kind that the handler asks for."""
+    if handler.owner is None:
+        return True
+    return owner_of(body, handler.owners or frozenset()) is not None
+
+
+def sees(handler: Handler, situation: Situation) -> bool:
+    """Whether a handler that stores nothing is for an object as it is now."""
+    if handler.takes_all:
+        return True
+    body = situation.body
+    assert body is not None
+    if not is_child(handler, body):
+        return False
+    return handler.filters.prematch(
+        Sight(
+            body.mapping("labels"),
+            body.mapping("annotations"),
+            _now(body, handler.field, situation.settings) if handler.field else None,
+            None,
+            False,
+            lambda wants, rest: filter_arguments(situation, wants, rest),
+        )
+    )
+
+
+# For what the handlers of a role are called.
+_REASONS = {
+    Role.CREATE: ("create",),
+    Role.UPDATE: ("update",),
+    Role.DELETE: ("delete",),
+    Role.RESUME: ("resume", "update", "delete"),
+    Role.FIELD: ("create", "update", "delete"),
+}
+
+
+def prematches(at: Moment, known: Known, handler: Handler) -> bool:
+    """Whether a handler is for an object, whatever happens to it."""
+    if handler.takes_all:
+        return True
+    if not handler.filters.asks_reason:
+        return passes(at, known, handler, changed=False)
+    return any(
+        passes(at, known, handler, changed=False, reason=reason)
+        for reason in _REASONS.get(handler.role, (None,))
+    )
+
+
+def passes(
+    at: Moment,
+    known: Known,
+    handler: Handler,
+    *,
+    changed: bool,
+    reason: str | None = None,
+) -> bool:
+    """Whether a handler's filters pass; one whose filters raise is left out.
+
+    `reason` is what it is to be called for, where that matters.  A deletion handler
+    must not be skipped: where its filters raise, nothing is decided at all.
+    """
+    if not is_child(handler, known.body):
+        return False
+    sight = _sight(at, known, handler, reason)
+    try:
+        return handler.filters.prematch(sight) and (
+            not changed or handler.filters.change_fits(sight)
+        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        if handler in at.kind.deleters:
+            raise
+        if all(each is not handler for each, _ in at.failed):
+            at.failed.append((handler, problem))
+        return False
+
+
+def _now(body: Body, field: Path, settings: Settings) -> Any:
+    return observed_at(body, field, settings.places.paths)
+
+
+def _before(seen: Seen | None, field: Path) -> Any:
+    """What a field was; where its value is not kept, whether it was there at all."""
+    found = value_at(seen, field)
+    return UNKNOWN if found is None and had_value(seen, field) else found
+
+
+def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Sight:
+    body, field = known.body, handler.field
+    before = known.before(handler, at.kind.observation)
+    situation = Situation(
+        handler,
+        at.settings,
+        at.now,
+        at.kind.resource,
+        body,
+        reason,
+        before,
+        memo=known.memo,
+        indices=at.indices,
+    )
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        _now(body, field, at.settings) if field else None,
+        _before(before, field) if field else None,
+        # What has not been seen yet had no value before, not even none.
+        before is not None,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+    )

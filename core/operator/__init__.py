@@ -1,0 +1,1 @@
+"""The operator as a whole: `step`, what it serves, other operators, its health."""

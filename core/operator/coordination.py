@@ -1,0 +1,260 @@
+"""This operator among others: peering and leader election in its life.
+
+`fnop.core.peers.peering` and `fnop.core.peers.election` decide; here their questions
+are asked, what is seen and answered is handed to them, and their verdicts become the
+phase:
+
+| peers             | lease     | phase    | streams | handlers |
+|-------------------|-----------|----------|---------|----------|
+| one goes before   | any       | FROZEN   | closed  | none     |
+| none goes before  | not ours  | STANDBY  | open    | none     |
+| none goes before  | ours      | SERVING  | open    | called   |
+
+Whoever does not take part in one of them is as one that none goes before, or whose the
+lease is.  An object that is put aside is read anew before it is acted upon again: who
+served meanwhile has left another state on it.
+"""
+
+from __future__ import annotations
+
+from fnop.core.api.namespaces import served_namespaces
+from fnop.core.api.resources import Resource, Selectors
+from fnop.core.peers import election as electing, peering as meeting
+from fnop.core.peers.election import LEASES, Resign
+from fnop.core.peers.peering import Leave, Looked, Place, Placed, Unseen, kinds_for
+from fnop.core.peers.peers import Mode
+from fnop.core.seam.commands import CloseStream
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.state.coordination import Coordination
+from fnop.core.state.in_flight import Address
+from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
+from fnop.core.state.requests import Ticket
+from fnop.core.state.turn import Turn
+from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.values.body import Body
+from fnop.effects.outcomes import Outcome, Refused
+
+__all__ = [
+    "answered",
+    "begin",
+    "discovered",
+    "has_gone",
+    "is_standing_by",
+    "keep_time",
+    "lacks_peering",
+    "leave",
+    "looked_at",
+    "peer_streams",
+    "refused",
+    "settle",
+    "wake",
+]
+
+
+def begin(turn: Turn) -> None:
+    """The operator starts: it has met nobody yet."""
+    member, candidate = turn.settings.peering, turn.settings.election
+    turn.coordination = Coordination(
+        peering=None if member is None else meeting.begin(member),
+        election=None if candidate is None else electing.begin(candidate),
+    )
+
+
+def keep_time(turn: Turn) -> None:
+    """What is due by now comes before all else: a right to serve may have ended."""
+    if turn.coordination.peering_is_due(turn.now):
+        _meet(turn, AlarmRang())
+    if turn.coordination.election_is_due(turn.now):
+        _compete(turn, AlarmRang())
+
+
+def wake(turn: Turn) -> list[float]:
+    """When to come again (monotonic)."""
+    return [*turn.coordination.moments]
+
+
+# --------------------------------------------------------------------- peering
+
+
+def peer_streams(turn: Turn) -> list[Stream]:
+    """The peering objects that are to be followed."""
+    peering = turn.coordination.peering
+    if peering is None or peering.member.mode is Mode.STANDALONE:
+        return []
+    selectors = Selectors(fields=f"metadata.name={peering.member.name}")
+    return [
+        Stream(resource, namespace, selectors, purpose=Purpose.PEERS)
+        for resource in _peer_kinds(turn)
+        for namespace in _namespaces(turn) or (None,)
+    ]
+
+
+def lacks_peering(turn: Turn) -> bool:
+    """Whether a peering object is waited for whose very kind is not there."""
+    peering = turn.coordination.peering
+    if peering is None or peering.member.mode is not Mode.MANDATORY:
+        return False
+    return not _peer_kinds(turn)
+
+
+def _peer_kinds(turn: Turn) -> list[Resource]:
+    wanted = kinds_for(turn.settings.namespaces)
+    return [each for each in turn.survey.catalogue.resources if each.key in wanted]
+
+
+def _namespaces(turn: Turn) -> tuple[str, ...] | None:
+    given, found = turn.settings.namespaces, turn.survey.namespaces or ()
+    return None if given is None else served_namespaces(given, found)
+
+
+def discovered(turn: Turn) -> None:
+    """It is known what is served where: there the peers are met."""
+    if turn.coordination.peering is not None:
+        kinds = tuple(each.key for each in _peer_kinds(turn))
+        _meet(turn, Placed(kinds, _namespaces(turn)))
+    if turn.coordination.election_due is None:
+        _compete(turn, AlarmRang())
+    settle(turn)
+
+
+def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
+    """A peering object was seen, or is known not to be there."""
+    _meet(turn, Looked(Place(stream.resource.key, stream.namespace), body))
+
+
+def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
+    """A peering object cannot be looked at.
+
+    Who need not take part does not, where it may not; others wait until they may.
+    """
+    assert turn.coordination.peering is not None
+    place = Place(stream.resource.key, stream.namespace)
+    if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
+        text = (
+            f"peers in {place.label} may not be looked at, so they are not: {message}"
+        )
+        turn.warn_once(f"peers {place.label}", text)
+        _meet(turn, Looked(place, None))
+    else:
+        _meet(turn, Unseen(place, message))
+
+
+def _meet(turn: Turn, fact: meeting.Fact) -> None:
+    if turn.coordination.peering is None:
+        return
+    move = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
+    turn.coordination = turn.coordination._replace(
+        peering=move.peering, peering_due=move.wake
+    )
+    for line in move.says:
+        turn.emit(line)
+    resources = {each.key: each for each in turn.survey.catalogue.resources}
+    for ask in move.asks:
+        name = move.peering.member.name
+        address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
+        ticket = Ticket("peer", serial=ask.number)
+        turn.perform(ask.effect, address, ticket, None, ask.before)
+    settle(turn)
+
+
+# -------------------------------------------------------------------- election
+
+
+def _compete(turn: Turn, fact: electing.Fact) -> None:
+    if turn.coordination.election is None:
+        return
+    move = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
+    turn.coordination = turn.coordination._replace(
+        election=move.election, election_due=move.wake
+    )
+    for line in move.says:
+        turn.emit(line)
+    if move.ask is not None:
+        _ask_for_lease(turn, move.ask)
+    settle(turn)
+
+
+def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
+    assert turn.coordination.election is not None
+    candidate = turn.coordination.election.candidate
+    for resource in turn.survey.catalogue.resources:
+        if resource.key == LEASES:
+            address = Address(resource, candidate.namespace, candidate.name)
+            ticket = Ticket("lease", serial=ask.number)
+            turn.perform(ask.effect, address, ticket, None, ask.before)
+            return
+    text = "the API server serves no leases; run without --leader-elect"
+    _compete(turn, Answered(ask.number, Refused(404, text, "NotFound")))
+
+
+def answered(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
+    """A question of peering or of the election is answered."""
+    fact = Answered(ticket.serial, outcome)
+    if ticket.kind == "peer":
+        _meet(turn, fact)
+    else:
+        _compete(turn, fact)
+
+
+# ----------------------------------------------------------------------- phases
+
+
+def settle(turn: Turn) -> None:
+    """Let the phase be what the verdicts call for, while the operator is in service."""
+    if turn.lifecycle.phase not in IN_SERVICE:
+        return
+    is_frozen = turn.lifecycle.frozen is not None
+    after = Phase.FROZEN if is_frozen else turn.coordination.wants(turn.now)
+    before = turn.lifecycle.phase
+    if before is after:
+        return
+    turn.lifecycle = settled(turn.lifecycle, after)
+    if after is Phase.FROZEN:
+        _let_go(turn, StreamPhase.PAUSED)
+    elif before is Phase.FROZEN:
+        _go_on(turn)
+        return  # each object comes into its own again when it is listed
+    elif after is Phase.SERVING:
+        # Who waits may have been deaf for long: before its first act it lists all.
+        _let_go(turn, StreamPhase.WAITING)
+    for key, _ in turn.objects.all():
+        turn.objects.due(key)
+
+
+def _let_go(turn: Turn, phase: StreamPhase) -> None:
+    """Close what is followed for handlers, to be listed anew; where it was, is kept."""
+    for stream in turn.streams.each(Purpose.OBJECTS):
+        if turn.streams.is_open(stream):
+            turn.emit(CloseStream(stream.id))
+        before = stream.version or stream.before
+        closed = stream._replace(
+            phase=phase, version=None, before=before, due=turn.now.mono
+        )
+        turn.streams = turn.streams.closed(closed)
+
+
+def _go_on(turn: Turn) -> None:
+    """List everything anew; the streams are opened by the work of this step."""
+    for stream in turn.streams.followed.values():
+        if stream.phase is StreamPhase.PAUSED:
+            due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
+            turn.streams = turn.streams.put(due)
+
+
+def is_standing_by(turn: Turn) -> bool:
+    """Whether it only waits for one that goes before: it is in order."""
+    return turn.lifecycle.phase is Phase.STANDBY or turn.coordination.is_outranked
+
+
+# -------------------------------------------------------------------------- end
+
+
+def leave(turn: Turn) -> None:
+    """All that the operator did has ended: others may go on at once."""
+    _meet(turn, Leave())
+    _compete(turn, Resign())
+
+
+def has_gone(turn: Turn) -> bool:
+    """Whether nothing more is waited for."""
+    return turn.coordination.has_left

@@ -1,0 +1,302 @@
+"""Whether an operator is well: from what it knows, and from when it last saw something.
+
+Two questions, as Kubernetes asks them:
+
+- *Is it alive?*  Whether it makes progress.  It does not where something takes longer
+  than it can take: then a restart may help, and nothing else will.
+- *Is it ready?*  Whether it serves.  It does not while it begins or ends, nor where the
+  API server is away or refuses a kind: a restart helps nobody then.
+
+Answers come with their reasons, as sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fnop.core.handlers.handler import Role
+from fnop.core.handlers.program import Program
+from fnop.core.state.turn import State, settings_of
+from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.values.now import Now
+
+__all__ = ["LIMITS", "UNREADY", "Health", "Limits", "Seen", "StreamHealth", "health"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things can take while all is well, in seconds.
+
+    A request has a deadline of its own (60 s), before which it may have to wait: for
+    new credentials, or because too many fail.  A call has none, but the `timeout` of
+    its handler; `grace` is given to whatever else has a deadline.
+    """
+
+    request: float = 300.0
+    call: float = 3600.0
+    queue: float = 300.0
+    grace: float = 60.0
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """When things happened that leave no trace in the state; monotonic seconds.
+
+    `heard` is the last line of each stream, `asked` the moment of each command that
+    awaits its answer, both by number; `answered` the last answer of all.
+    """
+
+    heard: Mapping[int, float] = field(default_factory=dict)
+    asked: Mapping[int, float] = field(default_factory=dict)
+    answered: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamHealth:
+    """One collection that is followed.
+
+    `age` is how long nothing has come, or since when it is open; None where it is
+    closed.  `failures` are those in a row.
+    """
+
+    resource: str
+    namespace: str | None
+    phase: str
+    age: float | None
+    failures: int
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an operator is; ages are in seconds.
+
+    `queue` counts the objects that are due, `queues` does so by kind, `oldest` is how
+    long the first of them has been; `requests` and `calls` are the ages of what is
+    under way, calls by handler.  `stuck` says why it is not alive, `unready` what else
+    keeps it from serving.
+    """
+
+    phase: str
+    streams: tuple[StreamHealth, ...]
+    objects: int
+    queue: int
+    queues: tuple[tuple[str, int], ...]
+    oldest: float | None
+    requests: tuple[float, ...]
+    calls: tuple[tuple[str, float], ...]
+    failures: int
+    stuck: tuple[str, ...]
+    unready: tuple[str, ...]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it makes progress."""
+        return not self.stuck
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it serves: alive, and everything that it follows is at hand."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it is not ready."""
+        return self.stuck + self.unready
+
+    def summary(self) -> dict[str, Any]:
+        """All of it, as JSON."""
+        return {"alive": self.is_alive, "ready": self.is_ready, **asdict(self)}
+
+
+# Why an operator does not serve in a phase of its life.  One that lets another go
+# before is ready to take over: a rollout must not wait for it.
+UNREADY = {
+    "new": "the operator has not started",
+    "starting": "the startup handlers are not done",
+    "discovering": "the kinds of the API server are not known yet",
+    "serving": "",
+    "standby": "",
+    "frozen": "",
+    "stopping": "the operator is stopping",
+    "cleaning": "the operator is stopping: its cleanup handlers are called",
+    "leaving": "the operator is stopping: its peers are told",
+    "ended": "",  # which is worse than not ready
+}
+
+
+def health(
+    program: Program, state: State, seen: Seen, now: Now, limits: Limits = LIMITS
+) -> Health:
+    """How the operator is at this moment.  Total and pure."""
+    ready = {
+        key: at for key, (at, _) in state.objects.queue.due.items() if at <= now.mono
+    }
+    queues = dict.fromkeys((key for key, _ in state.survey.kinds.items()), 0)
+    for key in ready:
+        queues[key.resource] = queues.get(key.resource, 0) + 1
+    due = [now.mono - at for at in ready.values()]
+    oldest = max(due, default=None)
+    outside = {
+        number for number, ticket in state.requests.pending.items() if ticket.outside
+    }
+    ages = {
+        number: now.mono - seen.asked.get(number, now.mono)
+        for number in state.requests.pending
+    }
+    calls = [
+        (state.requests.pending[number].handler, ages[number])
+        for number in sorted(outside)
+    ]
+    requests = [ages[number] for number in sorted(ages.keys() - outside)]
+    stuck = [
+        *(["the operator has ended"] if state.lifecycle.phase.value == "ended" else []),
+        *_stuck_streams(program, state, seen, now, limits),
+        *_stuck_requests(requests, limits),
+        *_stuck_calls(program, calls, limits),
+        *_stuck_queue(state, seen, now, oldest, limits),
+    ]
+    return Health(
+        state.lifecycle.phase.value,
+        tuple(_shown(each, seen, now) for each in state.streams.followed.values()),
+        len(state.objects.records),
+        len(due),
+        tuple((name, count) for name, count in sorted(queues.items()) if name),
+        oldest,
+        tuple(requests),
+        tuple(calls),
+        state.notes.failures,
+        tuple(stuck),
+        tuple(_unready(state)),
+    )
+
+
+# ------------------------------------------------------------------ streams
+
+
+def _shown(stream: Stream, seen: Seen, now: Now) -> StreamHealth:
+    return StreamHealth(
+        stream.resource.key,
+        stream.namespace,
+        stream.phase.value,
+        _age(stream, seen, now),
+        stream.failures,
+        stream.refusal,
+    )
+
+
+def _age(stream: Stream, seen: Seen, now: Now) -> float | None:
+    """How long a stream has been silent; None for one that is not open."""
+    if stream.phase not in (StreamPhase.LISTING, StreamPhase.WATCHING):
+        return None
+    heard = seen.heard.get(stream.id, stream.opened_at)
+    return now.mono - max(heard, stream.opened_at)
+
+
+def _place(stream: Stream) -> str:
+    where = f" in {stream.namespace}" if stream.namespace else ""
+    return f"{stream.resource.label}{where}"
+
+
+def _stuck_streams(
+    program: Program, state: State, seen: Seen, now: Now, limits: Limits
+) -> Iterator[str]:
+    """Streams that should have said something, or should be open, long ago."""
+    settings = settings_of(program, state)
+    silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
+    most = {
+        StreamPhase.LISTING: limits.request,
+        StreamPhase.WATCHING: silence + limits.grace,
+    }
+    for stream in state.streams.followed.values():
+        age = _age(stream, seen, now)
+        if age is not None and age > most[stream.phase]:
+            what = f"the {stream.phase.value} of {_place(stream)}"
+            yield f"{what} is silent for {age:.0f} s"
+        late = now.mono - stream.due
+        if stream.phase is StreamPhase.WAITING and late > limits.grace:
+            yield f"{_place(stream)} should be followed again since {late:.0f} s"
+
+
+# ----------------------------------------------------- requests, calls, objects
+
+
+def _stuck_requests(ages: list[float], limits: Limits) -> Iterator[str]:
+    age = max(ages, default=0.0)
+    if age > limits.request:
+        yield f"a request has no answer for {age:.0f} s"
+
+
+def _stuck_calls(
+    program: Program, calls: list[tuple[str, float]], limits: Limits
+) -> Iterator[str]:
+    """Calls that take longer than their handlers may; a daemon's may take for ever."""
+    handlers = {each.id: each for each in program.handlers if calls}
+    daemons = {each.id for each in handlers.values() if each.role is Role.DAEMON}
+    for name, age in calls:
+        handler = handlers.get(name)
+        timeout = None if handler is None else handler.timeout
+        most = limits.call if timeout is None else timeout + limits.grace
+        if age > most and name not in daemons:
+            yield f"a call of {name or 'a handler'} takes {age:.0f} s"
+
+
+def _stuck_queue(
+    state: State, seen: Seen, now: Now, oldest: float | None, limits: Limits
+) -> Iterator[str]:
+    """Objects that wait while nothing at all is answered, and nobody else is to blame.
+
+    A long queue alone is no fault: at a start all objects are in it.
+    """
+    if (
+        state.lifecycle.phase.value != "serving"
+        or oldest is None
+        or oldest <= limits.queue
+    ):
+        return
+    quiet = oldest if seen.answered is None else now.mono - seen.answered
+    if quiet > limits.queue and not any(map(_fails, state.streams.followed.values())):
+        yield f"objects are due since {oldest:.0f} s, and none is served"
+
+
+# ---------------------------------------------------------------- readiness
+
+
+def _unready(state: State) -> Iterator[str]:
+    phase = state.lifecycle.phase.value
+    why = UNREADY.get(phase, f"the operator is {phase}")
+    if why:
+        yield why
+    elif phase == "serving":
+        yield from _unready_streams(state)
+
+
+def _unready_streams(state: State) -> Iterator[str]:
+    served = [
+        each
+        for each in state.streams.followed.values()
+        if each.purpose is Purpose.OBJECTS
+    ]
+    for stream in served:
+        if _fails(stream):
+            why = stream.refusal or f"{stream.failures} failures in a row"
+            yield f"{_place(stream)} cannot be followed: {why}"
+        elif not stream.lists:
+            yield f"the first listing of {_place(stream)} is not complete"
+    if not served and not state.lifecycle.ready:
+        yield "there is nothing to serve yet"
+
+
+def _fails(stream: Stream) -> bool:
+    """Whether the API server is away, or refuses; once may be chance.
+
+    A watch that stands is well; what was before is only remembered for its next end.
+    """
+    if stream.phase is StreamPhase.WATCHING:
+        return False
+    return stream.failures > 1 or stream.refusal is not None

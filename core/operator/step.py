@@ -1,0 +1,369 @@
+"""The operator as a fold: `step(program, state, now, input) -> (state', commands)`.
+
+One step takes one fact from the world in, then does a few pieces of due
+work; when more is due, the alarm it asks for is due at once.  It never raises,
+never blocks, reads no clock, and drives the author's code at most once.
+
+The walk of a watch event: it is folded into the store (fnop.core.objects.store), and
+the object's key into the work queue; `serve` (fnop.core.objects.executor) takes the key
+out and makes the moves that `reconcile` (fnop.core.objects.reconcile) decides on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fnop.core.handlers.handler import Role
+from fnop.core.handlers.program import Program
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen
+from fnop.core.objects.attempts import answer_errand
+from fnop.core.objects.background import runs_due
+from fnop.core.objects.events import event_posted, report_noted
+from fnop.core.objects.executor import guarded, serve
+from fnop.core.objects.indexing import are_filled, empty_indices
+from fnop.core.objects.write import answer_echo, answer_write
+from fnop.core.operator.coordination import (
+    answered,
+    begin,
+    has_gone,
+    keep_time,
+    leave,
+    settle,
+    wake,
+)
+from fnop.core.operator.survey import (
+    discover,
+    on_bookmark,
+    on_document,
+    on_list_done,
+    on_list_item,
+    on_stream_ended,
+    on_watch_event,
+    open_stream,
+)
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import (
+    AlarmRang,
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    Started,
+    StopRequested,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import (
+    CLEANUP_SECONDS,
+    HELD,
+    IN_SERVICE,
+    Event,
+    Phase,
+    advance,
+    is_late,
+    repeats_stop,
+    stopping,
+)
+from fnop.core.state.record import IDLE, Cycle, Known, Work
+from fnop.core.state.requests import Ticket
+from fnop.core.state.turn import ACTIVITY, NEW, State, Turn
+from fnop.core.values.body import Body, Key
+from fnop.core.values.cause import Reason
+from fnop.core.values.now import Now
+from fnop.effects.outcomes import Outcome, Refused
+
+__all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
+
+# Timers that are due later are not waited for.
+PATIENCE_SECONDS = 3600.0
+# So many objects are served in one step, where the author's code is not called.
+UNITS_MAX = 4
+
+
+def step(
+    program: Program, state: State, now: Now, input: Input
+) -> tuple[State, tuple[Command, ...]]:
+    """One fact in, the next state and what to do about it out.
+
+    Total and pure: equal arguments give equal results, in any process.
+    """
+    turn = Turn(program, state, now)
+    keep_time(turn)
+    _fold(turn, input)
+    _work(turn)
+    turn.objects.enqueue()
+    settle(turn)
+    turn.objects.enqueue()
+    _advance_phase(turn)
+    turn.objects.enqueue()
+    if turn.noted:
+        report_noted(turn)
+    turn.set_alarm(_next_alarm(turn))
+    if isinstance(input, (ListItem, WatchEvent)):
+        input.body.forget()  # what is kept for long is kept as bytes
+    return turn.close(), tuple(turn.commands)
+
+
+def is_settled(state: State) -> bool:
+    """Whether nothing is under way and nothing is due, now or later."""
+    phase = state.lifecycle.phase
+    return phase is Phase.ENDED or (
+        phase in IN_SERVICE
+        and not state.requests.pending
+        and not len(state.objects.queue)
+        and state.survey.discovery is None
+        and state.streams.are_at_rest
+    )
+
+
+def background_horizon(
+    state: State, now: Now, outside: Iterable[float] = ()
+) -> float | None:
+    """When all daemons and timers have had a turn, where nothing else is under way.
+
+    The latest of their next moments (R36), of which those of impure daemons that wait
+    are known `outside` alone.  Those later than an hour from `now` are not
+    waited for, such as the new year.  None where a change is being handled, a request
+    is pending, or nothing at all is to come.
+    """
+    if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
+        return None
+    moments: list[float] = list(outside)
+    for key, (due, _) in state.objects.queue.due.items():
+        known = state.objects.records.get(key)
+        if known is None or not known.background or not _only_tends(known.work):
+            return None
+        work = known.work or IDLE
+        moments.append(due)
+        moments += (each.wake for each in work.tending if each.wake)
+        moments += runs_due(state.survey.kinds[key.resource], known, work)
+    if not moments:
+        return None
+    near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
+    return max(near, default=now.mono)
+
+
+def _only_tends(work: Work | None) -> bool:
+    return work is None or work._replace(tending=()).is_over
+
+
+# -------------------------------------------------------------------- fold
+
+
+def _fold(turn: Turn, input: Input) -> None:
+    match input:
+        case WatchEvent(stream, type, body):
+            on_watch_event(turn, stream, type, body)
+        case Answered(id, outcome):
+            _on_answer(turn, id, outcome)
+        case AlarmRang():
+            turn.alarm = None
+        case ListItem(stream, body):
+            on_list_item(turn, stream, body)
+        case ListDone(stream, version, token):
+            on_list_done(turn, stream, version, token)
+        case Bookmark(stream, version):
+            on_bookmark(turn, stream, version)
+        case StreamEnded():
+            on_stream_ended(turn, input)
+        case Started(seed):
+            _on_started(turn, seed)
+        case StopRequested(reason):
+            _on_stop(turn, reason)
+
+
+def _on_started(turn: Turn, seed: str) -> None:
+    if turn.lifecycle.phase is not Phase.NEW:
+        return
+    turn.counters = turn.counters._replace(seed=seed)
+    turn.objects.indices = empty_indices(turn.program)
+    begin(turn)
+    turn.lifecycle = advance(turn.lifecycle, turn.now, Event.BEGUN)
+    _begin_activity(turn, Role.STARTUP)
+
+
+def _begin_activity(turn: Turn, role: Role) -> None:
+    handlers = turn.program.activity(role)
+    if not handlers:
+        return
+    cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), handlers)
+    known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.lifecycle.memo)
+    turn.objects.put(ACTIVITY, known)
+    turn.objects.due(ACTIVITY)
+
+
+def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
+    ticket, turn.requests = turn.requests.answered(number)
+    if ticket is None:
+        return
+    match ticket.kind:
+        case "errand":
+            context = _context(turn, ticket)
+            guarded(context, lambda: answer_errand(context, number, ticket, outcome))
+        case "write":
+            context = _context(turn, ticket)
+            guarded(context, lambda: answer_write(context, number, ticket, outcome))
+        case "echo":
+            answer_echo(_context(turn, ticket), ticket, outcome)
+        case "event":
+            _on_event_posted(turn, ticket, outcome)
+        case "peer" | "lease":
+            answered(turn, ticket, outcome)
+        case _:
+            on_document(turn, number, outcome)
+
+
+def _context(turn: Turn, ticket: Ticket) -> Context:
+    """The object that a command was for."""
+    assert ticket.key is not None
+    return Context(turn, ticket.key)
+
+
+def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
+    key, message = ticket.key, getattr(outcome, "message", None)
+    known = turn.objects.get(key) if key is not None else None
+    if key is not None and known is not None:
+        turn.objects.put(key, event_posted(known, ticket.name, outcome))
+    if message:
+        text = f"a Kubernetes Event could not be reported: {message}"
+        if isinstance(outcome, Refused) and outcome.status in (401, 403):
+            turn.warn_once("events refused", text, ticket.key)
+        else:
+            turn.say("debug", text, key=ticket.key)
+
+
+def _on_stop(turn: Turn, reason: str) -> None:
+    if repeats_stop(turn.lifecycle, turn.now):
+        turn.end(1, f"stopped at once: {reason} came again")
+    before, turn.lifecycle = turn.lifecycle, stopping(turn.lifecycle, turn.now)
+    if turn.lifecycle is before:
+        return
+    turn.say("info", f"stopping: {reason}")
+    turn.close_streams()
+    turn.survey = turn.survey._replace(discovery=None, due=None)
+    for key, known in turn.objects.all():
+        if known.work is not None:
+            _hurry(turn, key, known, known.work)
+
+
+def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
+    """A write that waits for its next try gets one more before the end."""
+    if work.writing is not None and work.writing.due is not None:
+        writing = work.writing._replace(due=turn.now.mono)
+        turn.objects.put(key, known._replace(work=work._replace(writing=writing)))
+    turn.objects.due(key)
+
+
+# -------------------------------------------------------------------- work
+
+
+def _work(turn: Turn) -> None:
+    """Do a piece of due work, if there is one and a request may be sent."""
+    for stream in turn.streams.waiting():
+        if stream.due <= turn.now.mono:
+            open_stream(turn, stream)
+    if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
+        discover(turn)
+    for _ in range(UNITS_MAX):
+        key = turn.objects.take_due() if _may_serve(turn) else None
+        if key is None:
+            break
+        serve(Context(turn, key))
+        if turn.drives:
+            break
+
+
+def _is_due(moment: float | None, turn: Turn) -> bool:
+    return moment is not None and moment <= turn.now.mono
+
+
+def _may_serve(turn: Turn) -> bool:
+    """Whether an object may be served: a request can be sent, and indices are full."""
+    if turn.lifecycle.phase in HELD:
+        return True  # nothing is asked for it
+    if not turn.has_slot():
+        return False
+    return not turn.objects.indices or are_filled(turn)
+
+
+def _advance_phase(turn: Turn) -> None:
+    """From one phase of the operator's life to the next."""
+    while (event := _event(turn)) is not None:
+        turn.lifecycle = advance(turn.lifecycle, turn.now, event)
+        _enter(turn)
+    match turn.lifecycle.phase:
+        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
+            turn.end(1, "a startup handler failed; its error is above")
+        case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
+            limit = f"{CLEANUP_SECONDS:g} s"
+            turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
+        case Phase.LEAVING if has_gone(turn) or is_late(turn.lifecycle, turn.now):
+            turn.end(turn.lifecycle.exit_status, "stopped")
+        case _:
+            pass
+
+
+def _event(turn: Turn) -> Event | None:
+    """What has happened that ends the present phase."""
+    match turn.lifecycle.phase:
+        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
+            return None if turn.lifecycle.exit_status else Event.STARTED
+        case Phase.STOPPING if _is_quiet(turn):
+            return Event.QUIET
+        case Phase.CLEANING if turn.objects.get(ACTIVITY) is None:
+            return Event.CLEANED
+        case _:
+            return None
+
+
+def _enter(turn: Turn) -> None:
+    """What a phase begins with."""
+    match turn.lifecycle.phase:
+        case Phase.DISCOVERING:
+            discover(turn)
+        case Phase.CLEANING:
+            to_clean = _has_begun(turn)
+            turn.objects.drop_all()
+            turn.program.live.clear()
+            if to_clean:
+                _begin_activity(turn, Role.CLEANUP)
+        case Phase.LEAVING:
+            leave(turn)
+        case _:
+            pass
+
+
+def _has_begun(turn: Turn) -> bool:
+    """Whether there is something to clean up: startup is over, or a part of it is."""
+    startup = turn.objects.get(ACTIVITY)
+    if startup is None:
+        return bool(turn.counters.seed)
+    return any(each.has_succeeded for each in (startup.work or IDLE).progress.values())
+
+
+def _is_quiet(turn: Turn) -> bool:
+    """Whether a stopping operator has nothing under way, or waited long enough."""
+    if is_late(turn.lifecycle, turn.now):
+        return True
+    due = turn.objects.queue.next_due()
+    return not turn.requests.pending and (due is None or due > turn.now.mono)
+
+
+def _next_alarm(turn: Turn) -> float | None:
+    """When something is due next, if nothing happens before."""
+    if turn.lifecycle.phase is Phase.ENDED:
+        return None
+    moments = [stream.due for stream in turn.streams.waiting()]
+    if _may_serve(turn):
+        due = turn.objects.queue.next_due()
+        if due is not None:
+            moments.append(due)
+    if turn.survey.due is not None and turn.survey.discovery is None:
+        moments.append(turn.survey.due)
+    if turn.lifecycle.stop_by is not None:
+        moments.append(turn.lifecycle.stop_by)
+    moments += wake(turn)
+    return min(moments, default=None)

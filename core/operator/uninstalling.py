@@ -1,0 +1,242 @@
+"""Taking an operator's marks off its objects, so that nothing waits for it for good.
+
+The marks of an operator on an object, all under its name `fnop.dev/<operator>`, are
+
+- its finalizer, which holds the object back when it is deleted,
+- its stored state, in the status or in an annotation, unless its settings have another
+  place for it (`fnop.core.memory.storage`),
+- its condition in `status.conditions`.
+
+Everything else stays as it is: what handlers have written, what others have.  Results
+of handlers are the author's, and stay; only those that had no place in the status, and
+are a part of the state (`fnop.core.memory.last_seen`), go with it.
+
+One request per endpoint is enough.  Each is decided from the freshest body, and bound
+to its version: a request that conflicts has changed nothing, and is decided anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.invocation import LiveCache, advance
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.election import parse_lease
+from fnop.core.peers.peers import Peer, parse_peers
+from fnop.core.values.body import Body
+from fnop.core.values.finalizers import without_finalizer
+from fnop.core.values.merge import applied, difference
+from fnop.core.values.now import Now, parse_time
+
+__all__ = [
+    "Marks",
+    "Tally",
+    "alive_peers",
+    "kinds_named",
+    "lease_holder",
+    "marks_of",
+    "next_removal",
+    "settings_told",
+    "tallied",
+]
+
+
+# ------------------------------------------------------------------- settings
+
+
+def settings_told(
+    handlers: Iterable[Handler], settings: Settings, now: Now
+) -> tuple[Settings, tuple[str, ...]]:
+    """The settings that startup handlers return, and the ids of those that do not tell.
+
+    Only handlers that ask for the settings are called.  One that asks for an effect
+    first is not answered, and does not tell; nor does one that fails.
+    """
+    silent: list[str] = []
+    for each in handlers:
+        names_them = "settings" in each.signature.wants or each.signature.rest
+        if each.role is not Role.STARTUP or each.function or not names_them:
+            continue
+        live = LiveCache()
+        situation = Situation(
+            each, settings, now, reason=each.role.value, started=now.wall
+        )
+        end = advance(situation, (), live, ("settings",)).end
+        live.clear()
+        if end is None or end.failure is not None:
+            silent.append(each.id)
+        elif end.settings is not None:
+            settings = end.settings
+    return settings, tuple(silent)
+
+
+# --------------------------------------------------------------------- marks
+
+
+class Marks(NamedTuple):
+    """Which marks an object carries, and whether it waits to be deleted."""
+
+    finalizer: bool
+    state: bool
+    condition: bool
+    deleting: bool = False
+
+    @property
+    def any(self) -> bool:
+        return self.finalizer or self.state or self.condition
+
+
+def marks_of(body: Body, settings: Settings) -> Marks:
+    """The marks of the operator with these settings on an object.
+
+    >>> marks_of(Body({"metadata": {"finalizers": ["fnop.dev/a"]}}), Settings("a"))
+    Marks(finalizer=True, state=False, condition=False, deleting=False)
+    """
+    marker, status = settings.marker, body.stanza("status")
+    return Marks(
+        marker in body.finalizers,
+        settings.places.text(body) is not None,
+        any(_is_of(each, marker) for each in _conditions(status)),
+        body.is_deleting,
+    )
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Any]:
+    found = status.get("conditions")
+    return found if isinstance(found, list) else []
+
+
+def _is_of(condition: Any, type: str) -> bool:
+    return isinstance(condition, Mapping) and condition.get("type") == type
+
+
+def next_removal(
+    body: Body, resource: Resource, settings: Settings, *, without: Iterable[str] = ()
+) -> tuple[str, dict[str, Any]] | None:
+    """The endpoint ("status" or "") and the merge patch that are due next.
+
+    None when no mark is left.  The finalizer goes in the last one: with it the object
+    may be gone.  `without` are endpoints that have refused: the others go on.
+
+    >>> pods = Resource("", "v1", "pods", "Pod", subresources=("status",))
+    >>> meta = {"resourceVersion": "7", "finalizers": ["x", "fnop.dev/a"]}
+    >>> next_removal(Body({"metadata": meta}), pods, Settings("a"))
+    ('', {'metadata': {'finalizers': ['x'], 'resourceVersion': '7'}})
+    """
+    change = difference(body.data, _without_marks(body, settings))
+    parts = {"": change}
+    if resource.has_status and "status" in change:
+        parts["status"] = {"status": change.pop("status")}
+    refused = frozenset(without)
+    for endpoint in ("status", ""):
+        part = parts.get(endpoint)
+        if part and endpoint not in refused:
+            meta = {**part.get("metadata", {}), "resourceVersion": body.version}
+            return endpoint, {**part, "metadata": meta}
+    return None
+
+
+def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
+    """The object as it shall be."""
+    marker, marks = settings.marker, marks_of(body, settings)
+    target: dict[str, Any] = body.data
+    if marks.finalizer:
+        names = without_finalizer(body.finalizers, marker)
+        target = applied({"metadata": {"finalizers": names}}, target)
+    for patch in settings.places.removals(body):
+        target = applied(patch, target)
+    if marks.condition:
+        # An empty list stays: a schema may ask for one.
+        status = body.stanza("status")
+        others = [each for each in _conditions(status) if not _is_of(each, marker)]
+        target = applied({"status": {"conditions": others}}, target)
+    return target
+
+
+# --------------------------------------------------------------------- counts
+
+
+class Tally(NamedTuple):
+    """How many objects carry marks, and which; `seen` is how many there are at all."""
+
+    seen: int = 0
+    objects: int = 0
+    finalizers: int = 0
+    states: int = 0
+    conditions: int = 0
+    deleting: int = 0
+
+
+def tallied(tally: Tally, marks: Marks) -> Tally:
+    """One more object has been seen.  Only those that are held back are `deleting`.
+
+    >>> tallied(Tally(), Marks(True, False, False, deleting=True))
+    Tally(seen=1, objects=1, finalizers=1, states=0, conditions=0, deleting=1)
+    """
+    return Tally(
+        tally.seen + 1,
+        tally.objects + marks.any,
+        tally.finalizers + marks.finalizer,
+        tally.states + marks.state,
+        tally.conditions + marks.condition,
+        tally.deleting + (marks.finalizer and marks.deleting),
+    )
+
+
+# ---------------------------------------------------------------------- kinds
+
+
+def kinds_named(
+    handlers: Iterable[Handler], catalogue: Catalogue
+) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
+    """The kinds that handlers name, each once, and the names that mean none.
+
+    A kind that is served in several versions has the same objects in each of them.
+    What cannot be listed or written has no marks.
+    """
+    found: dict[tuple[str, str], Resource] = {}
+    unserved: list[str] = []
+    for selector in [each.selector for each in handlers if each.selector]:
+        resources = catalogue.find(selector)
+        for each in resources:
+            if not each.verbs or {"list", "patch"} <= set(each.verbs):
+                found.setdefault((each.group, each.plural), each)
+        if not resources and not selector.is_broad and str(selector) not in unserved:
+            unserved.append(str(selector))
+    return tuple(found[key] for key in sorted(found)), tuple(unserved)
+
+
+# ---------------------------------------------------- operators that still run
+
+
+def lease_holder(body: Body, wall: float) -> str | None:
+    """Who holds a lease at this moment (Unix time), as far as clocks agree.
+
+    None when it was given back, or has run out: a leader that was killed gives nothing
+    back.
+
+    >>> spec = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15,
+    ...         "renewTime": "1970-01-01T00:00:01.000000Z"}
+    >>> lease_holder(Body({"spec": spec}), 15.0), lease_holder(Body({"spec": spec}), 17)
+    ('pod-1', None)
+    """
+    lease = parse_lease(body)
+    try:
+        renewed = parse_time(str(body.stanza("spec").get("renewTime")))
+    except ValueError:
+        return None
+    return lease.holder or None if renewed + (lease.seconds or 0.0) > wall else None
+
+
+def alive_peers(body: Body, wall: float) -> tuple[Peer, ...]:
+    """The operators whose records in a peering object are alive (`wall`: Unix time)."""
+    peers, _ = parse_peers(body.stanza("status"))
+    return tuple(
+        each
+        for each in peers
+        if each.lastseen is None or each.lastseen + each.lifetime > wall
+    )

@@ -1,0 +1,602 @@
+"""Leader election by a Lease: of several replicas one works, the others stand by.
+
+    advance(election, now, fact, jitter)
+        -> Move(election', ask, verdict, wake, says)
+
+A fact is an answer (`Answered`), an alarm that rang, or `Resign`.  An `Ask` is a
+request to send; its answer carries its number, and one that does not come in time is
+not waited for.  `wake` is when to come again if nothing happens (monotonic seconds).
+The verdict is `Leading`, `Standby` or `Resigned`.
+
+The protocol is that of client-go's `tools/leaderelection`, so that kubectl shows what
+it shows of any controller, and candidates written in Go may take part:
+
+- A candidate reads the Lease every `retry_seconds`, and a little more by chance.  It
+  may take a Lease that has no holder, or whose holder has not renewed it for the
+  `leaseDurationSeconds` in it.  Taking it raises `leaseTransitions` by one.
+- Times in the Lease are never compared with a clock.  That it was renewed is told by a
+  change of it, and the wait for its end is counted on the reader's own monotonic clock
+  from the answer that showed the change.
+- The leader renews every `retry_seconds`.  Without an answer for
+  `renew_deadline_seconds` it stops to lead.
+- On exit it gives the Lease away: no holder, a duration of one second.
+- Every write is on the condition that the Lease still is of the version that was read.
+
+What differs, and why:
+
+- The leader's deadline counts from the moment at which the renewal was *sent*
+  (client-go: from its answer, and the wait before the next try is added).  Others count
+  from when they saw the renewal, which is never earlier.  So a leader's last request
+  starts before anybody else's first, whatever the clocks show and however long a
+  process is paused, as long as no monotonic clock runs `lease_seconds /
+  renew_deadline_seconds` times (1.5) as fast as another.
+- Whoever stops to lead stands by again, instead of ending; its store stays filled.
+- Any write to the Lease counts as a sign of life, not only one of its spec.
+- Writes are patches, so that what others keep in a Lease stays there.
+- A Lease that is deleted while another holds it is waited for as if it were there; one
+  that was never seen is made at once.  Who deletes a Lease by hand and starts a new
+  replica may so have two leaders, until the first one's next renewal.
+
+What no lease can do: a request that was started in time may arrive late, after another
+has begun to lead.  It carries the version of the object that it was decided on, and so
+either finds that nothing has happened since, or is refused.
+
+An identity has to be unique to the process, not only to the pod: a Lease that names it
+is taken for one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from math import inf
+from typing import Any, NamedTuple
+
+from fnop.core.seam.commands import Say
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now, wall_text
+from fnop.effects import (
+    Applied,
+    Conflict,
+    Create,
+    Effect,
+    Get,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Target,
+    Unknown,
+)
+from fnop.effects.names import check_name, check_namespace
+from fnop.effects.values import check_seconds
+
+__all__ = [
+    "LEASES",
+    "Ask",
+    "Candidate",
+    "Election",
+    "Fact",
+    "Leading",
+    "Lease",
+    "Move",
+    "Resign",
+    "Resigned",
+    "Standby",
+    "Timing",
+    "Verdict",
+    "advance",
+    "begin",
+    "candidate_identity",
+    "has_resigned",
+    "may_start",
+    "parse_lease",
+]
+
+# The kind, as a key of `Resource`.
+LEASES = "leases.v1.coordination.k8s.io"
+# Who looks at the Lease waits up to so many times longer, by chance (client-go's
+# JitterFactor).
+JITTER_FACTOR = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Durations in seconds; the defaults are those of Kubernetes' own controllers.
+
+    Raises `ValueError` for what could not work (client-go's `NewLeaderElector`).
+    """
+
+    lease_seconds: int = 15
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            check_seconds(getattr(self, each.name), f"election: {each.name}")
+        if self.retry_seconds <= 0:
+            raise ValueError("election: retry_seconds must be more than zero")
+        if self.renew_deadline_seconds <= self.retry_seconds * JITTER_FACTOR:
+            raise ValueError(
+                "election: renew_deadline_seconds must be more than "
+                f"{JITTER_FACTOR} times retry_seconds"
+            )
+        if self.lease_seconds <= self.renew_deadline_seconds:
+            raise ValueError(
+                "election: lease_seconds must be more than renew_deadline_seconds"
+            )
+
+    @property
+    def answer_seconds(self) -> float:
+        """How long an answer is waited for: there is to be time for another try."""
+        return self.renew_deadline_seconds / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """This process, and the Lease that it wants to hold."""
+
+    identity: str
+    namespace: str
+    name: str
+    timing: Timing = Timing()
+
+    def __post_init__(self) -> None:
+        if not self.identity:
+            raise ValueError("election: a candidate needs an identity")
+        check_namespace(self.namespace, "election:")
+        check_name(self.name, "election:")
+
+    @property
+    def target(self) -> Target:
+        return Target(LEASES, self.name, self.namespace)
+
+    @property
+    def label(self) -> str:
+        return f"lease {self.namespace}/{self.name}"
+
+
+def candidate_identity(host: str, token: str) -> str:
+    """A name for the holder: where it runs, and random characters, as client-go's.
+
+    >>> candidate_identity("operator-5d9f-x", "0b6e3c52")
+    'operator-5d9f-x_0b6e3c52'
+    """
+    return f"{host}_{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What matters of a Lease; a holder `""` is nobody."""
+
+    holder: str = ""
+    seconds: float | None = None
+    transitions: int = 0
+    uid: str = ""
+    version: str = ""
+
+
+def parse_lease(body: Body) -> Lease:
+    """A Lease as the API server sends it; what is missing or strange reads as absent.
+
+    >>> parse_lease(Body({"spec": {"holderIdentity": "a", "leaseTransitions": 3}}))
+    Lease(holder='a', seconds=None, transitions=3, uid='', version='')
+    """
+    spec = body.stanza("spec")
+    seconds, transitions = (
+        spec.get("leaseDurationSeconds"),
+        spec.get("leaseTransitions"),
+    )
+    return Lease(
+        str(spec.get("holderIdentity") or ""),
+        float(seconds) if isinstance(seconds, int) and seconds > 0 else None,
+        transitions if isinstance(transitions, int) else 0,
+        body.uid,
+        body.version,
+    )
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """This process is the one; it may start requests before `until` (monotonic).
+
+    `epoch` is the Lease's count of transitions: greater than that of any leader before.
+    """
+
+    epoch: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """Somebody else is the one, or nobody yet (`""`)."""
+
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """This process has ended its candidacy."""
+
+
+Verdict = Leading | Standby | Resigned
+
+
+class Purpose(Enum):
+    """What a request is for."""
+
+    READ = "read"
+    CREATE = "create"
+    TAKE = "take"
+    RENEW = "renew"
+    RELEASE = "release"
+
+
+# Those after which an own deadline begins.
+_CLAIMS = (Purpose.CREATE, Purpose.TAKE, Purpose.RENEW)
+
+
+class Pending(NamedTuple):
+    """A request under way, since this monotonic moment."""
+
+    number: int
+    purpose: Purpose
+    sent_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """All that this process knows of the election; moments are monotonic.
+
+    `lease` is the last that was seen, `seen_at` when it was seen to have changed, and
+    `gone_at` when it was found missing after that.  `is_current` says that nothing is
+    known to have happened to it since: a write needs its version.  `until` is the own
+    deadline, None for who does not lead.  `due` is when to read next, `wrote_at` when
+    the last write was sent: there is no more than one in each `retry_seconds`.
+    """
+
+    candidate: Candidate
+    lease: Lease | None = None
+    seen_at: float = 0.0
+    gone_at: float | None = None
+    is_current: bool = False
+    until: float | None = None
+    due: float = -inf
+    wrote_at: float = -inf
+    pending: Pending | None = None
+    serial: int = 0
+    trouble: str = ""
+    is_resigning: bool = False
+    verdict: Verdict = Standby()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the Lease, as it was last seen, names this process."""
+        return self.lease is not None and self.lease.holder == self.candidate.identity
+
+    @property
+    def free_at(self) -> float:
+        """From when on the Lease may be taken, or made anew, if it does not change."""
+        lease = self.lease
+        if lease is None or not lease.holder:
+            return -inf
+        wait = lease.seconds or self.candidate.timing.lease_seconds
+        return (self.seen_at if self.gone_at is None else self.gone_at) + wait
+
+
+def begin(candidate: Candidate) -> Election:
+    """A candidate that has not seen the Lease."""
+    return Election(candidate)
+
+
+def may_start(election: Election, now: Now) -> bool:
+    """Whether a request of the leader's work may start now.
+
+    To be asked right before each, with the clock as it is then.
+    """
+    verdict = election.verdict
+    return isinstance(verdict, Leading) and now.mono < verdict.until
+
+
+def has_resigned(election: Election) -> bool:
+    """Whether who resigns has nothing more to wait for."""
+    return election.is_resigning and election.pending is None and not election.is_mine
+
+
+# --------------------------------------------------------------------- facts
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """The process ends: none of its requests is under way any more.
+
+    client-go (`ReleaseOnCancel`): all that the lease guards must have ended before.
+    """
+
+
+Fact = Answered | AlarmRang | Resign
+
+
+class Ask(NamedTuple):
+    """A request to send; its answer is an `Answered` of this number, if one comes.
+
+    From `before` on (monotonic) the answer is not waited for: what has not been sent by
+    then need not be.
+    """
+
+    number: int
+    effect: Effect
+    before: float
+
+
+class Move(NamedTuple):
+    """What follows from a fact; `wake` is monotonic, None for never."""
+
+    election: Election
+    ask: Ask | None
+    verdict: Verdict
+    wake: float | None
+    says: tuple[Say, ...]
+
+
+def advance(election: Election, now: Now, fact: Fact, jitter: float = 0.5) -> Move:
+    """Take a fact in, and decide.  Total: no fact is out of place.
+
+    `jitter`, from 0 to 1, spreads the looks of several candidates.
+    """
+    says: list[Say] = []
+    pending = election.pending
+    match fact:
+        case Answered(number, outcome) if pending and pending.number == number:
+            election = replace(election, pending=None)
+            election = _answered(election, pending, outcome, now, jitter, says)
+        case Resign():
+            election = replace(election, is_resigning=True, due=now.mono)
+        case _:
+            pass
+    election = _given_up(election, now)
+    election, ask = _asking(election, now)
+    before, verdict = election.verdict, _verdict(election, now)
+    says += _about_verdict(election, before, verdict)
+    until = verdict.until if isinstance(verdict, Leading) else None
+    election = replace(election, verdict=verdict, until=until)
+    return Move(election, ask, verdict, _wake(election), tuple(says))
+
+
+# ------------------------------------------------------------------- answers
+
+
+def _answered(
+    election: Election,
+    pending: Pending,
+    outcome: Outcome,
+    now: Now,
+    jitter: float,
+    says: list[Say],
+) -> Election:
+    timing = election.candidate.timing
+    # Who leads, or ends, has no time to lose by chance.
+    hurries = election.until is not None or election.is_resigning
+    spread = 0.0 if hurries else JITTER_FACTOR * jitter
+    later = now.mono + timing.retry_seconds * (1 + spread)
+    match pending.purpose, outcome:
+        case purpose, Applied(object) if isinstance(object, Mapping):
+            lease = parse_lease(Body(dict(object)))
+            election = _observed(election, lease, now, later)
+            if purpose in _CLAIMS and election.is_mine:
+                deadline = pending.sent_at + timing.renew_deadline_seconds
+                return replace(election, until=deadline)
+            if purpose is Purpose.RELEASE:
+                label = election.candidate.label
+                says.append(Say("info", f"{label} is released"))
+            return election
+        case Purpose.READ | Purpose.TAKE | Purpose.RENEW | Purpose.RELEASE, Missing():
+            return _missing(election, now, later)
+        case Purpose.READ, _:
+            says += _about_trouble(election, outcome)
+            return replace(election, trouble=_message(outcome), due=later)
+        case _, Conflict() | Unknown() | Applied():
+            return replace(election, is_current=False, due=now.mono)
+        case _:
+            says += _about_trouble(election, outcome)
+            return replace(election, trouble=_message(outcome), due=later)
+
+
+def _observed(election: Election, lease: Lease, now: Now, later: float) -> Election:
+    """The Lease is there, and so.  What has changed has done so just now."""
+    is_same = lease == election.lease and election.gone_at is None
+    election = replace(
+        election,
+        lease=lease,
+        seen_at=election.seen_at if is_same else now.mono,
+        gone_at=None,
+        is_current=True,
+        due=now.mono if election.is_resigning else later,
+        trouble="",
+    )
+    return election if election.is_mine else replace(election, until=None)
+
+
+def _missing(election: Election, now: Now, later: float) -> Election:
+    """There is no Lease: never was, or somebody has deleted it.
+
+    Its holder has lost it at that moment: anybody may make another.  Who knows of
+    another holder waits, for that one may not know it yet.
+    """
+    lease = election.lease
+    if lease is not None and election.is_mine:
+        lease = replace(lease, holder="")
+    return replace(
+        election,
+        lease=lease,
+        gone_at=now.mono if election.gone_at is None else election.gone_at,
+        is_current=True,
+        until=None,
+        due=later,
+        trouble="",
+    )
+
+
+def _given_up(election: Election, now: Now) -> Election:
+    """Do not wait for a late answer: whether the request was executed is not known."""
+    pending = election.pending
+    if pending is None or now.mono < _late_at(election, pending):
+        return election
+    return replace(election, pending=None, is_current=False, due=now.mono)
+
+
+def _late_at(election: Election, pending: Pending) -> float:
+    return pending.sent_at + election.candidate.timing.answer_seconds
+
+
+# ------------------------------------------------------------------ requests
+
+
+def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
+    planned = _planned(election)
+    if election.pending is not None or planned is None or planned[1] > now.mono:
+        return election, None
+    purpose = planned[0]
+    number = election.serial + 1
+    reads = purpose is Purpose.READ
+    election = replace(
+        election,
+        serial=number,
+        pending=Pending(number, purpose, now.mono),
+        wrote_at=election.wrote_at if reads else now.mono,
+        # A read that is not answered is not followed by another at once.
+        due=now.mono + election.candidate.timing.retry_seconds,
+    )
+    assert election.pending is not None
+    before = _late_at(election, election.pending)
+    return election, Ask(number, _effect(election, purpose, now), before)
+
+
+def _planned(election: Election) -> tuple[Purpose, float] | None:
+    """What to send next, and when; None for nothing at all.
+
+    | who, and what is known of the Lease | then | when |
+    |---|---|---|
+    | resigns, and holds it | release | now |
+    | resigns, and does not | nothing | |
+    | anybody; something happened to it | read | now, or after a failed try |
+    | holds it | renew | a retry period after the last write |
+    | it is not there | create | now; if another held it, after its duration |
+    | it is free, or its holder silent | take | now |
+    | it is held by another | read | after a retry period, and by chance more |
+    """
+    if election.is_resigning:
+        if not election.is_mine:
+            return None
+        return Purpose.RELEASE if election.is_current else Purpose.READ, election.due
+    if not election.is_current:
+        return Purpose.READ, election.due
+    may_write = election.wrote_at + election.candidate.timing.retry_seconds
+    if election.is_mine:
+        return Purpose.RENEW, may_write
+    claim = Purpose.TAKE if election.gone_at is None else Purpose.CREATE
+    claims_at = max(election.free_at, may_write)
+    if claims_at <= election.due:
+        return claim, claims_at
+    return Purpose.READ, election.due
+
+
+def _effect(election: Election, purpose: Purpose, now: Now) -> Effect:
+    """The request, as an effect; every write but a creation names the version."""
+    candidate, lease = election.candidate, election.lease or Lease()
+    time = wall_text(now.wall)  # a metav1.MicroTime
+    mine: dict[str, Any] = {
+        "holderIdentity": candidate.identity,
+        "leaseDurationSeconds": candidate.timing.lease_seconds,
+        "renewTime": time,
+    }
+    match purpose:
+        case Purpose.READ:
+            return Get(candidate.target)
+        case Purpose.CREATE:
+            transitions = lease.transitions + 1 if election.lease else 0
+            mine |= {"acquireTime": time, "leaseTransitions": transitions}
+            metadata = {"name": candidate.name, "namespace": candidate.namespace}
+            return Create(
+                {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": metadata,
+                    "spec": mine,
+                }
+            )
+        case Purpose.TAKE:
+            mine |= {"acquireTime": time, "leaseTransitions": lease.transitions + 1}
+        case Purpose.RELEASE:
+            mine |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+            mine |= {"acquireTime": time}
+        case Purpose.RENEW:
+            pass
+    version = {"resourceVersion": lease.version}
+    return Patch(candidate.target, {"metadata": version, "spec": mine})
+
+
+def _wake(election: Election) -> float | None:
+    moments = [] if election.until is None else [election.until]
+    if election.pending is not None:
+        moments.append(_late_at(election, election.pending))
+    elif (planned := _planned(election)) is not None:
+        moments.append(planned[1])
+    return min(moments, default=None)
+
+
+# ------------------------------------------------------------------- verdict
+
+
+def _verdict(election: Election, now: Now) -> Verdict:
+    if election.is_resigning:
+        return Resigned()
+    until, lease = election.until, election.lease
+    if until is not None and lease is not None and now.mono < until:
+        return Leading(lease.transitions, until)
+    return Standby(lease.holder if lease else "")
+
+
+def _about_verdict(election: Election, before: Verdict, after: Verdict) -> list[Say]:
+    label, identity = election.candidate.label, election.candidate.identity
+    match before, after:
+        case Standby(), Leading(epoch):
+            return [Say("info", f"leading: {label} is held, by transition {epoch}")]
+        case Leading(), Standby(holder):
+            return [Say("warning", f"not leading any more: {_loss(election, holder)}")]
+        case Standby(old), Standby(holder) if holder not in ("", old, identity):
+            return [Say("info", f"standing by: {label} is held by {holder}")]
+        case _:
+            return []
+
+
+def _loss(election: Election, holder: str) -> str:
+    label = election.candidate.label
+    if election.gone_at is not None:
+        return f"{label} was deleted"
+    if not election.is_mine:
+        return f"{label} is held by {holder or 'nobody'}"
+    seconds = election.candidate.timing.renew_deadline_seconds
+    why = f": {election.trouble}" if election.trouble else ""
+    return f"{label} could not be renewed for {seconds:g} s{why}"
+
+
+def _message(outcome: Outcome) -> str:
+    return str(getattr(outcome, "message", "")) or "the answer is no Lease"
+
+
+def _about_trouble(election: Election, outcome: Outcome) -> list[Say]:
+    message = _message(outcome)
+    if message == election.trouble:
+        return []
+    text = f"{election.candidate.label}: {message}"
+    if not isinstance(outcome, Refused):
+        return [Say("debug", text)]
+    needs = "the operator's role needs get, create and patch on leases"
+    return [Say("warning", f"{text}; {needs}")]

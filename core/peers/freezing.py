@@ -1,0 +1,186 @@
+"""Whether this operator is the one to serve: verdicts of peering, as values.
+
+`fnop.core.peers.peering` finds them; here is what they are, which of several counts,
+and what a change of verdict calls for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fnop.core.peers.peers import Member, Peer
+from fnop.core.seam.commands import Say
+from fnop.effects import Freeze, Resume
+
+__all__ = [
+    "Frozen",
+    "Serving",
+    "Verdict",
+    "Why",
+    "precedence",
+    "together",
+    "transition",
+]
+
+
+class Why(Enum):
+    """Why an operator is frozen; what weighs more comes first."""
+
+    LEFT = "it has left"
+    OUTRANKED = "a peer has a higher priority"
+    TIED = "a peer has the same priority"
+    DOUBLED = "another process has the same identity"
+    REMOVED = "its record is taken away again and again"
+    MISSING = "the mandatory peering object is missing"
+    UNRENEWED = "its record was not renewed in time"
+    UNSEEN = "a peering object cannot be looked at"
+    JOINING = "not everybody has been looked at yet"
+
+
+_WEIGHT = {why: weight for weight, why in enumerate(Why)}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """This operator is the one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """This operator is to keep still: why, for whom, and where that was seen."""
+
+    why: Why
+    by: tuple[Peer, ...] = ()
+    where: tuple[str, ...] = ()
+    detail: str = ""
+
+
+Verdict = Serving | Frozen
+
+
+def precedence(alive: Iterable[Peer], priority: int, where: str) -> Verdict:
+    """Who serves, of an operator of this priority and its living peers.
+
+    | peers | verdict |
+    |---|---|
+    | one of a higher priority | frozen in favour of it |
+    | none higher, one of the same | frozen, as all of these |
+    | only lower ones, or none | serving |
+
+    >>> precedence([Peer("x", 5), Peer("y", 1)], 1, "").why
+    <Why.OUTRANKED: 'a peer has a higher priority'>
+    >>> precedence([Peer("x", 5)], 6, "")
+    Serving()
+    """
+    alive = tuple(alive)
+    higher = tuple(each for each in alive if each.priority > priority)
+    same = tuple(each for each in alive if each.priority == priority)
+    if higher:
+        return Frozen(Why.OUTRANKED, higher, (where,))
+    return Frozen(Why.TIED, same, (where,)) if same else Serving()
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict of several places: whoever is frozen somewhere is frozen everywhere.
+
+    What weighs most is told, with all the peers and places of that.
+
+    >>> together([Serving(), Frozen(Why.JOINING), Frozen(Why.UNSEEN)]).why.name
+    'UNSEEN'
+    """
+    found = [each for each in verdicts if isinstance(each, Frozen)]
+    if not found:
+        return Serving()
+    why = min((each.why for each in found), key=_WEIGHT.__getitem__)
+    same = [each for each in found if each.why is why]
+    by = {peer.identity: peer for each in same for peer in each.by}
+    where = dict.fromkeys(name for each in same for name in each.where)
+    details = dict.fromkeys(each.detail for each in same if each.detail)
+    peers = tuple(by[identity] for identity in sorted(by))
+    return Frozen(why, peers, tuple(where), ", ".join(details))
+
+
+def transition(
+    before: Verdict, after: Verdict, member: Member
+) -> tuple[Freeze | Resume | None, Say | None]:
+    """What a new verdict calls for: an effect, and a line for the log.
+
+    | before | after | effect | line |
+    |---|---|---|---|
+    | any | frozen, as it ends | | |
+    | serving | frozen | `Freeze` | why |
+    | frozen | frozen for another reason, or for others | | why now |
+    | frozen | serving | `Resume` | that it serves again, unless it has just begun |
+    | any | the same | | |
+    """
+    match before, after:
+        case _, Frozen(Why.LEFT):
+            return None, None
+        case Serving(), Frozen():
+            line = _line(after, member)
+            return Freeze(line.message), line
+        case Frozen(why), Serving():
+            begins = why is Why.JOINING
+            return Resume(), None if begins else Say("info", "serving again")
+        case Frozen(), Frozen() if _gist(before) != _gist(after):
+            quiet = after.why is Why.JOINING
+            return None, None if quiet else _line(after, member)
+        case _:
+            return None, None
+
+
+def _gist(frozen: Frozen) -> tuple[Any, ...]:
+    """What of a verdict is worth another line, if it changes."""
+    peers = tuple((each.identity, each.priority, each.message) for each in frozen.by)
+    return frozen.why, peers, frozen.where if frozen.why is Why.MISSING else ()
+
+
+def _line(frozen: Frozen, member: Member) -> Say:
+    """The line that tells of a freeze; only what nobody has to see to is no warning."""
+    calm = frozen.why in (Why.OUTRANKED, Why.JOINING)
+    return Say("info" if calm else "warning", f"frozen: {_reason(frozen, member)}")
+
+
+def _reason(frozen: Frozen, member: Member) -> str:
+    peers = ", ".join(str(each) for each in frozen.by)
+    where = ", ".join(frozen.where)
+    detail = f": {frozen.detail}" if frozen.detail else ""
+    match frozen.why:
+        case Why.OUTRANKED:
+            return f"before priority {member.priority} goes {peers}"
+        case Why.TIED:
+            return (
+                f"of priority {member.priority}, as this operator, there is {peers}; "
+                "all of them are frozen: give each another --priority, or run replicas "
+                "with --leader-elect"
+            )
+        case Why.DOUBLED:
+            return (
+                f"another process is called {member.identity}, too, in {where}; each "
+                "pod needs a POD_ID of its own"
+            )
+        case Why.REMOVED:
+            return (
+                "somebody takes this operator's record away again and again in "
+                f"{where}; is a clock wrong?"
+            )
+        case Why.MISSING:
+            return (
+                f"there is no peering object {member.name!r} {where}; create it, or "
+                "run without --peering"
+            )
+        case Why.UNRENEWED:
+            return (
+                f"this operator's record was not renewed in time in {where}{detail}; "
+                "others may take it for dead"
+            )
+        case Why.UNSEEN:
+            return (
+                f"peers cannot be looked at in {where}{detail}; grant list, watch and "
+                "patch there, or run with --standalone"
+            )
+        case Why.JOINING | Why.LEFT:
+            return f"{frozen.why.value} ({where})" if where else frozen.why.value

@@ -1,0 +1,772 @@
+"""Peering: which one of several operators serves, as a state machine.
+
+Operators that could serve the same objects meet in peering objects
+(`fnop.core.peers.peers`): each keeps a record there, and looks at the others'.  One
+that sees a higher priority than its own freezes, and serves again when that is gone;
+operators of the same priority all freeze, as none of them can tell who is meant.
+
+    advance(peering, now, fact, jitter)
+        -> Move(peering', asks, verdict, effect, wake, says)
+
+A fact is what was discovered (`Placed`), seen (`Looked`, `Unseen`) or answered
+(`Answered`), an alarm that rang, or `Leave`.  An `Ask` is a request to send, whose
+`Answered` carries its number; `wake` is when to come again if nothing happens
+(monotonic seconds); `effect` is `Freeze` or `Resume` where the verdict calls for one.
+An operator begins frozen: its first `Resume` comes when everybody has been looked at
+and its own record is written.
+
+Rules, Kopf's unless said otherwise:
+
+- A cluster-wide operator meets its peers in cluster-scoped objects, others in an object
+  in each of their namespaces; it serves everywhere or nowhere.  An operator takes part
+  in all objects of its name, of Kopf's two groups and of fnop's own.
+- `Mode.AUTO` takes part where there are such objects; `Mode.MANDATORY` freezes until
+  there is one in each namespace (or in the cluster); `Mode.STANDALONE` never looks.
+- The right to serve ends before one's own record dies for the others: who cannot renew
+  it freezes (Kopf goes on; two operators are active).
+- The answer to a renewal shows all records, so that an operator whose watch is late or
+  broken still sees its peers at each renewal.
+- Dead records are removed by the first of those alive, on the condition that nothing
+  has changed meanwhile (Kopf: by everybody, and a record that was just renewed may go).
+- A record that is taken away is written again.  Who takes it away again and again
+  thinks that this operator is dead, and may be serving: this one freezes.
+- A record under the own identity that somebody else has written is a peer's, too.
+
+- A peer is dead when a renewal that was sent after the end of its lifetime shows no
+  change of its record; one that blocks is looked at then, by a renewal out of turn (so
+  does Kopf).
+
+Peering is a convention between people who run operators, not a lock: between a peer's
+first record and this operator's look at it both are active, for as long as a watch
+event takes.  `fnop.core.peers.election` is the lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Any, NamedTuple
+
+from fnop.core.peers.freezing import (
+    Frozen,
+    Serving,
+    Verdict,
+    Why,
+    precedence,
+    together,
+    transition,
+)
+from fnop.core.peers.peers import (
+    Malformed,
+    Member,
+    Mode,
+    Peer,
+    Sighting,
+    parse_peer,
+    parse_peers,
+    record_of,
+    removal_patch,
+    renewal_patch,
+    sight,
+)
+from fnop.core.seam.commands import Say
+from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.body import Body, is_behind
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
+from fnop.effects import (
+    Applied,
+    Conflict,
+    Effect,
+    Freeze,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Resume,
+    Target,
+    Unreachable,
+)
+
+__all__ = [
+    "CLUSTER_KINDS",
+    "NAMESPACED_KINDS",
+    "Ask",
+    "Fact",
+    "Leave",
+    "Looked",
+    "Move",
+    "Peering",
+    "Place",
+    "Placed",
+    "Seat",
+    "Unseen",
+    "advance",
+    "begin",
+    "has_left",
+    "judge",
+    "kinds_for",
+]
+
+# The kinds of peering objects, as keys of `Resource`.
+CLUSTER_KINDS = (
+    "clusterfnoppeerings.v1.fnop.dev",
+    "clusterkopfpeerings.v1.kopf.dev",
+    "clusterkopfpeerings.v1.zalando.org",
+)
+NAMESPACED_KINDS = (
+    "fnoppeerings.v1.fnop.dev",
+    "kopfpeerings.v1.kopf.dev",
+    "kopfpeerings.v1.zalando.org",
+)
+
+# A record is renewed after such parts of its lifetime (Kopf: 5 to 10 s before its end,
+# which leaves little for a second try), and the right to serve ends after this one.
+_RENEW_AFTER = (0.6, 0.7)
+_SERVE_FOR = 0.9
+# An answer that takes a longer part than this is not waited for.
+_ANSWER_WITHIN = 1 / 6
+# For so long an operator that serves goes on serving while a new object is looked at
+# for the first time, or its own record is written again (seconds).
+GRACE_SECONDS = 5.0
+# So often somebody may take the own record away before it is taken seriously.
+_REMOVALS_MAX = 3
+# Dead records that the first of the living leaves for so long are anybody's to remove.
+_CLEAN_SECONDS = 60.0
+# So many own records are known again, if a late watch shows them.
+_SENT_MAX = 8
+
+
+class Place(NamedTuple):
+    """The address of a peering object; its name is the member's."""
+
+    kind: str  # plural.version.group
+    namespace: str | None
+
+    @property
+    def label(self) -> str:
+        """`plural.group`, and where, as people call it."""
+        plural, _, rest = self.kind.partition(".")
+        inside = f" in {self.namespace}" if self.namespace else ""
+        return f"{plural}.{rest.partition('.')[2]}{inside}"
+
+
+# --------------------------------------------------------------------- state
+
+
+class Presence(Enum):
+    """What is known of a peering object."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    PRESENT = "present"
+
+
+class Purpose(Enum):
+    """What a request is for."""
+
+    RENEW = "renew"
+    CLEAN = "clean"
+    LEAVE = "leave"
+
+
+class Pending(NamedTuple):
+    """A request under way, since this monotonic moment.
+
+    `version` is that of the object which was known then: the answer is not older,
+    unless the API server was restored from a backup meanwhile.
+    """
+
+    number: int
+    purpose: Purpose
+    sent_at: float
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """This operator's place in one peering object.
+
+    Moments are monotonic.  `good_until` is when the right to serve ends unless the own
+    record is renewed, None before it was written; `looked_at` when the last renewal
+    that was answered was sent: the answer shows all that was written before.  `due` is
+    when the next request may be sent.  `sent` are the `lastseen` of own records, the
+    latest last.  `removals` counts how often the record was taken away since it last
+    was renewed in its usual time; `doubled_until` is how long a record counts that
+    another process has written under the own identity.  `tidied` is the version of
+    which dead records were removed, or were tried to be.
+    """
+
+    place: Place
+    presence: Presence = Presence.UNKNOWN
+    uid: str = ""
+    version: str = ""
+    seen: tuple[Sighting, ...] | None = None
+    malformed: tuple[Malformed, ...] = ()
+    good_until: float | None = None
+    looked_at: float = -inf
+    due: float = 0.0
+    pending: Pending | None = None
+    failures: int = 0
+    trouble: str = ""
+    sent: tuple[str, ...] = ()
+    is_removed: bool = False
+    removals: int = 0
+    doubled_until: float = -inf
+    tidied: str = ""
+    has_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Peering:
+    """All that this operator knows of its peers.
+
+    `namespaces` are those in which it meets them, (None,) for the cluster; None before
+    they are known.  `lacking` are those without an object, which the log has named.
+    """
+
+    member: Member
+    namespaces: tuple[str | None, ...] | None = None
+    seats: tuple[Seat, ...] = ()
+    verdict: Verdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
+    serial: int = 0
+    is_leaving: bool = False
+    lacking: tuple[str | None, ...] = ()
+
+
+def begin(member: Member) -> Peering:
+    """An operator that has not looked at anybody; it is frozen."""
+    return Peering(member)
+
+
+def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
+    """The kinds to look for in discovery, by what the operator serves; None: all.
+
+    >>> kinds_for(["default"])[0]
+    'fnoppeerings.v1.fnop.dev'
+    """
+    return CLUSTER_KINDS if namespaces is None else NAMESPACED_KINDS
+
+
+# --------------------------------------------------------------------- facts
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Discovery is over, for now: these kinds are served, and looked at, there.
+
+    `namespaces` None is the whole cluster.  To be said again when a kind comes or goes.
+    """
+
+    kinds: tuple[str, ...]
+    namespaces: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A listing or a watch shows the peering object, or that it is not there (None)."""
+
+    place: Place
+    body: Body | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A listing or a watch of a place has failed, in these words."""
+
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The operator ends: nothing is under way any more, its record shall go."""
+
+
+Fact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
+
+
+class Ask(NamedTuple):
+    """A request to send; its answer is an `Answered` of this number, if one comes.
+
+    From `before` on (monotonic) the answer is not waited for: what has not been sent by
+    then need not be.
+    """
+
+    number: int
+    place: Place
+    effect: Effect
+    before: float
+
+
+class Move(NamedTuple):
+    """What follows from a fact; `wake` is monotonic, None for never."""
+
+    peering: Peering
+    asks: tuple[Ask, ...]
+    verdict: Verdict
+    effect: Freeze | Resume | None
+    wake: float | None
+    says: tuple[Say, ...]
+
+
+def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move:
+    """Take a fact in, and decide.  Total: no fact is out of place.
+
+    `jitter`, from 0 to 1, spreads the renewals of operators that began together.
+    """
+    says: list[Say] = []
+    if peering.member.mode is not Mode.STANDALONE:
+        peering = _fold(peering, now, fact, jitter, says)
+        peering = _given_up(peering, now)
+        peering = _announced(peering, says)
+    elif isinstance(fact, Leave):
+        peering = replace(peering, is_leaving=True)
+    peering, asks = _asking(peering, now)
+    verdict = _verdict(peering, now)
+    effect, line = transition(peering.verdict, verdict, peering.member)
+    if line is not None:
+        says.append(line)
+    peering = replace(peering, verdict=verdict)
+    return Move(peering, asks, verdict, effect, _wake(peering, now), tuple(says))
+
+
+def has_left(peering: Peering) -> bool:
+    """Whether an operator that ends has nothing more to wait for."""
+    return peering.is_leaving and all(
+        not seat.sent or seat.has_left or seat.presence is Presence.ABSENT
+        for seat in peering.seats
+    )
+
+
+# ---------------------------------------------------------------------- fold
+
+
+def _fold(
+    peering: Peering, now: Now, fact: Fact, jitter: float, says: list[Say]
+) -> Peering:
+    member = peering.member
+    # Who serves goes on while a new object is looked at for the first time.
+    serves = isinstance(peering.verdict, Serving)
+    grace = now.mono + GRACE_SECONDS if serves else None
+    match fact:
+        case Placed():
+            return _placed(peering, fact, grace)
+        case Looked(place, body):
+            return _seated(
+                peering,
+                place,
+                lambda seat: _look(_graced(seat, grace), member, body, now, says),
+            )
+        case Unseen(place, message):
+            return _seated(peering, place, lambda seat: _unseen(seat, message))
+        case Answered(number, outcome):
+            asked = _asked(peering, number)
+            return _seated(
+                peering,
+                asked,
+                lambda seat: _answered(seat, member, outcome, now, jitter, says),
+            )
+        case Leave():
+            seats = tuple(replace(seat, due=now.mono) for seat in peering.seats)
+            return replace(peering, is_leaving=True, seats=seats)
+        case AlarmRang():
+            return peering
+
+
+def _seated(
+    peering: Peering, place: Place | None, change: Callable[[Seat], Seat]
+) -> Peering:
+    seats = tuple(
+        change(seat) if seat.place == place else seat for seat in peering.seats
+    )
+    return replace(peering, seats=seats)
+
+
+def _asked(peering: Peering, number: int) -> Place | None:
+    """The place of a request that is still waited for."""
+    for seat in peering.seats:
+        if seat.pending is not None and seat.pending.number == number:
+            return seat.place
+    return None
+
+
+def _placed(peering: Peering, fact: Placed, grace: float | None) -> Peering:
+    known = {seat.place: seat for seat in peering.seats}
+    namespaces = (None,) if fact.namespaces is None else fact.namespaces
+    places = [Place(kind, each) for each in namespaces for kind in fact.kinds]
+    seats = tuple(known.get(place) or Seat(place, good_until=grace) for place in places)
+    return replace(peering, namespaces=namespaces, seats=seats)
+
+
+def _graced(seat: Seat, grace: float | None) -> Seat:
+    return replace(seat, good_until=grace) if seat.presence is Presence.ABSENT else seat
+
+
+def _unseen(seat: Seat, message: str) -> Seat:
+    """Of an object that was seen before, the renewals will tell."""
+    return replace(seat, trouble=message) if seat.presence is Presence.UNKNOWN else seat
+
+
+def _given_up(peering: Peering, now: Now) -> Peering:
+    """Do not wait any longer for answers that are late."""
+    member = peering.member
+    seats = tuple(
+        _failed(seat, member, Unreachable("no answer came"), now)
+        if seat.pending is not None and _late_at(seat.pending, member) <= now.mono
+        else seat
+        for seat in peering.seats
+    )
+    return replace(peering, seats=seats)
+
+
+def _late_at(pending: Pending, member: Member) -> float:
+    return pending.sent_at + max(1.0, member.lifetime * _ANSWER_WITHIN)
+
+
+def _look(
+    seat: Seat, member: Member, body: Body | None, now: Now, says: list[Say]
+) -> Seat:
+    """What the object shows: the peers, and the own record."""
+    if body is None:
+        return Seat(seat.place, Presence.ABSENT)
+    if _is_older(body, seat):
+        return seat
+    others = dict(body.stanza("status"))
+    own = others.pop(member.identity, None)
+    peers, malformed = parse_peers(others)
+    named = {each.identity for each in seat.malformed}
+    for each in malformed:
+        if each.identity not in named:
+            says.append(_about_malformed(seat, each))
+    if seat.presence is not Presence.PRESENT:
+        seat = replace(seat, due=now.mono, trouble="")
+    seat = replace(
+        seat,
+        presence=Presence.PRESENT,
+        uid=body.uid,
+        version=body.version,
+        seen=sight(seat.seen, peers, now),
+        malformed=malformed,
+    )
+    return _look_at_own(seat, member, own, now, says)
+
+
+def _is_older(body: Body, seat: Seat) -> bool:
+    """Whether a late watch shows an object as it was before the last look."""
+    return body.uid == seat.uid and is_behind(body.version, seat.version)
+
+
+def _about_malformed(seat: Seat, each: Malformed) -> Say:
+    text = f"the record of {each.identity!r} in {seat.place.label} is ignored"
+    return Say("warning", f"{text}: {each.problem}")
+
+
+def _look_at_own(
+    seat: Seat, member: Member, own: Any, now: Now, says: list[Say]
+) -> Seat:
+    if not seat.sent or seat.has_left:
+        return seat  # that of an earlier process, if any; it will be written over
+    pending = seat.pending
+    if own is None:
+        if pending is not None and pending.purpose is not Purpose.CLEAN:
+            return seat  # it is on its way, or shall go
+        return _removed(seat, now, says)
+    if isinstance(own, Mapping) and own.get("lastseen") in seat.sent:
+        return seat
+    peer = parse_peer(member.identity, own)
+    lifetime = peer.lifetime if isinstance(peer, Peer) else member.lifetime
+    return replace(seat, doubled_until=now.mono + max(lifetime, 0.0))
+
+
+def _removed(seat: Seat, now: Now, says: list[Say]) -> Seat:
+    """Somebody took the own record away: write it again, at once for the first time."""
+    if seat.is_removed:
+        return seat
+    removals = seat.removals + 1
+    if removals == 1:
+        text = f"somebody has taken this operator's record away in {seat.place.label}"
+        says.append(Say("warning", f"{text}; it is written again"))
+    wait = backoff_seconds(removals - 1, 0.0) if removals > 1 else 0.0
+    good_until = now.mono + GRACE_SECONDS
+    if seat.good_until is not None:
+        good_until = min(seat.good_until, good_until)
+    return replace(
+        seat,
+        is_removed=True,
+        removals=removals,
+        due=now.mono + wait,
+        good_until=good_until,
+    )
+
+
+# ------------------------------------------------------------------- answers
+
+
+def _answered(
+    seat: Seat,
+    member: Member,
+    outcome: Outcome,
+    now: Now,
+    jitter: float,
+    says: list[Say],
+) -> Seat:
+    pending = seat.pending
+    assert pending is not None
+    match pending.purpose, outcome:
+        case _, Missing():
+            return Seat(seat.place, Presence.ABSENT)
+        case Purpose.RENEW, Applied(object):
+            says += _about_renewal(seat, member)
+            seat = _renewed(seat, member, pending, jitter)
+            return _look_again(seat, pending.version, member, object, now, says)
+        case Purpose.CLEAN, Applied(object):
+            seat = replace(seat, pending=None)
+            return _look_again(seat, pending.version, member, object, now, says)
+        case Purpose.LEAVE, Applied():
+            return replace(seat, pending=None, has_left=True)
+        case Purpose.CLEAN, Conflict():
+            return replace(seat, pending=None)  # the change will be looked at
+        case _:
+            if isinstance(outcome, Refused) and not seat.failures:
+                says.append(_about_refusal(seat, outcome))
+            return _failed(seat, member, outcome, now)
+
+
+def _look_again(
+    seat: Seat, version: str, member: Member, object: Any, now: Now, says: list[Say]
+) -> Seat:
+    """An answer shows the object, of which `version` was known when it was asked."""
+    if not isinstance(object, Mapping):
+        return seat
+    body = Body(dict(object))
+    if is_behind(body.version, version):
+        seat = replace(seat, version="")  # there is nothing newer any more
+    return _look(seat, member, body, now, says)
+
+
+def _about_renewal(seat: Seat, member: Member) -> list[Say]:
+    where = seat.place.label
+    if seat.looked_at == -inf:
+        text = f"peering in {where} as {member.identity}, priority {member.priority}"
+        return [Say("info", text)]
+    return [] if member.stealth else [Say("debug", f"record renewed in {where}")]
+
+
+def _renewed(seat: Seat, member: Member, pending: Pending, jitter: float) -> Seat:
+    """The own record is there, and lives from when it was sent, at the least."""
+    first, last = _RENEW_AFTER
+    wait = member.lifetime * (first + (last - first) * jitter)
+    return replace(
+        seat,
+        pending=None,
+        looked_at=pending.sent_at,
+        good_until=pending.sent_at + member.lifetime * _SERVE_FOR,
+        due=pending.sent_at + wait,
+        failures=0,
+        trouble="",
+        is_removed=False,
+        removals=seat.removals if seat.is_removed else 0,
+    )
+
+
+def _failed(seat: Seat, member: Member, outcome: Outcome, now: Now) -> Seat:
+    """Try again, soon enough for several tries before the record dies."""
+    if seat.pending is not None and seat.pending.purpose is Purpose.CLEAN:
+        return replace(seat, pending=None)  # another version may be tidied
+    failures = seat.failures + 1
+    wait = min(backoff_seconds(failures, 0.0), member.lifetime / 20)
+    if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
+        asked = min(outcome.retry_after_seconds, member.lifetime / 2)
+        wait = max(wait, asked)
+    message = str(getattr(outcome, "message", "")) or "the answer is none"
+    return replace(
+        seat, pending=None, failures=failures, trouble=message, due=now.mono + wait
+    )
+
+
+def _about_refusal(seat: Seat, outcome: Refused) -> Say:
+    text = f"the record in {seat.place.label} is refused: {outcome.message}"
+    return Say("warning", f"{text}; the operator's role needs the verb patch there")
+
+
+# -------------------------------------------------------------------- asking
+
+
+def _asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
+    """One request in each place at most, where something is due."""
+    seats: list[Seat] = []
+    asks: list[Ask] = []
+    serial = peering.serial
+    for seat in peering.seats:
+        found = _next_request(seat, peering, now)
+        if found is not None:
+            serial += 1
+            purpose, effect, lastseen = found
+            pending = Pending(serial, purpose, now.mono, seat.version)
+            seat = replace(
+                seat,
+                pending=pending,
+                sent=(*seat.sent, *lastseen)[-_SENT_MAX:],
+                tidied=seat.version if purpose is Purpose.CLEAN else seat.tidied,
+            )
+            before = _late_at(pending, peering.member)
+            asks.append(Ask(serial, seat.place, effect, before))
+        seats.append(seat)
+    return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
+
+
+def _next_request(
+    seat: Seat, peering: Peering, now: Now
+) -> tuple[Purpose, Patch, tuple[str, ...]] | None:
+    """Why to send what, and the `lastseen` in it."""
+    member = peering.member
+    if seat.presence is not Presence.PRESENT or seat.pending is not None:
+        return None
+    target = Target(seat.place.kind, member.name, seat.place.namespace)
+    if peering.is_leaving:
+        if not seat.sent or seat.has_left or now.mono < _removal_at(seat):
+            return None
+        return Purpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
+    if _renewal_at(seat, member) <= now.mono:
+        record = record_of(member.priority, member.lifetime, now.wall)
+        patch = Patch(target, renewal_patch(member.identity, record))
+        return Purpose.RENEW, patch, (record["lastseen"],)
+    dead = _to_remove(seat, member)
+    if dead:
+        return Purpose.CLEAN, Patch(target, removal_patch(dead, seat.version)), ()
+    return None
+
+
+def _removal_at(seat: Seat) -> float:
+    """When to take the own record along: at once, or some time after a failed try."""
+    return seat.due if seat.failures else -inf
+
+
+def _renewal_at(seat: Seat, member: Member) -> float:
+    """When to renew: in its time, or when a peer that keeps this operator still dies.
+
+    That peer may have renewed its record unseen; the answer will show it.
+    """
+    if seat.failures or seat.is_removed:
+        return seat.due
+    deaths = (
+        each.dies
+        for each in seat.seen or ()
+        if each.dies > seat.looked_at and each.peer.priority >= member.priority
+    )
+    return min([seat.due, *deaths])
+
+
+def _to_remove(seat: Seat, member: Member) -> list[str]:
+    """Dead peers whose records are this operator's to remove.
+
+    They are the first living one's; if that one does not do it, everybody's.
+    """
+    if seat.tidied == seat.version:
+        return []
+    is_first = all(member.identity < each.identity for each in _alive(seat))
+    since = seat.looked_at - (0.0 if is_first else _CLEAN_SECONDS)
+    return [each.peer.identity for each in seat.seen or () if each.forgotten <= since]
+
+
+# ------------------------------------------------------------------- verdict
+
+
+def _verdict(peering: Peering, now: Now) -> Verdict:
+    """Of all places together: what weighs most, anywhere, counts everywhere."""
+    if peering.is_leaving:
+        return Frozen(Why.LEFT)
+    if peering.member.mode is Mode.STANDALONE:
+        return Serving()
+    if peering.namespaces is None:
+        return Frozen(Why.JOINING)
+    found = [judge(seat, peering.member, now) for seat in peering.seats]
+    if peering.member.mode is Mode.MANDATORY:
+        found += [Frozen(Why.MISSING, (), (_scope(n),)) for n in _without(peering)]
+    return together(found)
+
+
+def judge(seat: Seat, member: Member, now: Now) -> Verdict:
+    """What is to be seen in one place: the first line that fits decides.
+
+    A place without an object says nothing; whether there is to be one is `Mode`'s.
+    """
+    where = seat.place.label
+    is_good = seat.good_until is not None and now.mono < seat.good_until
+    by_rank = precedence(_alive(seat), member.priority, where)
+    if seat.presence is Presence.ABSENT:
+        return Serving()
+    if seat.presence is Presence.UNKNOWN:
+        why = Why.UNSEEN if seat.trouble else Why.JOINING
+    elif isinstance(by_rank, Frozen):
+        return by_rank
+    elif now.mono < seat.doubled_until:
+        why, is_good = Why.DOUBLED, False
+    elif seat.removals >= _REMOVALS_MAX:
+        why, is_good = Why.REMOVED, False
+    elif seat.good_until is None and not seat.trouble:
+        why = Why.JOINING
+    else:
+        why = Why.UNRENEWED
+    return Serving() if is_good else Frozen(why, (), (where,), seat.trouble)
+
+
+def _alive(seat: Seat) -> list[Peer]:
+    """Peers that no fresh look has found dead."""
+    return [each.peer for each in seat.seen or () if each.dies > seat.looked_at]
+
+
+def _without(peering: Peering) -> tuple[str | None, ...]:
+    """The namespaces of which is known that there is no peering object."""
+    return tuple(
+        namespace
+        for namespace in peering.namespaces or ()
+        if all(
+            seat.presence is Presence.ABSENT
+            for seat in peering.seats
+            if seat.place.namespace == namespace
+        )
+    )
+
+
+def _scope(namespace: str | None) -> str:
+    return f"in {namespace}" if namespace else "in the cluster"
+
+
+def _announced(peering: Peering, says: list[Say]) -> Peering:
+    """Say once where there are no peers, to those who only take part if there are."""
+    lacking = _without(peering)
+    if peering.is_leaving or lacking == peering.lacking:
+        return peering
+    if peering.member.mode is Mode.AUTO and set(lacking) - set(peering.lacking):
+        places = ", ".join(_scope(namespace) for namespace in lacking)
+        text = f"there is no peering object {peering.member.name!r} {places}"
+        says.append(Say("info", f"{text}: other operators are not looked for"))
+    return replace(peering, lacking=lacking)
+
+
+# ---------------------------------------------------------------------- wake
+
+
+def _wake(peering: Peering, now: Now) -> float | None:
+    """The next moment at which something is due, or a verdict may change by itself."""
+    if peering.member.mode is Mode.STANDALONE:
+        return None
+    moments = [moment for seat in peering.seats for moment in _moments(seat, peering)]
+    return min((each for each in moments if each > now.mono), default=None)
+
+
+def _moments(seat: Seat, peering: Peering) -> Iterable[float]:
+    member, is_leaving = peering.member, peering.is_leaving
+    if seat.pending is not None:
+        yield _late_at(seat.pending, member)
+    elif seat.presence is Presence.PRESENT and not seat.has_left:
+        yield _removal_at(seat) if is_leaving else _renewal_at(seat, member)
+    if not is_leaving:
+        yield seat.doubled_until
+        if seat.good_until is not None:
+            yield seat.good_until

@@ -1,0 +1,321 @@
+"""The records of operators in a peering object, and who of them is alive.
+
+A peering object is a bulletin board: `status.<identity>` is one operator's record
+
+    {"priority": 0, "lifetime": 60, "lastseen": "2026-01-01T00:00:00.000000+00:00"}
+
+which it renews while it runs, and removes (a null in a merge patch) when it ends.
+Kopf reads and writes the same shape (its `ClusterKopfPeering` and `KopfPeering`), and
+takes what is missing for priority 0, lifetime 60 and now; further fields are let be.
+
+**Whose clock.**  `lastseen` is of the writer's clock, and Kopf compares it with the
+reader's: a peer whose clock is behind looks dead while it runs, one whose clock is
+ahead outlives its end.  Here a lifetime is counted on the reader's own monotonic clock,
+from the moment at which the reader saw the record change (as client-go's leader
+election does).  Clocks may then differ by any offset; a peer is dead after one lifetime
+without a sign, no sooner and no later.  Only of records that are there at the very
+first look nobody knows when they changed: these are believed, as Kopf does, but for no
+longer than a lifetime.  So the record of an operator that crashed yesterday does not
+hold its successor up, a freeze for an hour ends in time for those, too, who start in
+the middle of it, and a peer that looks dead by its clock alone is heard as soon as it
+renews its record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fnop.core.values.now import Now, parse_time, wall_time
+from fnop.effects.names import check_name
+
+__all__ = [
+    "DEV_PRIORITY",
+    "FREEZE_PRIORITY",
+    "LIFETIME_SECONDS",
+    "Malformed",
+    "Member",
+    "Mode",
+    "Peer",
+    "Sighting",
+    "manual_identity",
+    "own_identity",
+    "parse_peer",
+    "parse_peers",
+    "record_of",
+    "removal_patch",
+    "renewal_patch",
+    "sight",
+]
+
+# What `--dev` stands for, and what `fnop freeze` writes unless told otherwise: Kopf's.
+DEV_PRIORITY = 666
+FREEZE_PRIORITY = 100
+LIFETIME_SECONDS = 60
+
+
+# -------------------------------------------------------------- this operator
+
+
+class Mode(Enum):
+    """Whether an operator takes part in peering: never, where it can, or it must."""
+
+    STANDALONE = "standalone"
+    AUTO = "auto"
+    MANDATORY = "mandatory"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """This operator among its peers.
+
+    `name` is that of the peering objects, `lifetime` in whole seconds.  `stealth` keeps
+    renewals out of the log.
+    """
+
+    identity: str
+    priority: int = 0
+    lifetime: int = LIFETIME_SECONDS
+    name: str = "default"
+    mode: Mode = Mode.AUTO
+    stealth: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.identity:
+            raise ValueError("peering: an operator needs an identity")
+        check_name(self.name, "peering:")
+        if self.lifetime < 1:
+            raise ValueError(
+                "peering: a record lives for a whole number of seconds, from 1, "
+                f"not for {self.lifetime!r}"
+            )
+
+
+def own_identity(
+    *, user: str, host: str, wall: float, token: str, pod_id: str | None = None
+) -> str:
+    """The name under which an operator is known to its peers, unique to a process.
+
+    `pod_id` is the variable POD_ID, which a Deployment sets to its pod's name; `token`
+    a few random characters; `wall` the start of the process (Unix seconds).
+
+    >>> own_identity(user="ann", host="desk.local", wall=0, token="x7k")
+    'ann@desk/19700101000000/x7k'
+    >>> own_identity(user="root", host="node", wall=0, token="x7k", pod_id="op-5d9f-x")
+    'op-5d9f-x'
+    """
+    if pod_id:
+        return pod_id
+    started = wall_time(wall).strftime("%Y%m%d%H%M%S")
+    return f"{manual_identity(user=user, host=host)}/{started}/{token}"
+
+
+def manual_identity(*, user: str, host: str, pod_id: str | None = None) -> str:
+    """The name under which a person writes: the same for a freeze and its end.
+
+    >>> manual_identity(user="ann", host="desk.localdomain")
+    'ann@desk'
+    """
+    if pod_id:
+        return pod_id
+    for suffix in (".local", ".localdomain"):
+        host = host.removesuffix(suffix)
+    return f"{user}@{host}"
+
+
+# ------------------------------------------------------------------- records
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One record.  `lifetime` is in seconds, `lastseen` its writer's Unix time.
+
+    `message` is what a freeze has to say; Kopf lets it be.
+    """
+
+    identity: str
+    priority: int = 0
+    lifetime: float = LIFETIME_SECONDS
+    lastseen: float | None = None
+    message: str = ""
+
+    def __str__(self) -> str:
+        said = f": {self.message}" if self.message else ""
+        return f"{self.identity} (priority {self.priority}{said})"
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A record that cannot be read, and why; it blocks nobody and is let be."""
+
+    identity: str
+    problem: str
+
+
+def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[Malformed, ...]]:
+    """The records of a peering object's status, and those that are none.
+
+    Both are ordered by identity.
+
+    >>> parse_peers({"b": {"priority": 5}, "a": {"lastseen": "soon"}})[1]
+    (Malformed(identity='a', problem="its lastseen 'soon' is no time"),)
+    """
+    if status is None:
+        return (), ()
+    if not isinstance(status, Mapping):
+        return (), (Malformed("status", "it is no mapping"),)
+    found = [
+        parse_peer(identity, record)
+        for identity, record in sorted(status.items())
+        if record is not None
+    ]
+    return (
+        tuple(each for each in found if isinstance(each, Peer)),
+        tuple(each for each in found if isinstance(each, Malformed)),
+    )
+
+
+def parse_peer(identity: str, record: Any) -> Peer | Malformed:
+    """One record; fields that are missing or null have Kopf's defaults.
+
+    Numbers may be written as text, times with an offset or without (then they are UTC):
+    all of it was written by some release of Kopf.
+
+    >>> parse_peer("x", {"lifetime": "10", "lastseen": "1970-01-01T00:00:01"})
+    Peer(identity='x', priority=0, lifetime=10.0, lastseen=1.0, message='')
+    """
+    if not isinstance(record, Mapping):
+        return Malformed(identity, "it is no mapping")
+    try:
+        return Peer(
+            identity,
+            _priority(record.get("priority")),
+            _lifetime(record.get("lifetime")),
+            _lastseen(record.get("lastseen")),
+            str(record.get("message") or ""),
+        )
+    except ValueError as problem:
+        return Malformed(identity, f"its {problem}")
+
+
+def _priority(value: Any) -> int:
+    number = 0.0 if value is None else _number(value)
+    if number is None or not number.is_integer():
+        raise ValueError(f"priority {value!r} is no whole number")
+    return int(number)
+
+
+def _lifetime(value: Any) -> float:
+    number = LIFETIME_SECONDS if value is None else _number(value)
+    if number is None:
+        raise ValueError(f"lifetime {value!r} is no number of seconds")
+    return float(number)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or the text of one; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _lastseen(value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"lastseen {value!r} is no time") from None
+
+
+def record_of(
+    priority: int, lifetime: int, wall: float, message: str = ""
+) -> dict[str, Any]:
+    """A record as all releases of Kopf can read it: seconds as a whole number.
+
+    `fnop freeze` writes one, with a message, under `manual_identity`.
+
+    >>> record_of(100, 60, 1.5)["lastseen"]
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    lastseen = wall_time(wall).isoformat(timespec="microseconds")
+    record = {"priority": priority, "lifetime": lifetime, "lastseen": lastseen}
+    return {**record, "message": message} if message else record
+
+
+def renewal_patch(identity: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that writes a record: other operators' are not touched.
+
+    >>> renewal_patch("ann@desk", {"priority": 100})
+    {'status': {'ann@desk': {'priority': 100}}}
+    """
+    return {"status": {identity: dict(record)}}
+
+
+def removal_patch(
+    identities: Iterable[str], version: str | None = None
+) -> dict[str, Any]:
+    """The merge patch that removes records, if the object still is of this version.
+
+    `fnop resume` sends one without a version, for `manual_identity`.
+
+    >>> removal_patch(["ann@desk"])
+    {'status': {'ann@desk': None}}
+    """
+    patch: dict[str, Any] = {"status": dict.fromkeys(identities)}
+    return {"metadata": {"resourceVersion": version}, **patch} if version else patch
+
+
+# ----------------------------------------------------------------- sightings
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A peer as this operator has last seen it change; monotonic seconds.
+
+    If a look at `dies`, or later, shows no change, it is dead.  If one at `forgotten`
+    or later does, its record may be removed: a lifetime has passed without a change
+    before this operator's own eyes, so that no living peer is removed for its clock.
+    """
+
+    peer: Peer
+    dies: float
+    forgotten: float
+
+
+def sight(
+    before: tuple[Sighting, ...] | None, peers: Iterable[Peer], now: Now
+) -> tuple[Sighting, ...]:
+    """What a look at the records shows, after the looks before; None: the first one.
+
+    Records that have not changed keep their moments; what has changed, or come, was
+    written just now.  See the module's text for the rule.
+
+    >>> late = Peer("x", lastseen=1000.0)
+    >>> [each.dies for each in sight(None, [late], Now(1050.0, 7.0))]
+    [17.0]
+    >>> [each.dies for each in sight((), [late], Now(1050.0, 7.0))]
+    [67.0]
+    """
+    known = {each.peer.identity: each for each in before or ()}
+    return tuple(
+        old
+        if (old := known.get(peer.identity)) is not None and old.peer == peer
+        else _fresh(peer, before is None, now)
+        for peer in peers
+    )
+
+
+def _fresh(peer: Peer, first: bool, now: Now) -> Sighting:
+    lifetime = max(peer.lifetime, 0.0)
+    left = lifetime
+    if first and peer.lastseen is not None:
+        left = min(max(peer.lastseen + lifetime - now.wall, 0.0), lifetime)
+    return Sighting(peer, now.mono + left, now.mono + lifetime)

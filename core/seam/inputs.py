@@ -1,0 +1,114 @@
+"""Facts from the world: the half of the seam that goes in.
+
+Each is stamped with `Now` by the interpreter that saw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fnop.core.values.body import Body
+from fnop.effects.outcomes import Outcome
+
+__all__ = [
+    "AlarmRang",
+    "Answered",
+    "Bookmark",
+    "Input",
+    "ListDone",
+    "ListItem",
+    "Started",
+    "StopRequested",
+    "StreamEnded",
+    "WatchEvent",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The operator begins; `seed` is its only source of randomness."""
+
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The outcome of the command with this id."""
+
+    id: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """One object of a listing, with its apiVersion and kind."""
+
+    stream: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class ListDone:
+    """The end of a page; with a token there are more pages."""
+
+    stream: int
+    version: str
+    continue_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """ADDED, MODIFIED or DELETED, as the watch said it."""
+
+    stream: int
+    type: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to this version has been sent."""
+
+    stream: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """A listing or a watch is over, for whatever reason.
+
+    `status` is the HTTP status (also of an ERROR event) where there is one;
+    `reason` is eof, silent, undecodable, refused or unreachable; `retry_after_seconds`
+    the server's advice, where it gave one.
+    """
+
+    stream: int
+    reason: str
+    status: int | None = None
+    message: str = ""
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRang:
+    """The time that an `Alarm` asked for has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """Somebody wants the operator to end, gracefully."""
+
+    reason: str
+
+
+Input = (
+    Started
+    | Answered
+    | ListItem
+    | ListDone
+    | WatchEvent
+    | Bookmark
+    | StreamEnded
+    | AlarmRang
+    | StopRequested
+)

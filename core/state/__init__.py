@@ -1,0 +1,2 @@
+"""What the operator knows between two steps, as records, and a step that has them
+open."""

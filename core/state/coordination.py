@@ -1,0 +1,71 @@
+"""What is known of other operators: peers and, among replicas, the leader."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fnop.core.peers.election import Election, Leading, has_resigned, may_start
+from fnop.core.peers.freezing import Frozen, Serving, Why
+from fnop.core.peers.peering import Peering, has_left
+from fnop.core.state.lifecycle import Phase
+from fnop.core.values.evolve import quick
+from fnop.core.values.now import Now
+
+__all__ = ["Coordination"]
+
+
+@quick
+class Coordination(NamedTuple):
+    """Peering and the election, each with the time when it is due (monotonic).
+
+    None for what the operator takes no part in.
+    """
+
+    peering: Peering | None = None
+    peering_due: float | None = None
+    election: Election | None = None
+    election_due: float | None = None
+
+    @property
+    def lease_ends(self) -> float | None:
+        """When what is asked for may not begin any more: the lease may be another's."""
+        if self.election is None:
+            return None
+        verdict = self.election.verdict
+        return verdict.until if isinstance(verdict, Leading) else None
+
+    def peering_is_due(self, now: Now) -> bool:
+        """Whether peering has something to do by now."""
+        return self.peering_due is not None and self.peering_due <= now.mono
+
+    def election_is_due(self, now: Now) -> bool:
+        """Whether the election has something to do by now."""
+        return self.election_due is not None and self.election_due <= now.mono
+
+    def wants(self, now: Now) -> Phase:
+        """The phase that the verdicts call for, while the operator is in service."""
+        peering, election = self.peering, self.election
+        if peering is not None and not isinstance(peering.verdict, Serving):
+            return Phase.FROZEN
+        if election is not None and not may_start(election, now):
+            return Phase.STANDBY
+        return Phase.SERVING
+
+    @property
+    def is_outranked(self) -> bool:
+        """Whether the operator keeps still because a peer goes before."""
+        verdict = None if self.peering is None else self.peering.verdict
+        return isinstance(verdict, Frozen) and verdict.why is Why.OUTRANKED
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the peers and the lease have been left."""
+        if self.peering is not None and not has_left(self.peering):
+            return False
+        return self.election is None or has_resigned(self.election)
+
+    @property
+    def moments(self) -> tuple[float, ...]:
+        """When either is due."""
+        each = self.peering_due, self.election_due
+        return tuple(moment for moment in each if moment is not None)

@@ -1,0 +1,247 @@
+"""The object's own write: all changes of one pass in the fewest requests.
+
+What handlers patched, what they returned, and what is to be remembered is fused
+into at most one request to the main endpoint and one to `/status`.  Parts that
+change nothing are dropped.  The request that says "done" is the last.
+
+The write is computed anew from the freshest body after each answer: a conflict
+costs another request, never another run of a handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.writers import Transform
+from fnop.core.memory.conditions import Condition, conditions_with
+from fnop.core.memory.last_seen import Stored, write_stored
+from fnop.core.memory.storage import Place
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import quick
+from fnop.core.values.finalizers import with_finalizer, without_finalizer
+from fnop.core.values.merge import (
+    OperationFailed,
+    applied,
+    difference,
+    operated,
+    transformed,
+)
+from fnop.core.values.now import wall_seconds
+from fnop.core.values.table import NOTHING
+from fnop.effects import Patch
+
+__all__ = [
+    "Writing",
+    "authors_at",
+    "dropped_fields",
+    "endpoints_of",
+    "next_write",
+    "was_pruned",
+]
+
+
+@quick
+class Writing(NamedTuple):
+    """A write of the handled object.
+
+    `after` is what is remembered once it is done (None: nothing is remembered
+    by it), `finalizer` "add" or "remove" when that is all it does.  `memory` is
+    what this process remembers then, and `ends` tells that the cycle is over.
+    `sent` are the endpoints that have taken their part, `more` that another one
+    follows; `looking` means that the fresh body is being read after a conflict.
+    `moved` tells that the state was tried in the status before, `unsaid` that the
+    condition was, and `then` are writes that follow this one.  `base` is the state that
+    the present request `asked` was computed from, `doubted` that nobody knows whether
+    it was done.
+    """
+
+    patches: tuple[tuple[str, Patch | Transform], ...] = ()
+    results: Mapping[str, Any] = NOTHING
+    after: Stored | None = None
+    memory: Stored | None = None
+    ends: bool = False
+    finalizer: str | None = None
+    sent: frozenset[str] = frozenset()
+    looking: bool = False
+    tries: int = 0
+    id: int | None = None
+    due: float | None = None
+    endpoint: str = ""
+    more: bool = False
+    moved: bool = False
+    condition: Condition | None = None
+    unsaid: bool = False
+    then: tuple[Writing, ...] = ()
+    base: Body | None = None
+    asked: Patch | None = None
+    doubted: bool = False
+
+
+def next_write(
+    writing: Writing,
+    body: Body,
+    resource: Resource,
+    settings: Settings,
+    place: Place,
+    *,
+    conditions: bool = False,
+    restated: Callable[[Stored, Body], Stored] = lambda after, made: after,
+) -> tuple[str, Patch, bool] | None:
+    """The endpoint ("" or "status"), the patch that is due next, and whether
+    another endpoint follows; None when all is written.
+
+    `place` is where the kind keeps the state, `conditions` tells that its status takes
+    them; `restated` is the state to be remembered, for what the write makes of the
+    object.
+
+    Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
+    storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
+    a function does not fit the object.
+    """
+    target: Any = _target(writing, body, settings)
+    if writing.after is not None:
+        after = writing.after
+        if writing.patches and after.progress:
+            after = restated(after, Body(target))
+        text = write_stored(after, body.uid, settings.ignored)
+        split = resource.has_status
+        for patch in settings.places.written(text, body, place, split=split):
+            target = applied(patch, target)
+    if conditions and writing.condition is not None:
+        target = _with_condition(target, settings.marker, writing.condition)
+    for name in ("metadata", "status"):
+        stanza = target.get(name, {}) if isinstance(target, dict) else None
+        if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
+            raise OperationFailed(f"a patch must leave {name} a mapping")
+    change = difference(body.data, target)
+    parts = {"": change}
+    if resource.has_status and "status" in change:
+        parts["status"] = {"status": change.pop("status")}
+    # The request that says "done" is the last (R20).
+    done_last = ("", "status") if place.in_status else ("status", "")
+    for endpoint in done_last if writing.after is not None else ("", "status"):
+        part = parts.get(endpoint)
+        if part and endpoint not in writing.sent:
+            merge = _bound(part, body)
+            more = any(parts[each] for each in parts if each != endpoint)
+            return endpoint, Patch(None, merge, (), endpoint or None), more
+    return None
+
+
+def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
+    """The freshest body with all changes but the state."""
+    target: dict[str, Any] = body.data
+    for _, patch in writing.patches:
+        if isinstance(patch, Transform):
+            target = transformed(patch.change, target)
+        else:
+            target = operated(patch.json, applied(patch.merge or {}, target))
+    for handler, value in writing.results.items():
+        target = applied({"status": {handler: value}}, target)
+    if writing.finalizer is not None:
+        change = with_finalizer if writing.finalizer == "add" else without_finalizer
+        names = change(body.finalizers, *settings.finalizers)
+        target = applied({"metadata": {"finalizers": names}}, target)
+    return target
+
+
+def _with_condition(
+    target: dict[str, Any], marker: str, condition: Condition
+) -> dict[str, Any]:
+    """With the operator's own condition; others', and those of handlers, stay."""
+    status = target.get("status") or {}
+    given = status.get("conditions") if isinstance(status, dict) else None
+    others = given if isinstance(given, list) else []
+    now = wall_seconds(condition.wall)
+    found = conditions_with(others, marker, condition, now)
+    with_it: dict[str, Any] = applied({"status": {"conditions": found}}, target)
+    return with_it
+
+
+def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
+    """The patch, bound to the version that it was computed from (R21).
+
+    What was decided about one state of an object must not land on another one,
+    nor on a re-created namesake: the API server compares a resourceVersion that a
+    patch carries with the object's own, and answers 409.
+    """
+    meta = {**part.get("metadata", {}), "resourceVersion": body.version}
+    return {**part, "metadata": meta}
+
+
+def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ...]:
+    """The handlers that have something in the request to an endpoint.
+
+    `split` tells that status has an endpoint of its own.
+    """
+    found = [
+        name
+        for name, patch in writing.patches
+        if endpoint in endpoints_of(patch, split=split)
+    ]
+    if not split or endpoint == "status":
+        found += writing.results
+    return tuple(dict.fromkeys(found))
+
+
+def endpoints_of(patch: Patch | Transform, *, split: bool) -> set[str]:
+    """The endpoints that a patch goes to; `split` tells that status has its own."""
+    if not split:
+        return {""}
+    if isinstance(patch, Transform):
+        return {"", "status"}  # one or the other: the function alone knows
+    roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}
+    roots |= {key == "status" for key in patch.merge or {}}
+    return {"status" if is_status else "" for is_status in roots}
+
+
+def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
+    """What the server has dropped: the state from its place, and which results.
+
+    A schema that does not know a field prunes it and answers 200 without it.
+    """
+    status = response.stanza("status")
+    lost_state = writing.after is not None and place.read(response) is None
+    lost = {name for name in writing.results if name not in status}
+    return lost_state, lost
+
+
+def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
+    """What handlers have patched and the server has not kept: (handler, pointer).
+
+    A schema that does not know a field prunes it and answers 200 without it
+    (Kubernetes: field pruning).
+    """
+    return [
+        (handler, pointer)
+        for handler, patch in writing.patches
+        for pointer in _absent(patch.merge or {}, response.data, "")
+    ]
+
+
+def _absent(
+    merge: Mapping[str, Any], found: Mapping[str, Any], at: str
+) -> Iterator[str]:
+    """The pointers of what a merge patch sets and an object does not have.
+
+    >>> list(_absent({"a": 1, "b": None, "c": {"d": 2, "e": 3}}, {"c": {"d": 0}}, ""))
+    ['/a', '/c/e']
+    """
+    for key, value in merge.items():
+        if value is None or value == {}:
+            continue
+        have = found.get(key)
+        if isinstance(value, Mapping) and isinstance(have, Mapping):
+            yield from _absent(value, have, f"{at}/{key}")
+        elif have is None and not _says_nothing(value):
+            yield f"{at}/{key}"
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether all that a merge patch says there is that something shall be absent."""
+    if isinstance(value, Mapping):
+        return all(_says_nothing(each) for each in value.values())
+    return value is None

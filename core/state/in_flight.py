@@ -1,0 +1,546 @@
+"""Performing one effect, which may take several requests, as a state machine.
+
+An effect is answered once, by an outcome that can be acted upon: what the
+network left open is found out by a live read first, and what could not be sent
+is sent again.
+
+| effect   | sent: conflict        | sent: unknown | look: found    | look: missing |
+|----------|-----------------------|---------------|----------------|---------------|
+| Adopt    | look whose it is      | look          | ours, or not   | send again    |
+| Create   | look whose it is      | look          | ours, or not   | send again    |
+| Apply    | by force, or conflict | look          | send again     | send again    |
+| Patch    | conflict              | look          | done, or again | missing       |
+| Guarded  | read, send again      | look          | done, or again | missing       |
+| Delete   | conflict              | send again    |                |               |
+| Get/List |                       | send again    |                |               |
+
+An adopted child is ours by its owner reference, a created object by a token, which
+names the handler and the object that it was called for: so a handler may be repeated.
+Within one attempt nothing is repeated: what it creates from another manifest, under a
+name that it has given before, is a conflict.
+
+An apply is sent by force where it conflicts with nothing but what this operator has
+written in another way, as by creating the object: those fields are its own.  Of two
+that create one object at once, one is told that it exists, and is sent again.
+
+A JSON patch whose repetition would change something once more, such as one that adds
+to a list, is *guarded*: the object is read first, and the patch is for that version
+alone.  What of it is there already is not sent again.
+
+A patch whose target has a uid is for that object alone.  The API server takes no other
+uid into an object (422; ValidateObjectMetaUpdate), so a merge patch says it, and a JSON
+patch tests it.  But some subresources, as the `/status` of custom resources, leave out
+what a merge patch says of the metadata: such a patch is guarded.  Why a patch with a
+uid, or an apply, is answered with 422, a look tells: it is a conflict where another
+object has the name.
+
+The answers of a `Call` are final: only a call may answer *unknown*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
+from fnop.core.api.resources import Resource
+from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import quick
+from fnop.core.values.merge import (
+    OperationFailed,
+    applied,
+    effective,
+    is_done,
+    is_idempotent,
+    operated,
+    shows,
+)
+from fnop.core.values.now import Now
+from fnop.effects import (
+    Adopt,
+    Answer,
+    Applied,
+    Apply,
+    Call,
+    Conflict,
+    Create,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Missing,
+    Outcome,
+    Patch,
+    Random,
+    Refused,
+    Target,
+    Unknown,
+    Unreachable,
+)
+
+__all__ = [
+    "UNSERVED_TRIES",
+    "Address",
+    "Errand",
+    "Request",
+    "cannot_split",
+    "errand_for",
+    "proceed",
+    "uid_meant",
+]
+
+_CHILD_ENDING_SECONDS = 1.0
+# So often is tried, in half a minute, what goes to a kind that is not served now.
+UNSERVED_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a request goes; all None for effects that leave the cluster."""
+
+    resource: Resource | None = None
+    namespace: str | None = None
+    name: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object that it is about, as the store names it."""
+        resource = self.resource.key if self.resource else ""
+        return Key(resource, self.namespace or "", self.name or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One primitive effect with its address."""
+
+    effect: Effect
+    address: Address
+
+
+@quick
+class Errand(NamedTuple):
+    """An effect under way.
+
+    `requests` are to be sent one after the other; `looking` means that the
+    live read of the present one is under way.  `id` is the command that is
+    awaited, `due` the monotonic time of the next try where none is.  `manager` is the
+    operator's name in managed fields.  `base` is the object that is changed, as it was
+    when the change was first sent, where it is one that this operator handles.
+    `token` marks what is created, `guard` is the version that a guarded patch is for,
+    and `why` what the API server has said last to what is tried again.  It is `held`
+    until the object says that its handler has begun to act.  A creation is `another`
+    where the same attempt has created something else of that name.  `refusal` is the
+    answer for which is looked whether it is another object that has the name.
+    """
+
+    effect: Effect
+    requests: tuple[Request, ...]
+    owner_uid: str = ""
+    looking: bool = False
+    tries: int = 0
+    id: int | None = None
+    due: float | None = None
+    manager: str = ""
+    base: Body | None = None
+    token: str = ""
+    guard: Body | None = None
+    why: str = ""
+    held: bool = False
+    another: bool = False
+    refusal: Refused | None = None
+
+    @property
+    def request(self) -> Request:
+        """What is to be sent now."""
+        present = self.requests[0]
+        if self.looking or self.reads_first:
+            return _look(present.address)
+        if isinstance(present.effect, Patch):
+            return Request(_bound(present.effect, self.guard), present.address)
+        return present
+
+    @property
+    def label(self) -> str:
+        """What it is, and of which object: such as "Apply services/a"."""
+        address = self.requests[0].address
+        if address.resource is None:
+            return self.effect.kind
+        name = f"/{address.name}" if address.name else ""
+        return f"{self.effect.kind} {address.resource.plural}{name}"
+
+    @property
+    def reads_first(self) -> bool:
+        """Whether the version that a guarded patch is for has yet to be read."""
+        return self.guard is None and _needs_guard(self.requests[0].effect)
+
+    @property
+    def is_unaddressed(self) -> bool:
+        """Whether it is not known yet which kind of the API server it is about."""
+        return self.requests[0].address.resource is None and not isinstance(
+            self.effect, (Call, Random)
+        )
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it waits for something other than the API server."""
+        return isinstance(self.effect, Call)
+
+
+def _look(address: Address) -> Request:
+    """The live read of what a request is about."""
+    assert address.resource is not None
+    key, name, namespace = address.resource.key, address.name, address.namespace
+    target = Target.existing(key, name or "", namespace)
+    return Request(Get(target), address)
+
+
+def _needs_guard(effect: Effect) -> bool:
+    """Whether a patch has to be for one version of the object.
+
+    One that is applied twice does more than one applied once; or nothing else sees to
+    it that the object is the one that is meant.
+    """
+    if not isinstance(effect, Patch):
+        return False
+    if effect.json:
+        return not is_idempotent(effect.json)
+    return effect.subresource is not None and uid_meant(effect) is not None
+
+
+def uid_meant(effect: Effect) -> str | None:
+    """The uid of the only object that a change is for, where it says one.
+
+    >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
+    'u-1'
+    """
+    match effect:
+        case Patch(target=Target(uid=uid)):
+            return uid
+        case Apply(manifest=manifest):
+            return manifest.get("metadata", {}).get("uid") or None
+        case _:
+            return None
+
+
+def _bound(patch: Patch, version: Body | None) -> Patch:
+    """The patch as it is sent: for one version of the object, or for its uid, alone."""
+    if version is not None:
+        return _guarded(patch, version)
+    uid = uid_meant(patch)
+    if uid is None:
+        return patch
+    if patch.json:
+        test = {"op": "test", "path": "/metadata/uid", "value": uid}
+        return Patch(patch.target, None, (test, *patch.json), patch.subresource)
+    return _with_metadata(patch, "uid", uid)
+
+
+def _guarded(patch: Patch, version: Body) -> Patch:
+    """A patch that is for one version of the object alone.
+
+    The API server answers 409 where a patch leaves another resourceVersion in the
+    object than it has (API concepts: resource versions; optimistic concurrency).
+    """
+    if not patch.json:
+        return _with_metadata(patch, "resourceVersion", version.version)
+    step = {
+        "op": "replace",
+        "path": "/metadata/resourceVersion",
+        "value": version.version,
+    }
+    return Patch(patch.target, patch.merge, (*patch.json, step), patch.subresource)
+
+
+def _with_metadata(patch: Patch, name: str, value: str) -> Patch:
+    """A merge patch that says this of the object's metadata, too."""
+    metadata = patch.merge.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return patch  # which the API server refuses
+    merge = {**patch.merge, "metadata": {**metadata, name: value}}
+    return Patch(patch.target, merge, (), patch.subresource)
+
+
+def errand_for(
+    effect: Effect,
+    address: Address,
+    *,
+    manifest: Any = None,
+    owner_uid: str = "",
+    manager: str = "",
+    token: str = "",
+) -> Errand:
+    """The errand of an effect; `manifest` is an adopted child's, made ours."""
+    if isinstance(effect, Adopt):
+        requests: tuple[Request, ...] = (Request(Create(manifest), address),)
+    elif isinstance(effect, Create) and address.name and token:
+        marked = Create(with_token(effect.manifest, token))
+        requests = (Request(marked, address),)
+    elif isinstance(effect, Patch):
+        requests = _split(effect, address)
+    else:
+        requests = (Request(effect, address),)
+    return Errand(effect, requests, owner_uid, manager=manager, token=token)
+
+
+def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
+    """Status has an endpoint of its own where the kind has the subresource."""
+    if not _can_split(patch, address):
+        return (Request(patch, address),)
+    merge = patch.merge or {}
+    main, status = _parts(patch.json)
+    rest = {key: value for key, value in merge.items() if key != "status"}
+    found = []
+    if rest or main:
+        found.append(Patch(patch.target, rest or None, main))
+    if "status" in merge:
+        found.append(Patch(patch.target, {"status": merge["status"]}, (), "status"))
+    elif status:
+        found.append(Patch(patch.target, None, status, "status"))
+    return tuple(Request(each, address) for each in found)
+
+
+def _can_split(patch: Patch, address: Address) -> bool:
+    resource = address.resource
+    return not patch.subresource and resource is not None and resource.has_status
+
+
+Steps = tuple[Any, ...]
+
+
+def _parts(steps: Steps) -> tuple[Steps, Steps]:
+    """JSON patch operations for the main endpoint, and those for `/status`.
+
+    Each endpoint shows the whole object, and keeps but its own part of it.  So a patch
+    of one part stays whole.  Of a patch of both parts, what is tested of the status
+    before it is changed decides on the first request, too.
+    """
+    written = _written(steps)
+    if True not in written:
+        return steps, ()
+    if False not in written:
+        return (), steps
+    main: list[Any] = []
+    status: list[Any] = []
+    is_changed = False
+    for step in steps:
+        is_test = step["op"] == "test"
+        if not _is_of_status(step["path"]):
+            main.append(step)
+            continue
+        status.append(step)
+        if is_test and not is_changed:
+            main.append(step)
+        is_changed = is_changed or not is_test
+    return tuple(main), tuple(status)
+
+
+def _written(steps: Steps) -> set[bool]:
+    """Whether JSON patch operations change the status, whether anything else."""
+    pointers = [step["path"] for step in steps if step["op"] != "test"]
+    pointers += [step.get("from") for step in steps if step["op"] == "move"]
+    return {_is_of_status(each) for each in pointers}
+
+
+def _is_of_status(pointer: Any) -> bool:
+    return str(pointer).split("/")[1:2] == ["status"]
+
+
+def cannot_split(effect: Effect, address: Address) -> str | None:
+    """Why a JSON patch cannot be made in a request to each of two endpoints."""
+    if not isinstance(effect, Patch) or not _can_split(effect, address):
+        return None
+    crosses = any(
+        _is_of_status(step["from"]) != _is_of_status(step["path"])
+        for step in effect.json
+        if "from" in step
+    )
+    if not crosses or len(_written(effect.json)) < 2:
+        return None
+    return (
+        "a JSON patch that changes the status and something else is two requests, and "
+        "cannot move or copy from one to the other; give the value itself"
+    )
+
+
+def proceed(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
+    """Take an answer in: the errand to go on with, or the effect's outcome."""
+    errand = errand._replace(id=None)
+    match outcome:
+        case Unreachable() if isinstance(errand.effect, (Call, Random)):
+            return outcome
+        case Unreachable():
+            return _later(errand, outcome, now, jitter)
+        case Missing(unserved=True) if errand.tries < UNSERVED_TRIES:
+            return _later(errand, outcome, now, jitter)
+        case Unknown() if isinstance(errand.effect, Call):
+            return outcome
+        case Unknown():
+            return _unknown(errand, outcome, now, jitter)
+        case _ if errand.looking:
+            return _looked(errand, outcome, now, jitter)
+        case _:
+            return _sent(errand, outcome, now, jitter)
+
+
+def _later(
+    errand: Errand, outcome: Unreachable | Unknown | Missing, now: Now, jitter: float
+) -> Errand:
+    """Try again in a while, as often as it takes: a server that is away fails nobody.
+
+    A handler's timeout, and the operator's end, end it.
+    """
+    tries = errand.tries + 1
+    wait = backoff_seconds(tries, jitter)
+    if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
+        wait = max(wait, outcome.retry_after_seconds)
+    return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
+
+
+def _unknown(
+    errand: Errand, outcome: Unknown, now: Now, jitter: float
+) -> Errand | Outcome:
+    request = errand.requests[0]
+    if request.address.name is None and isinstance(request.effect, Create):
+        return outcome  # what the server names cannot be looked up
+    is_read = errand.looking or errand.reads_first
+    if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
+        tries = errand.tries + 1
+        why = outcome.message
+        return errand._replace(looking=True, tries=tries, due=now.mono, why=why)
+    return _later(errand, outcome, now, jitter)
+
+
+def _sent(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
+    match errand.effect, outcome:
+        case _, Applied(object=found) if errand.reads_first:
+            return _another(errand, found) or errand._replace(
+                guard=Body(found), due=0.0
+            )
+        case _, Applied() | Answer() if len(errand.requests) > 1:
+            return errand._replace(requests=errand.requests[1:], guard=None, due=0.0)
+        case Adopt(), Conflict(reason="AlreadyExists"):
+            return errand._replace(looking=True, due=0.0)
+        case Create(), Conflict(reason="AlreadyExists") if errand.token:
+            return errand._replace(looking=True, due=0.0)
+        case Apply(), Conflict(reason="AlreadyExists"):
+            # Another has just created it.
+            return _once_more(errand._replace(why=outcome.message), now, jitter)
+        case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
+            return _by_force(errand)
+        case effect, Refused(status=422) if uid_meant(effect) is not None:
+            return errand._replace(looking=True, refusal=outcome, due=0.0)
+        case Patch(), Conflict() if errand.guard is not None:
+            unread = errand._replace(guard=None, why=outcome.message)
+            return _once_more(unread, now, jitter)
+        case Create() | Adopt(), Missing(message=message):
+            # The collection exists; what is missing is the namespace.
+            return Refused(404, message, "NotFound")
+        case _:
+            return outcome
+
+
+def _once_more(errand: Errand, now: Now, jitter: float) -> Errand:
+    """Send it again: at once for the first time, then in a while."""
+    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
+    return errand._replace(tries=errand.tries + 1, due=now.mono + pause)
+
+
+def _by_force(errand: Errand) -> Errand:
+    request = errand.requests[0]
+    assert isinstance(request.effect, Apply)
+    forced = Request(Apply(request.effect.manifest, force=True), request.address)
+    return errand._replace(requests=(forced,), due=0.0)
+
+
+def _looked(
+    errand: Errand, outcome: Outcome, now: Now, jitter: float
+) -> Errand | Outcome:
+    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
+    again = errand._replace(looking=False, due=now.mono + pause)
+    request = errand.requests[0].effect
+    match outcome:
+        case Applied(object=dict() as found) if another := _another(errand, found):
+            return another
+        case Applied() | Refused() if errand.refusal is not None:
+            return errand.refusal
+        case Applied(object=dict() as found):
+            if isinstance(errand.effect, Adopt) or isinstance(request, Create):
+                return _claimed(errand, found, now)
+            if isinstance(request, Apply):
+                return again
+            if isinstance(request, Patch) and not _is_in(request, errand.guard, found):
+                return again._replace(guard=errand.guard and Body(found))
+            done = errand._replace(looking=False)
+            return _sent(done, Applied(found), now, jitter)
+        case Missing() if isinstance(request, (Create, Apply)) and not errand.refusal:
+            return again
+        case _:
+            return outcome
+
+
+def _another(errand: Errand, found: dict[str, Any]) -> Conflict | None:
+    """The conflict that it is where another object has the name now."""
+    uid, there = uid_meant(errand.effect), Body(found).uid
+    if uid is None or uid == there:
+        return None
+    return Conflict(
+        f"{errand.label} is for the object with the uid {uid}; the one that is there "
+        f"now has the uid {there}"
+    )
+
+
+def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
+    adopts = isinstance(errand.effect, Adopt)
+    ours = claim_of(found, errand.owner_uid)
+    match ours if adopts else has_token(found, errand.token):
+        case Claim.OURS if errand.another:
+            return Conflict(
+                f"{found.get('kind')} {_name_of(found)} has been created before by "
+                "this attempt, from another manifest; give each its own name, or "
+                "change it by fnop.patch or fnop.apply",
+                "AlreadyExists",
+            )
+        case Claim.OURS:
+            return Applied(found)
+        case Claim.ENDING:
+            return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
+        case Claim.THEIRS:
+            whose, what, reason = (
+                ("owned by this object", "the child", "NotOurs")
+                if adopts
+                else ("created by this handler", "the new one", "AlreadyExists")
+            )
+            return Conflict(
+                f"{found.get('kind')} {_name_of(found)} exists and is not {whose}; "
+                f"delete it, or give {what} another name",
+                reason,
+            )
+
+
+def _name_of(found: dict[str, Any]) -> Any:
+    return (found.get("metadata") or {}).get("name")
+
+
+def _is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:
+    """Whether the object already shows what a patch asks for."""
+    if guard is None:
+        return not effective(patch.merge or {}, found) and is_done(patch.json, found)
+    if Body(found).version == guard.version:
+        return False
+    try:
+        made = operated(patch.json, applied(patch.merge or {}, guard.data))
+        return shows(guard.data, made, found)
+    except OperationFailed:
+        return False
+
+
+def is_request(effect: Effect) -> bool:
+    """Whether performing the effect means to ask or tell the world something."""
+    return isinstance(
+        effect, (Patch, Apply, Create, Delete, Get, List, Adopt, Call, Random)
+    )

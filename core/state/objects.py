@@ -1,0 +1,139 @@
+"""The objects that are known, and when each is to be looked at.
+
+`Objects` is the value between two steps; `OpenObjects` collects what one step changes,
+and is closed into the next value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from immutables import Map
+
+from fnop.core.state.record import Known
+from fnop.core.values.body import Key
+from fnop.core.values.evolve import quick
+from fnop.core.values.workqueue import EMPTY, WorkQueue
+
+__all__ = ["Grave", "Objects", "OpenObjects"]
+
+
+class Grave(NamedTuple):
+    """An object that a live answer has told to be gone, in this step.
+
+    The watch may be late, and show it as it was before.
+    """
+
+    uid: str
+    step: int
+
+
+@quick
+class Objects(NamedTuple):
+    """The records of objects, the queue of those to be looked at, and indices."""
+
+    records: Map[Key, Known] = Map()
+    queue: WorkQueue = EMPTY
+    # Objects that are known to be gone before the watch has shown it.
+    graves: Map[Key, Grave] = Map()
+    # What functions of the author's make of all objects, by the handler's id.
+    indices: Map[str, Any] = Map()
+
+
+class OpenObjects:
+    """Objects while one step, at the monotonic time `now`, changes them."""
+
+    __slots__ = ("_fresh", "_now", "_records", "_touched", "graves", "indices", "queue")
+
+    def __init__(self, objects: Objects, now: float) -> None:
+        self._records, self.queue, self.graves, self.indices = objects
+        self._now = now
+        # What the step has made of objects, before it is stored; None: it is dropped.
+        self._touched: dict[Key, Known | None] = {}
+        self._fresh: Key | None = None
+
+    def get(self, key: Key) -> Known | None:
+        """The record of an object, as this step has it."""
+        if key in self._touched:
+            return self._touched[key]
+        return self._records.get(key)
+
+    def put(self, key: Key, known: Known) -> None:
+        """Keep this of an object."""
+        self._touched[key] = known
+
+    def drop(self, key: Key) -> None:
+        """Forget an object."""
+        self._touched[key] = None
+        self.queue = self.queue.discard(key)
+        if self._fresh == key:
+            self._fresh = None
+
+    def drop_all(self) -> None:
+        """Forget all objects; indices are kept."""
+        self._touched.clear()
+        self._records, self.queue, self.graves, _ = Objects()
+        self._fresh = None
+
+    def all(self) -> list[tuple[Key, Known]]:
+        """All objects, in an order that no hash decides."""
+        self._store()
+        return [(key, self._records[key]) for key in sorted(self._records)]
+
+    def bury(self, key: Key, uid: str, step: int) -> None:
+        """A live answer says that this object is gone: what shows it is older."""
+        self.graves = self.graves.set(key, Grave(uid, step))
+
+    def exhume(self, key: Key) -> None:
+        """Nothing older than its end can be shown of this object any more."""
+        if key in self.graves:
+            self.graves = self.graves.delete(key)
+
+    def due(self, key: Key, at: float | None = None) -> None:
+        """Look at this object then; without a time, at once."""
+        if at is None and self._fresh is None:
+            self._fresh = key
+        elif at is None:
+            self.queue = self.queue.add_last(key, self._now)
+        else:
+            self.queue = self.queue.add(key, at)
+
+    def take_due(self) -> Key | None:
+        """The key whose turn it is, if one is due.
+
+        A key that became due in this step and finds nothing before it goes
+        past the queue: that is the common case, and the same order.
+        """
+        first, fresh = self.queue.next_due(), self._fresh
+        if fresh is not None and (first is None or first > self._now):
+            self._fresh = None
+            if first is not None:
+                self.queue = self.queue.discard(fresh)
+            return fresh
+        key: Key | None
+        key, self.queue = self.queue.take(self._now)
+        return key
+
+    def enqueue(self) -> None:
+        """Queue what became due in this step and was not served by it."""
+        if self._fresh is not None:
+            self.queue = self.queue.add_last(self._fresh, self._now)
+            self._fresh = None
+
+    def index(self, name: str, index: Any) -> None:
+        """An index, as it is from now on."""
+        self.indices = self.indices.set(name, index)
+
+    def close(self) -> Objects:
+        """The next value."""
+        self._store()
+        assert self._fresh is None, "what is due is queued before a step ends"
+        return Objects(self._records, self.queue, self.graves, self.indices)
+
+    def _store(self) -> None:
+        for key, known in self._touched.items():
+            if known is not None:
+                self._records = self._records.set(key, known)
+            elif key in self._records:
+                self._records = self._records.delete(key)
+        self._touched.clear()

@@ -1,0 +1,316 @@
+"""One step under way: the operator's state, opened for a moment.
+
+A `Turn` holds the parts of a state while one step changes them, and closes into
+the next state.  It lives within one call of `step` and never escapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Kind, Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
+from fnop.core.seam.commands import (
+    Alarm,
+    CloseStream,
+    Command,
+    Exit,
+    Perform,
+    Say,
+    Subject,
+)
+from fnop.core.state.coordination import Coordination
+from fnop.core.state.in_flight import Address
+from fnop.core.state.lifecycle import Lifecycle, Phase, ended
+from fnop.core.state.notes import Notes
+from fnop.core.state.objects import Objects, OpenObjects
+from fnop.core.state.requests import URGENT, Requests, Ticket
+from fnop.core.state.survey import Survey, missing
+from fnop.core.streams.streams import Streams
+from fnop.core.values.backoff import Backoff, jitter_of
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import quick
+from fnop.core.values.now import Now
+from fnop.effects import Effect, Event
+
+__all__ = ["ACTIVITY", "NEW", "About", "Counters", "State", "Turn", "settings_of"]
+
+# The key under which startup and cleanup handlers run: they have no object.
+ACTIVITY = Key("", "", "")
+
+
+@quick
+class Counters(NamedTuple):
+    """Where numbers come from, so that no clock and no chance decides on them."""
+
+    # Of the process: what jitter is made of.
+    seed: str = ""
+    # Of commands and invocations.
+    serial: int = 1
+    step: int = 0
+
+
+class State(NamedTuple):
+    """Everything the operator knows between two steps."""
+
+    counters: Counters = Counters()
+    lifecycle: Lifecycle = Lifecycle()
+    survey: Survey = Survey()
+    streams: Streams = Streams()
+    objects: Objects = Objects()
+    requests: Requests = Requests()
+    coordination: Coordination = Coordination()
+    notes: Notes = Notes()
+    # When the world was last asked to ring (monotonic).
+    alarm: float | None = None
+
+
+NEW = State()
+
+
+def settings_of(program: Program, state: State) -> Settings:
+    """The settings in force: the program's own, or what startup made of them."""
+    return state.lifecycle.settings or program.settings
+
+
+_AGAIN = "info", "serving again"
+
+
+class About(TypedDict, total=False):
+    """What a line of the log may be about, beside an object."""
+
+    body: Body | None
+    handler: str | None
+    error: str | None
+    exception: BaseException | None
+    fields: tuple[tuple[str, Any], ...]
+    took: float | None
+
+
+class Turn:
+    """A state, open for one step, and the commands of that step."""
+
+    __slots__ = (
+        "alarm",
+        "commands",
+        "coordination",
+        "counters",
+        "drives",
+        "lifecycle",
+        "noted",
+        "notes",
+        "now",
+        "objects",
+        "program",
+        "requests",
+        "settings",
+        "streams",
+        "survey",
+    )
+
+    def __init__(self, program: Program, state: State, now: Now) -> None:
+        self.program = program
+        self.now = now
+        self.settings = settings_of(program, state)
+        self.commands: list[Command] = []
+        # How often user code was driven: at most once in a step (R11).
+        self.drives = 0
+        # Log lines of this step that become Kubernetes Events.
+        self.noted: tuple[tuple[Key, Event, str], ...] = ()
+        (
+            counters,
+            self.lifecycle,
+            self.survey,
+            self.streams,
+            objects,
+            self.requests,
+            self.coordination,
+            self.notes,
+            self.alarm,
+        ) = state
+        self.counters = counters._replace(step=counters.step + 1)
+        self.objects = OpenObjects(objects, now.mono)
+
+    def close(self) -> State:
+        """The next state."""
+        return State(
+            self.counters,
+            self.lifecycle,
+            self.survey,
+            self.streams,
+            self.objects.close(),
+            self.requests,
+            self.coordination,
+            self.notes,
+            self.alarm,
+        )
+
+    def drop(self, key: Key) -> None:
+        """Forget an object; nobody is going to refuse what was to be written there."""
+        known = self.objects.get(key)
+        for _, say in known.work.successes if known and known.work else ():
+            self.emit(say)
+        self.objects.drop(key)
+
+    def next_serial(self) -> int:
+        counters = self.counters
+        serial = counters.serial + 1
+        self.counters = Counters(counters.seed, serial, counters.step)
+        return serial
+
+    def jitter(self) -> float:
+        """A number from 0 to 1: from the seed and a counter, never a clock."""
+        return jitter_of(self.counters.seed, self.next_serial())
+
+    def emit(self, command: Command) -> None:
+        self.commands.append(command)
+
+    def has_slot(self) -> bool:
+        """Whether a further request may be under way; calls hold no slot (R13)."""
+        return self.requests.has_slot(self.settings.request_concurrency)
+
+    def perform(
+        self,
+        effect: Effect,
+        address: Address,
+        ticket: Ticket,
+        subject: Subject | None,
+        before: float | None = None,
+    ) -> int:
+        """Ask for an effect; its answer will find the ticket.
+
+        It has to begin `before` a monotonic time, or the end of the lease.
+        """
+        number = self.next_serial()
+        is_urgent = ticket.kind in URGENT
+        if before is None and not is_urgent:
+            before = self.coordination.lease_ends
+        self.requests = self.requests.sent(number, ticket)
+        self.emit(
+            Perform(
+                number,
+                effect,
+                address.resource,
+                address.namespace,
+                address.name,
+                subject,
+                ticket.handler or None,
+                before,
+                is_urgent,
+            )
+        )
+        return number
+
+    def judge(
+        self, handler: Handler, progress: Progress, failure: Failure
+    ) -> Judgement:
+        """What a failed attempt means, by the handler's options and the settings."""
+        default = self.settings.default_backoff
+        backoff = default if handler.backoff is None else handler.backoff
+        return judge_failure(
+            progress,
+            failure,
+            self.now,
+            errors=handler.errors,
+            timeout=handler.timeout,
+            retries=handler.retries,
+            backoff=backoff,
+            jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
+        )
+
+    def say(
+        self, level: str, message: str, key: Key | None = None, **about: Unpack[About]
+    ) -> None:
+        """One line for the log."""
+        self.emit(self.line(level, message, key, **about))
+
+    def line(
+        self,
+        level: str,
+        message: str,
+        key: Key | None = None,
+        *,
+        body: Body | None = None,
+        handler: str | None = None,
+        error: str | None = None,
+        exception: BaseException | None = None,
+        fields: tuple[tuple[str, Any], ...] = (),
+        took: float | None = None,
+    ) -> Say:
+        """One line for the log, to be told later."""
+        subject = None
+        if key is not None and key != ACTIVITY:
+            subject = self.subject(key, body)
+        return Say(level, message, subject, handler, fields, error, exception, took)
+
+    def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
+        if about not in self.notes.warned:
+            self.notes = self.notes.warned_of(about)
+            self.say("warning", message, key=key)
+
+    def kind(self, key: Key) -> Kind:
+        """The kind of an object, as handlers are for it."""
+        return self.survey.kinds[key.resource]
+
+    def subject(self, key: Key, body: Body | None = None) -> Subject:
+        """How commands name an object."""
+        if body is None:
+            known = self.objects.get(key)
+            body = known.body if known else None
+        kind = self.survey.kinds.get(key.resource)
+        resource: Resource | None = kind.resource if kind else None
+        return Subject(
+            key.resource,
+            key.namespace or None,
+            key.name,
+            body.uid if body else None,
+            resource.kind if resource else "",
+            resource.api_version if resource else "",
+        )
+
+    def end(self, status: int, reason: str) -> None:
+        """The operator ends with this step."""
+        if self.lifecycle.phase is Phase.ENDED:
+            return
+        self.close_streams()
+        self.lifecycle = ended(self.lifecycle)
+        self.emit(Exit(status, reason))
+
+    def close_streams(self) -> None:
+        """Nothing is followed any more."""
+        for number in self.streams.numbers:
+            self.emit(CloseStream(number))
+        self.streams = Streams()
+
+    def configure(self, settings: Settings) -> None:
+        """A startup handler has changed the settings."""
+        self.settings = settings
+        self.lifecycle = self.lifecycle._replace(settings=settings)
+
+    def freeze(self, reason: str | None) -> None:
+        """A handler wants the operator to keep still, or (None) to go on."""
+        if reason != self.lifecycle.frozen:
+            self.lifecycle = self.lifecycle._replace(frozen=reason)
+            self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
+
+    def keeps_still(self, key: Key) -> bool:
+        """Whether a handler's freeze forbids to begin anything more with an object."""
+        return self.lifecycle.frozen is not None and key != ACTIVITY
+
+    def rediscover(self) -> None:
+        """A kind is missing that an effect names: look again, in a while."""
+        self.survey = missing(self.survey, self.now, self.settings.rediscovery_seconds)
+
+    def failed(self) -> None:
+        """Count a handler that failed for good, or what else must not happen."""
+        self.notes = self.notes.failed()
+
+    def set_alarm(self, at: float | None) -> None:
+        """Ring then, unless that is what the world was told already."""
+        if at != self.alarm:
+            self.alarm = at
+            if at is not None:
+                self.emit(Alarm(at))

@@ -1,0 +1,242 @@
+"""Listing and watching one collection, as a state machine.
+
+A stream lists, page by page, then watches from the version of the list.  It is
+never final and never deaf: whatever ends it, it is resumed from the last
+version, or listed anew where that version is of no use any more.
+
+A server whose storage was restored from a backup counts its versions from there
+again.  Watches of a version that it has yet to reach are open and silent, so a
+stream that broke because the server was away is `doubted`: before it is resumed a
+listing of one object is to say how far the server is.
+
+Guarantees: an object that vanished while nobody watched is noticed at the end
+of the next listing.  Assumptions: within one stream the server sends changes in
+their order (Kubernetes API concepts: "Efficient detection of changes").
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from fnop.core.api.resources import Resource, Selectors
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import ListPage, Watch
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.values.backoff import backoff_seconds, heeding
+from fnop.core.values.body import is_behind
+from fnop.core.values.evolve import quick
+from fnop.core.values.now import Now
+
+__all__ = [
+    "Phase",
+    "Purpose",
+    "Stream",
+    "StreamKey",
+    "ended",
+    "listed",
+    "opened",
+    "reopened",
+    "told",
+]
+
+StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
+
+# A watch that ends within a second of its opening, without a line, this many
+# times in a row, has a version that the server does not say it cannot serve.
+_INSTANT = 1.0
+_INSTANT_ENDS_MAX = 3
+# A watch that stood for so long was well: what was before is forgotten.  One that has
+# said something was not, for that alone: it may break off there again and again.
+_WELL = 5.0
+# A watch that is refused so often in a row has a version that is of no use, whatever
+# the server says; but one that may not watch, or shall come later, has not.
+_REFUSALS_MAX = 5
+_NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
+
+
+class Phase(Enum):
+    """Where a stream stands."""
+
+    LISTING = "listing"
+    WATCHING = "watching"
+    WAITING = "waiting"  # for the end of a backoff
+    PAUSED = "paused"  # the operator is frozen
+
+
+class Purpose(Enum):
+    """What a collection is followed for."""
+
+    OBJECTS = ""  # for handlers
+    KINDS = "kinds"  # definitions that come and go
+    NAMESPACES = "namespaces"  # that patterns may mean
+    PEERS = "peers"  # other operators, in peering objects
+
+
+@quick
+class Stream(NamedTuple):
+    """One collection that is followed.
+
+    `id` names the present listing or watch; inputs with another id are late.
+    `begun` is the step at which the present listing began, `listings` how many there
+    have been, `lists` how many of them came to their end.  `failures` in a row, and
+    that its version has `expired`, are remembered until a watch has stood for a while.
+    """
+
+    resource: Resource
+    namespace: str | None
+    selectors: Selectors = Selectors()
+    id: int = 0
+    phase: Phase = Phase.WAITING
+    version: str | None = None
+    begun: int = 0
+    listings: int = 0
+    lists: int = 0
+    opened_at: float = 0.0
+    heard: bool = False
+    instant_ends: int = 0
+    failures: int = 0
+    expired: bool = False
+    due: float = 0.0
+    refusal: str | None = None
+    # The version before the present listing; and that the server may be behind it.
+    before: str | None = None
+    doubted: bool = False
+    purpose: Purpose = Purpose.OBJECTS
+    # What the present listing has named so far, where names are all that matters.
+    names: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> StreamKey:
+        return self.resource.key, self.namespace or "", self.purpose.value
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the present listing only asks how far the server is."""
+        return self.phase is Phase.LISTING and self.version is not None
+
+
+def opened(
+    stream: Stream, id: int, step: int, now: Now, settings: Settings
+) -> tuple[Stream, ListPage | Watch]:
+    """Go on: watch from the known version, or list where there is none."""
+    if stream.version is not None and stream.doubted:
+        asking = stream._replace(
+            id=id, phase=Phase.LISTING, opened_at=now.mono, heard=False
+        )
+        return asking, ListPage(
+            id, stream.resource, stream.namespace, 1, selectors=stream.selectors
+        )
+    if stream.version is None:
+        listing = stream._replace(
+            id=id,
+            phase=Phase.LISTING,
+            begun=step,
+            listings=stream.listings + 1,
+            opened_at=now.mono,
+            heard=False,
+            names=frozenset(),
+        )
+        return listing, ListPage(
+            id,
+            stream.resource,
+            stream.namespace,
+            settings.list_page_limit,
+            selectors=stream.selectors,
+        )
+    watching = stream._replace(
+        id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
+    )
+    return watching, Watch(
+        id,
+        stream.resource,
+        stream.namespace,
+        stream.version,
+        settings.watch_timeout_seconds,
+        settings.watch_silence_seconds,
+        stream.selectors,
+    )
+
+
+def listed(stream: Stream, version: str) -> Stream:
+    """The listing is complete: watch from its version, at once."""
+    return stream._replace(
+        phase=Phase.WAITING,
+        version=version,
+        lists=stream.lists + 1,
+        due=0.0,
+        refusal=None,
+        before=None,
+    )
+
+
+def told(stream: Stream, version: str) -> Stream:
+    """The server has said how far it is: resume, or list anew where it has gone back.
+
+    >>> pods = Resource("", "v1", "pods", "Pod")
+    >>> told(Stream(pods, None, version="7", doubted=True), "9").version
+    '7'
+    >>> told(Stream(pods, None, version="7", doubted=True), "5").version is None
+    True
+    """
+    return stream._replace(
+        phase=Phase.WAITING,
+        version=None if is_behind(version, stream.version) else stream.version,
+        doubted=False,
+        due=0.0,
+    )
+
+
+def reopened(stream: Stream, version: str) -> Stream:
+    """A line was heard: the stream resumes from here when it ends."""
+    return stream._replace(version=version, heard=True, instant_ends=0)
+
+
+def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
+    """What comes after an end: resume, or list anew; at once, or after a while.
+
+    410 says that the version is too old to be resumed from; an undecodable line
+    would only come again.
+    """
+    watched = now.mono - stream.opened_at if stream.phase is Phase.WATCHING else 0.0
+    instant = (
+        stream.phase is Phase.WATCHING and end.reason == "eof" and watched < _INSTANT
+    )
+    instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
+    before = 0 if watched >= _WELL else stream.failures
+    failed = instant or end.reason not in ("eof", "silent")
+    failures = before + 1 if failed else 0
+    expired = end.status == 410
+    # An expired version is no fault of the server's: list at once, but not in a circle.
+    at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
+    relist = not stream.is_asking and (
+        stream.phase is Phase.LISTING
+        or end.reason == "undecodable"
+        or instant_ends >= _INSTANT_ENDS_MAX
+        or (end.reason == "refused" and _blames_version(end.status, failures))
+    )
+    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
+    return stream._replace(
+        phase=Phase.WAITING,
+        version=None if relist else stream.version,
+        before=stream.version or stream.before if relist else None,
+        doubted=not relist and (stream.doubted or _was_away(end)),
+        failures=failures,
+        expired=expired or (stream.expired and watched < _WELL),
+        instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
+        due=now.mono + heeding(end.retry_after_seconds, wait),
+        refusal=end.message if end.status in (401, 403) else None,
+    )
+
+
+def _was_away(end: StreamEnded) -> bool:
+    """Whether the server was not there, or not in order: who knows what was done."""
+    return end.reason == "unreachable" or (end.status or 0) >= 500
+
+
+def _blames_version(status: int | None, failures: int) -> bool:
+    """Whether a refused watch is to list anew: its version may be what is refused."""
+    if status in _NO_FAULT_OF_VERSION:
+        return False
+    said_so = status is not None and 400 <= status < 500
+    return said_so or failures >= _REFUSALS_MAX

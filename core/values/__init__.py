@@ -1,0 +1,2 @@
+"""Immutable values and the pure rules over them: objects, differences, causes,
+queues."""

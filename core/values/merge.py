@@ -1,0 +1,308 @@
+"""Merge patches (RFC 7386) and JSON patches (RFC 6902) as pure functions.
+
+Patches are fused by what they do, not by how they are written: apply all of
+them, then take the difference.  So no-ops vanish by themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fnop.core.values.diff import Path, path_at, pointer
+from fnop.core.values.errors import TemporaryError, described
+from fnop.effects.values import canonical, freeze_json, same_json, thaw_json
+
+__all__ = [
+    "OperationFailed",
+    "applied",
+    "collisions",
+    "difference",
+    "effective",
+    "is_done",
+    "is_idempotent",
+    "operated",
+    "shows",
+    "transformed",
+]
+
+
+class OperationFailed(Exception):
+    """A JSON patch operation, or a function, that does not fit the object.
+
+    It is `final` where trying again cannot help.
+    """
+
+    final = False
+
+
+class FunctionFailed(OperationFailed):
+    """A function of the author's that cannot change the object."""
+
+    final = True
+
+
+def applied(patch: Any, base: Any) -> Any:
+    """The value that a merge patch makes of `base`; both stay as they are.
+
+    >>> applied({"a": {"b": 1, "c": None}}, {"a": {"c": 2}, "d": 3})
+    {'a': {'b': 1}, 'd': 3}
+    """
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(base) if isinstance(base, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = applied(value, found.get(key))
+    return found
+
+
+def difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
+    """The least merge patch that makes `target` of `base`.
+
+    >>> difference({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 4}})
+    {'b': {'c': 4, 'd': None}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in target.items():
+        was = base.get(key)
+        if value is was or value is None:
+            continue  # shared with the base; an absent member is no member
+        if isinstance(value, dict) and isinstance(was, dict):
+            deeper = difference(was, value)
+            if deeper:
+                found[key] = deeper
+        elif was is None or not same_json(value, was):
+            found[key] = value
+    for key, value in base.items():
+        if value is not None and target.get(key) is None:
+            found[key] = None
+    return found
+
+
+def effective(patch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a merge patch that would change `base`.
+
+    >>> effective({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 1}})
+    {'c': {'d': 2}}
+    """
+    return difference(base, applied(dict(patch), base))
+
+
+def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
+    """The value that JSON patch operations make of `base`, which stays as it is.
+
+    Raises `OperationFailed` for an operation that does not fit.
+
+    >>> operated([{"op": "add", "path": "/a/-", "value": 2}], {"a": [1]})
+    {'a': [1, 2]}
+    """
+    for step in steps:
+        try:
+            base = _operated(step, base)
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            text = f"{dict(step)} is no JSON patch operation ({problem})"
+            raise OperationFailed(text) from problem
+    return base
+
+
+def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether JSON patch operations that are applied twice do no more than once.
+
+    Those that add to a list, or take an item out of it, do.
+
+    >>> is_idempotent([{"op": "add", "path": "/spec/a", "value": 1}])
+    True
+    >>> is_idempotent([{"op": "add", "path": "/spec/a/-", "value": 1}])
+    False
+    """
+    for step in steps:
+        last = str(step.get("path")).rpartition("/")[2]
+        is_item = last == "-" or last.isdigit()
+        if step.get("op") == "move" or (
+            is_item and step.get("op") in ("add", "remove", "copy")
+        ):
+            return False
+    return True
+
+
+def is_done(steps: Sequence[Mapping[str, Any]], found: Any) -> bool:
+    """Whether a value already is what idempotent operations would make of it.
+
+    >>> is_done([{"op": "remove", "path": "/a"}], {"b": 1})
+    True
+    """
+    for step in steps:
+        try:
+            value = _resolved(found, _parsed(str(step.get("path"))))
+        except OperationFailed:
+            if step.get("op") != "remove":
+                return False
+            continue
+        if step.get("op") == "test":
+            continue
+        if step.get("op") not in ("add", "replace"):
+            return False
+        if not same_json(value, step.get("value")):
+            return False
+    return True
+
+
+def shows(base: Any, made: Any, found: Any) -> bool:
+    """Whether a value shows all that was made of `base`, whatever else was done to it.
+
+    Of lists, that is the items that were added and taken out.
+
+    >>> shows({"a": [1]}, {"a": [1, 2]}, {"a": [0, 1, 2], "b": 3})
+    True
+    >>> shows({"a": [1]}, {"a": [1, 2]}, {"a": [1]})
+    False
+    """
+    if same_json(base, made):
+        return True
+    if isinstance(made, dict) and isinstance(found, dict):
+        was = base if isinstance(base, dict) else {}
+        return all(
+            shows(was.get(key), made.get(key), found.get(key))
+            for key in was.keys() | made.keys()
+        )
+    if isinstance(made, list) and isinstance(found, list):
+        return _shows_items(base if isinstance(base, list) else [], made, found)
+    return same_json(made, found)
+
+
+def _shows_items(base: list[Any], made: list[Any], found: list[Any]) -> bool:
+    was, now, is_ = (Counter(map(canonical, each)) for each in (base, made, found))
+    if was == now:
+        return same_json(made, found)  # another order
+    return all(
+        is_[item] >= now[item] if now[item] > was[item] else is_[item] <= now[item]
+        for item in was.keys() | now.keys()
+        if was[item] != now[item]
+    )
+
+
+def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
+    """The value that a function makes of a copy of `base`, by changing it in place.
+
+    Raises `OperationFailed` where the function does, and where no JSON is left.
+
+    >>> transformed(lambda found: found["a"].append(2), {"a": [1]})
+    {'a': [1, 2]}
+    """
+    found = thaw_json(base)
+    try:
+        change(found)
+        return freeze_json(found, "the object")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        name = getattr(change, "__qualname__", repr(change))
+        text = f"{name} fails: {described(problem)}"
+        failed = (
+            OperationFailed if isinstance(problem, TemporaryError) else FunctionFailed
+        )
+        raise failed(text) from problem
+
+
+def _operated(step: Mapping[str, Any], base: Any) -> Any:
+    path = _parsed(step["path"])
+    match step["op"]:
+        case "add":
+            return _changed(base, path, step.get("value"), "add")
+        case "replace":
+            _resolved(base, path)
+            return _changed(base, path, step.get("value"), "replace")
+        case "remove":
+            _resolved(base, path)
+            return _changed(base, path, None, "remove")
+        case "test":
+            if not same_json(_resolved(base, path), step.get("value")):
+                raise OperationFailed(f"the test of {step['path']} fails")
+            return base
+        case "copy" | "move" as kind:
+            source = _parsed(step["from"])
+            value = _resolved(base, source)
+            if kind == "move":
+                base = _changed(base, source, None, "remove")
+            return _changed(base, path, value, "add")
+        case other:
+            raise OperationFailed(f"there is no JSON patch operation {other!r}")
+
+
+def _parsed(path: str) -> Path:
+    if path and not path.startswith("/"):
+        raise OperationFailed(f"{path!r} is no JSON pointer; it begins with a /")
+    return path_at(path)
+
+
+def _resolved(base: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        if isinstance(base, list):
+            base = base[_index(part, len(base) - 1)]
+        elif isinstance(base, dict) and part in base:
+            base = base[part]
+        else:
+            raise OperationFailed(f"there is nothing at {pointer(path)}")
+    return base
+
+
+def _index(part: str, last: int) -> int:
+    is_index = part.isdecimal() and part.isascii() and len(part) <= len(str(last))
+    if not is_index or (len(part) > 1 and part[0] == "0") or int(part) > last:
+        raise OperationFailed(f"{part!r} is no index of a list with {last + 1} items")
+    return int(part)
+
+
+def _changed(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
+    """A copy of `base` with one place changed; the rest is shared."""
+    if not path:
+        return value
+    part, rest = path[0], path[1:]
+    if isinstance(base, list):
+        return _changed_list(base, part, rest, value, how)
+    if not isinstance(base, dict) or (rest and part not in base):
+        raise OperationFailed(f"there is nothing to change at {pointer(path)}")
+    found = dict(base)
+    if rest:
+        found[part] = _changed(base[part], rest, value, how)
+    elif how == "remove":
+        del found[part]
+    else:
+        found[part] = value
+    return found
+
+
+def _changed_list(
+    base: list[Any], part: str, rest: tuple[str, ...], value: Any, how: str
+) -> list[Any]:
+    found = list(base)
+    if rest:
+        index = _index(part, len(base) - 1)
+        found[index] = _changed(base[index], rest, value, how)
+    elif how == "add":
+        found.insert(len(base) if part == "-" else _index(part, len(base)), value)
+    elif how == "remove":
+        del found[_index(part, len(base) - 1)]
+    else:
+        found[_index(part, len(base) - 1)] = value
+    return found
+
+
+def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Fields to which two merge patches give different values, as pointers.
+
+    >>> collisions({"a": {"b": 1}}, {"a": {"b": 2}})
+    ['/a/b']
+    """
+    found: list[str] = []
+    for key in sorted(one.keys() & other.keys()):
+        mine, theirs = one[key], other[key]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            found += [pointer((key,)) + deeper for deeper in collisions(mine, theirs)]
+        elif not same_json(mine, theirs):
+            found.append(pointer((key,)))
+    return found
