@@ -38,7 +38,7 @@ from fnop.core.objects.background import (
     retimed,
     with_standing,
 )
-from fnop.core.objects.reconcile import (
+from fnop.core.objects.moves import (
     Begin,
     Cancel,
     Conclude,
@@ -52,8 +52,8 @@ from fnop.core.objects.reconcile import (
     Spy,
     Write,
     first_due,
-    reconcile,
 )
+from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, spy_wants
 from fnop.core.objects.write import begin_write, look_at

@@ -1,0 +1,148 @@
+"""The moves that can be made about one object: what `reconcile` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.handler import Handler
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.progress import Progress
+from fnop.core.objects.background import (
+    Dismiss,
+    Engage,
+    Halt,
+    Retime,
+    Show,
+    Tend,
+)
+from fnop.core.objects.selection import Moment
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import Cycle, Invocation, Sighting
+
+__all__ = [
+    "Begin",
+    "Cancel",
+    "Conclude",
+    "Expire",
+    "Forget",
+    "GoOn",
+    "Look",
+    "Move",
+    "Rest",
+    "Settle",
+    "Spy",
+    "Write",
+    "earlier",
+    "first_due",
+    "is_due",
+]
+
+
+class Rest(NamedTuple):
+    """Nothing to do before `until` (monotonic), or before something happens."""
+
+    until: float | None = None
+
+
+class GoOn(NamedTuple):
+    """An invocation can go on; `ends` is how the sub-handlers have that it awaits."""
+
+    invocation: Invocation
+    ends: Mapping[str, Any] | None = None
+
+
+class Spy(NamedTuple):
+    """A spy has a watch event to look at."""
+
+    sighting: Sighting
+
+
+class Begin(NamedTuple):
+    """Start an attempt of a handler for this cycle."""
+
+    handler: Handler
+    cycle: Cycle
+    progress: Progress
+
+
+class Conclude(NamedTuple):
+    """All sub-handlers of a handler have ended, and so it has; `failed` names one."""
+
+    handler: Handler
+    progress: Progress
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End all conversations about the change: it is no longer wanted."""
+
+
+class Expire(NamedTuple):
+    """A waiting conversation has passed its handler's timeout."""
+
+    invocation: Invocation
+
+
+class Write(NamedTuple):
+    """Write the object, or go on writing it."""
+
+    writing: Writing
+
+
+class Settle(NamedTuple):
+    """Remember without writing: nothing on the object needs to change.
+
+    `released` says that the deletion of an object that others hold has been handled.
+    """
+
+    stored: Stored
+    ends: bool
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The echo of an own write did not come in time: read the object live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The object is gone, and nothing is under way: drop its record."""
+
+
+Move = (
+    Rest
+    | GoOn
+    | Spy
+    | Engage
+    | Tend
+    | Show
+    | Halt
+    | Retime
+    | Dismiss
+    | Begin
+    | Conclude
+    | Cancel
+    | Expire
+    | Write
+    | Settle
+    | Look
+    | Forget
+)
+
+
+def is_due(moment: float | None, at: Moment) -> bool:
+    return moment is not None and moment <= at.now.mono
+
+
+def first_due(invocations: Iterable[Invocation]) -> float | None:
+    return min((each.due for each in invocations if each.due is not None), default=None)
+
+
+def earlier(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,121 @@
+"""How far each handler has got with the present change, and what its success is for."""
+
+from __future__ import annotations
+
+from fnop.core.handlers.handler import Handler, Role
+from fnop.core.memory.observation import digest_at
+from fnop.core.memory.progress import Progress, anew
+from fnop.core.objects.selection import Moment
+from fnop.core.state.record import Cycle, Invocation, Known, Work
+from fnop.core.values.body import Body
+from fnop.core.values.cause import Reason
+
+__all__ = [
+    "acts_upon",
+    "aim_of",
+    "declared_by",
+    "keeps_back",
+    "mark_of",
+    "may_save",
+    "progress_by_id",
+    "progress_of",
+]
+
+
+def acts_upon(at: Moment, invocation: Invocation) -> str:
+    body, field = invocation.situation.body, invocation.handler.field
+    return "" if body is None else digest_at(body, field, at.kind.observation)
+
+
+def keeps_back(at: Moment, known: Known) -> bool:
+    """Whether the operator is in a loop with itself, and waits before its next turn."""
+    is_ending = known.gone or known.body.is_deleting
+    return known.pace.until > at.now.mono and not is_ending
+
+
+def declared_by(work: Work, cycle: Cycle, parent: Handler) -> tuple[Handler, ...]:
+    """The sub-handlers that a handler has declared for this very change."""
+    found = work.declared.get(parent.id)
+    if found is None or found.aim != cycle.aims[parent.id]:
+        return ()
+    return found.children
+
+
+def progress_of(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
+    """The handler's record if it is about this change, else a fresh one.
+
+    That of a handler with sub-handlers follows from theirs.
+    """
+    found = progress_by_id(known, work, cycle, handler.id)
+    children = declared_by(work, cycle, handler)
+    if found.is_finished or not children or _runs(work, handler):
+        return found
+    selected = [each for each in children if each.id in cycle.aims]
+    parts = [progress_of(known, work, cycle, each) for each in selected]
+    if not all(each.is_finished for each in parts):
+        return found
+    failed = next((each for each in parts if not each.has_succeeded), None)
+    if failed is None:
+        return found._replace(finished="success")
+    return found._replace(finished="failure", message=failed.message)
+
+
+def _runs(work: Work, handler: Handler) -> bool:
+    return any(each.handler.id == handler.id for each in work.running)
+
+
+def progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progress:
+    aim, found = cycle.aims[name], known.record_of(name)
+    if found is not None and (
+        _is_for(found, aim) or _is_done_before(cycle, name, found, aim)
+    ):
+        return found
+    return anew(found, aim)
+
+
+def _is_done_before(cycle: Cycle, name: str, found: Progress, aim: str) -> bool:
+    """Whether the handler of a field has succeeded before the end of the object began.
+
+    A deletion changes no field.  That update is not over, so it is not what the object
+    was seen as last.
+    """
+    if cycle.reason is not Reason.DELETE or not found.has_succeeded:
+        return False
+    is_of_field = any(
+        each.id == name and each.role is Role.FIELD for each in cycle.selected
+    )
+    return is_of_field and found.aim.partition(":")[2] == aim.partition(":")[2]
+
+
+def aim_of(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
+    """What a handler is about: the reason, and the digest of what it observes."""
+    if handler.role is Role.RESUME:
+        return f"resume:{at.seed}"  # once per process, whatever the object is
+    return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
+
+
+def _is_for(progress: Progress, aim: str) -> bool:
+    """A record counts for its own change alone; but what is created, stays so.
+
+    A creation that has succeeded is never repeated: what came later arrives as
+    an update (R15).
+    """
+    if progress.aim == aim:
+        return True
+    reason = aim.partition(":")[0]
+    return (
+        reason == Reason.CREATE.value
+        and progress.has_succeeded
+        and progress.aim.partition(":")[0] == reason
+    )
+
+
+def may_save(at: Moment, known: Known) -> bool:
+    """Whether a state may be written: none over one that cannot be read, and none
+    so soon after the server has refused it."""
+    return known.readable and known.unsaved_until <= at.now.mono
+
+
+def mark_of(record: Progress) -> Progress:
+    """That an attempt has begun to act, and upon what: should it be taken back."""
+    return Progress(record.aim, acted=record.acted, handled=record.handled)
