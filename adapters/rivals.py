@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fnop.core.api.namespaces import has_patterns
-from fnop.core.peers.election import Candidate, candidate_identity
+from fnop.core.peers.lease import Candidate, candidate_identity
 from fnop.core.peers.peers import (
     DEV_PRIORITY,
     LIFETIME_SECONDS,

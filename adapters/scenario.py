@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from fnop.core.api import discovery
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Page
-from fnop.core.api.resources import Catalogue, Resource, path_of
+from fnop.core.api.resources import Resource, path_of
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.requests import message_of, outcome_of
 from fnop.interpreters.simulation import SimulatedRun

@@ -13,7 +13,8 @@ import click
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name
 from fnop.adapters.plain import echo
-from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.core.peers.election import Candidate, Timing
+from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_from_wire

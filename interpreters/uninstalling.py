@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from fnop.core.api import discovery as discovering
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Discovery
 from fnop.core.api.namespaces import has_patterns, served_namespaces
-from fnop.core.api.resources import Catalogue, Resource, path_of
+from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.uninstalling import (
     Tally,
@@ -23,7 +24,7 @@ from fnop.core.operator.uninstalling import (
     next_removal,
     tallied,
 )
-from fnop.core.peers.election import LEASES
+from fnop.core.peers.lease import LEASES
 from fnop.core.peers.peering import kinds_for
 from fnop.core.values.backoff import backoff_seconds
 from fnop.core.values.body import Body

@@ -8,7 +8,8 @@ from typing import Any
 import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import Perform
-from fnop.core.state.in_flight import Address, Errand, errand_for, proceed
+from fnop.core.state.address import Address
+from fnop.core.state.in_flight import Errand, errand_for, proceed
 from fnop.core.values.now import Now
 from fnop.effects import Applied, Apply, Conflict, Effect, Missing, Outcome, Refused
 from fnop.interpreters.protocol import ApiRequest, ApiResponse

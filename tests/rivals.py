@@ -15,7 +15,7 @@ from itertools import count, cycle
 from typing import Any, Protocol
 
 from fnop.core.api.resources import Resource, path_of
-from fnop.core.peers import election, peering
+from fnop.core.peers import election, lease, peering, seats
 from fnop.core.peers.freezing import Serving
 from fnop.core.peers.peers import Member
 from fnop.core.seam.commands import Perform, Say
@@ -51,7 +51,7 @@ WORK = Target(MAPS.key, "work", "default")
 PEERINGS = Resource(
     "fnop.dev", "v1", "clusterfnoppeerings", "ClusterFnopPeering", namespaced=False
 )
-PLACE = peering.Place(PEERINGS.key, None)
+PLACE = seats.Place(PEERINGS.key, None)
 # Of the records of peers, in seconds.
 LIFETIME = 20
 
@@ -211,7 +211,7 @@ class Replica:
         self, world: World, host: Host, jitter: float = 0.5, namespace: str = "default"
     ) -> None:
         self.world, self.host, self.jitter = world, host, jitter
-        candidate = election.Candidate(host.name, namespace, "operator")
+        candidate = lease.Candidate(host.name, namespace, "operator")
         self.election = election.begin(candidate)
         # When it was allowed to start requests, in true time.
         self.windows: list[Interval] = []
@@ -255,7 +255,7 @@ class Replica:
         if self.windows and self.windows[-1][1] > time:
             start, _ = self.windows.pop()
             self.windows.append((start, time))
-        if isinstance(verdict, election.Leading):
+        if isinstance(verdict, lease.Leading):
             self.epochs.append(verdict.epoch)
             self.windows.append((time, self.host.time(verdict.until)))
             if not self._works:
@@ -279,7 +279,7 @@ class Replica:
         verdict = self.election.verdict
         if not isinstance(outcome, Applied) or not self.may_start:
             return
-        assert isinstance(verdict, election.Leading)
+        assert isinstance(verdict, lease.Leading)
         version = outcome.object["metadata"]["resourceVersion"]
         change = {
             "metadata": {"resourceVersion": version},
@@ -311,7 +311,7 @@ class Peered(Protocol):
     heard_at: float
     serves: bool
 
-    def feed(self, fact: peering.Looked) -> None: ...
+    def feed(self, fact: seats.Looked) -> None: ...
 
 
 class Bulletin:
@@ -351,7 +351,7 @@ class Bulletin:
         self.world.on(
             operator.host,
             operator.heard_at,
-            lambda: operator.feed(peering.Looked(PLACE, Body(body))),
+            lambda: operator.feed(seats.Looked(PLACE, Body(body))),
         )
 
 
@@ -372,10 +372,10 @@ class Operator:
 
     def start(self) -> None:
         self.board.operators.append(self)
-        self.feed(peering.Placed((PEERINGS.key,)))
+        self.feed(seats.Placed((PEERINGS.key,)))
         self.board.show(self, self.board.read())
 
-    def feed(self, fact: peering.Fact) -> None:
+    def feed(self, fact: seats.Fact) -> None:
         now = self.host.now(self.world.time)
         self.peering, asks, verdict, effect, wake, says = peering.advance(
             self.peering, now, fact
@@ -402,7 +402,7 @@ class Operator:
             self._alarm = wake
             self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
 
-    def send(self, ask: peering.Ask) -> None:
+    def send(self, ask: seats.Ask) -> None:
         def hear(outcome: Outcome) -> None:
             self.feed(Answered(ask.number, outcome))
 

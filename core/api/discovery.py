@@ -14,14 +14,8 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.api.resources import (
-    Catalogue,
-    Resource,
-    group_parts,
-    parse_aggregated,
-    parse_resource_list,
-    segment,
-)
+from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
+from fnop.core.api.resources import Resource, group_parts, segment
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
 

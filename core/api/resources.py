@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,14 +17,11 @@ from fnop.core.values.patterns import is_pattern, matches
 
 __all__ = [
     "EVERYTHING",
-    "Catalogue",
     "Everything",
     "Resource",
     "Selector",
     "Selectors",
     "group_parts",
-    "parse_aggregated",
-    "parse_resource_list",
     "path_of",
     "segment",
 ]
@@ -199,8 +195,6 @@ def _plain(value: Any) -> Any:
 # Reports of what has happened: who follows everything does not mean these, and
 # whoever answers them with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-# How much a name is like another one that may have been meant (difflib's ratio).
-_LIKENESS = 0.75
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
@@ -342,171 +336,3 @@ def _api_version(text: str) -> tuple[str | None, str | None]:
     if slash:
         return group, version
     return ("", text) if _VERSION.fullmatch(text) else (text, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """The kinds that the API server serves.
-
-    It is not `complete` where some of what it says of them could not be read.
-    `missed` are the kinds that it names no more, and since when (monotonic seconds).
-    """
-
-    resources: tuple[Resource, ...] = ()
-    complete: bool = True
-    missed: tuple[tuple[str, float], ...] = ()
-
-    def find(self, selector: Selector) -> tuple[Resource, ...]:
-        """The resources meant: the preferred version, the core group first.
-
-        More than one means that the selector is ambiguous, where it is not broad.
-        """
-        found = [each for each in self.resources if selector.matches(each)]
-        if selector.predicate is not None:
-            return tuple(found)
-        if selector.version is None:
-            found = [each for each in found if each.preferred]
-        if not selector.is_broad and any(each.group == "" for each in found):
-            found = [each for each in found if each.group == ""]
-        return tuple(found)
-
-    def lookup(self, name: str) -> Resource | None:
-        """The one resource of a selector string, or None."""
-        try:
-            found = self.find(Selector.of(name))
-        except ValueError:
-            return None
-        return found[0] if len(found) == 1 else None
-
-    def nearest(self, selector: Selector) -> str:
-        """The kind that was meant, where a name is mistyped or its group is wrong.
-
-        A label such as `deployments.apps`; empty where there is none like it.
-
-        >>> served = Catalogue((Resource("apps", "v1", "deployments", "Deployment"),))
-        >>> served.nearest(Selector.of("deploymnet")), served.nearest(Selector.of("x"))
-        ('deployments.apps', '')
-        """
-        names = (selector.any_name, selector.plural, selector.kind, selector.singular)
-        wanted = next((each.lower() for each in names if each), "")
-        labels: dict[str, str] = {}
-        for each in self.resources:
-            for name in each.names():
-                labels.setdefault(name.lower(), each.label)
-        near = get_close_matches(wanted, labels, n=1, cutoff=_LIKENESS)
-        return labels[near[0]] if near else ""
-
-    def absence(
-        self, name: str, server: str = "the API server", remedy: str = ""
-    ) -> str:
-        """Why `lookup` has found nothing, in a sentence.
-
-        >>> Catalogue((Resource("", "v1", "pods", "Pod"),)).absence("pds")
-        "the API server serves no kind 'pds' (did you mean 'pods'?)"
-        """
-        try:
-            selector = Selector.of(name)
-        except ValueError as problem:
-            return f"{name!r} is no kind: {problem}"
-        found = self.find(selector)
-        if len(found) > 1:
-            kinds = ", ".join(each.key for each in found)
-            return f"{name!r} is ambiguous: {kinds}; name the group, too"
-        near = self.nearest(selector)
-        hint = f" (did you mean {near!r}?)" if near else ""
-        return f"{server} serves no kind {name!r}{hint}{remedy}"
-
-    def absence_of(
-        self, manifest: Mapping[str, Any], server: str = "the API server"
-    ) -> str:
-        """Why `of_manifest` has found nothing, in a sentence.
-
-        >>> deployments = Resource("apps", "v1", "deployments", "Deployment")
-        >>> wrong = {"apiVersion": "v1", "kind": "Deployment"}
-        >>> Catalogue((deployments,)).absence_of(wrong)
-        'the API server serves no Deployment of v1 (did you mean that of apps/v1?)'
-        """
-        kind, version = manifest.get("kind"), manifest.get("apiVersion")
-        # A kind is written with capitals: `pod` is like `Pod`.
-        likely = {each.kind.lower(): each for each in self.resources}
-        near = get_close_matches(str(kind).lower(), likely, 1, _LIKENESS)
-        hint = ""
-        if near:
-            meant = likely[near[0]]
-            what = "that" if meant.kind == kind else meant.kind
-            hint = f" (did you mean {what} of {meant.api_version}?)"
-        return f"{server} serves no {kind} of {version}{hint}"
-
-    def of_manifest(self, manifest: Mapping[str, Any]) -> Resource | None:
-        """The resource of an object with apiVersion and kind, or None."""
-        for each in self.resources:
-            if (
-                each.kind == manifest["kind"]
-                and each.api_version == manifest["apiVersion"]
-            ):
-                return each
-        return None
-
-
-def parse_resource_list(
-    document: Any, group: str, version: str, *, preferred: bool
-) -> Iterable[Resource]:
-    """The resources of one group version's `APIResourceList`."""
-    entries = document.get("resources") or []
-    subresources: dict[str, list[str]] = {}
-    for entry in entries:
-        plural, slash, sub = entry["name"].partition("/")
-        if slash:
-            subresources.setdefault(plural, []).append(sub)
-    for entry in entries:
-        if "/" in entry["name"]:
-            continue
-        yield Resource(
-            group,
-            version,
-            entry["name"],
-            entry["kind"],
-            entry.get("singularName") or entry["kind"].lower(),
-            bool(entry.get("namespaced")),
-            tuple(entry.get("shortNames") or ()),
-            tuple(entry.get("categories") or ()),
-            tuple(entry.get("verbs") or ()),
-            tuple(sorted(subresources.get(entry["name"], ()))),
-            preferred,
-        )
-
-
-def parse_aggregated(
-    document: Any, group: str, version: str, *, preferred: bool
-) -> Iterable[Resource]:
-    """The resources of one group version in an `APIGroupDiscoveryList`.
-
-    What has subresources alone names no kind of its own, and is none.
-
-    >>> pods = {"resource": "pods", "responseKind": {"kind": "Pod"}, "verbs": ["get"],
-    ...         "scope": "Namespaced", "singularResource": "pod",
-    ...         "subresources": [{"subresource": "status", "verbs": ["get"]}]}
-    >>> bare = {"resource": "bare", "subresources": [{"subresource": "x"}]}
-    >>> document = {"version": "v1", "resources": [pods, bare]}
-    >>> [found] = parse_aggregated(document, "", "v1", preferred=True)
-    >>> found, found.namespaced, found.subresources
-    (pods.v1, True, ('status',))
-    """
-    for entry in document.get("resources") or ():
-        kind = (entry.get("responseKind") or {}).get("kind")
-        if not kind:
-            continue
-        parts = entry.get("subresources") or ()
-        yield Resource(
-            group,
-            version,
-            entry["resource"],
-            kind,
-            entry.get("singularResource") or kind.lower(),
-            entry.get("scope") == "Namespaced",
-            tuple(entry.get("shortNames") or ()),
-            tuple(entry.get("categories") or ()),
-            tuple(entry.get("verbs") or ()),
-            tuple(sorted(each["subresource"] for each in parts)),
-            preferred,
-        )

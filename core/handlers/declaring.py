@@ -13,17 +13,23 @@ from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from fnop.core.api.resources import EVERYTHING, Selector
+from fnop.core.handlers.checks import (
+    check_daemon,
+    check_duration,
+    check_index,
+    check_options,
+    check_outside,
+    function_of,
+)
 from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.handler import (
     ACTIVITIES,
     BACKGROUND,
     CHANGES,
     OUTSIDE,
-    Form,
     Handler,
     Role,
     Signature,
-    form_of,
     kwargs_of,
     names_in,
 )
@@ -47,19 +53,14 @@ from fnop.core.handlers.options import (
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
 from fnop.core.handlers.signatures import ObjectCallback
-from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import (
     ErrorsMode,
     RegistrationError,
     hint_of,
-    listed,
-    nearest,
 )
 from fnop.core.values.evolve import replace
-from fnop.effects.builders import function_name
-from fnop.effects.values import check_seconds
 
 __all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
 
@@ -114,7 +115,7 @@ class Declaring:
                 f"{label}: only handlers of changes have sub-handlers, and "
                 f"{self.parent.id} is one of {role.value}"
             )
-        _check_options(options, _IN_PARTS, label)
+        check_options(options, _IN_PARTS, label)
         own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
         full_id = f"{self.parent.id}/{own_id}"
         if any(each.id == full_id for each in self.children):
@@ -133,7 +134,7 @@ class Declaring:
             retries=options.get("retries"),
             backoff=options.get("backoff"),
             param=options.get("param"),
-            function=_function(fn, options, f"{label} {full_id}"),
+            function=function_of(fn, options, f"{label} {full_id}"),
             owner=None,
             owners=None,
             parent=self.parent.id,
@@ -274,43 +275,6 @@ def _filters(
     )
 
 
-_DURATIONS = (
-    "timeout",
-    "backoff",
-    "idle",
-    "cancellation_backoff",
-    "cancellation_timeout",
-)
-
-
-def _check_options(
-    options: Mapping[str, Any], known: Collection[str], label: str
-) -> None:
-    if "cancellation_polling" in options:
-        raise RegistrationError(
-            f"{label} has no option cancellation_polling=: a daemon is told at once; "
-            "leave it out"
-        )
-    for name in options:
-        if name not in known:
-            near = nearest(name, set(known) - {"registry"})
-            hint = f"did you mean {near}=?" if near else f"it takes {listed(known)}"
-            raise RegistrationError(f"{label} has no option {name}=; {hint}")
-    for name in _DURATIONS:
-        if not (name == "backoff" and isinstance(options.get(name), Backoff)):
-            _check_duration(options, name, label)
-    retries = options.get("retries")
-    if retries is not None and (type(retries) is not int or retries < 0):
-        raise RegistrationError(
-            f"{label}: retries= must be a number of attempts, whole and not below "
-            f"zero, not {retries!r:.80}"
-        )
-    if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
-        raise RegistrationError(
-            f"{label}: errors= takes fnop.ErrorsMode.IGNORED, TEMPORARY or PERMANENT"
-        )
-
-
 def _selector(
     words: tuple[Any, ...], options: Mapping[str, Any], label: str
 ) -> Selector:
@@ -394,20 +358,8 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     if callable(value):
         return asking.callback(value, name)
     least = INTERVAL_SECONDS_MIN if name == "interval" else 0
-    _check_duration(options, name, asking.label, least)
+    check_duration(options, name, asking.label, least)
     return value
-
-
-def _check_duration(
-    options: Mapping[str, Any], name: str, label: str, least: float = 0
-) -> None:
-    value = options.get(name)
-    if value is None:
-        return
-    try:
-        check_seconds(value, f"{name}=", least=least)
-    except (TypeError, ValueError) as problem:
-        raise RegistrationError(f"{label}: {problem}") from None
 
 
 def declare(
@@ -415,7 +367,7 @@ def declare(
 ) -> Callable[[Fn], Fn]:
     """The decorator for a role, on the kinds that are named and with these options."""
     label = _label(role)
-    _check_options(options, _OPTIONS[role], label)
+    check_options(options, _OPTIONS[role], label)
     if role is Role.FIELD and not options.get("field"):
         raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
     selector = None if role in _WITHOUT_OBJECT else _selector(words, options, label)
@@ -450,73 +402,18 @@ def declare(
             schedule=schedule,
             # A timer needs nothing to be done at the end; a daemon is to be told.
             finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
-            function=_function(fn, options, f"{label} {own_id}"),
+            function=function_of(fn, options, f"{label} {own_id}"),
             write_ahead=bool(options.get("write_ahead")),
             cancellation_backoff=options.get("cancellation_backoff"),
             cancellation_timeout=options.get("cancellation_timeout"),
         )
         if role is Role.INDEX:
-            _check_index(handler, label, registry.indices)
+            check_index(handler, label, registry.indices)
         if role is Role.DAEMON:
-            _check_daemon(handler, label)
+            check_daemon(handler, label)
         if role in OUTSIDE:
-            _check_outside(handler, label)
+            check_outside(handler, label)
         registry.add(handler)
         return fn
 
     return decorate
-
-
-def _function(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
-    """The name under which an impure handler is called where it runs (R9)."""
-    if not options.get("impure"):
-        return ""
-    if "settings" in inspect.signature(fn).parameters:
-        raise RegistrationError(
-            f"{label}: an impure handler runs outside, where there are no settings; "
-            "let a pure one look at them"
-        )
-    if form_of(fn, label) is Form.GENERATOR:
-        raise RegistrationError(
-            f"{label}: an impure handler cannot yield; let it return its effects"
-        )
-    try:
-        return function_name(fn)
-    except ValueError as problem:
-        raise RegistrationError(f"{label}: {problem}") from None
-
-
-def _check_daemon(handler: Handler, label: str) -> None:
-    """A plain function would end at once, or never let anybody else have a turn."""
-    if handler.signature.form is Form.PLAN and not handler.function:
-        raise RegistrationError(
-            f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
-            "make it async, or let it run in a thread with impure=True"
-        )
-
-
-def _check_outside(handler: Handler, label: str) -> None:
-    if handler.signature.form is Form.GENERATOR:
-        raise RegistrationError(
-            f"{label} {handler.id} has no effects to yield; let it act by itself, and "
-            "return what it has found"
-        )
-
-
-def _check_index(handler: Handler, label: str, others: Collection[str]) -> None:
-    if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
-        raise RegistrationError(
-            f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
-            "for it as an argument; give another id=..."
-        )
-    for name in handler.signature.wants:
-        if name in others:
-            raise RegistrationError(
-                f"{label} {handler.id}: an index is made of its objects alone, and not "
-                f"of another index, such as {name!r}"
-            )
-    if handler.signature.form is not Form.PLAN:
-        raise RegistrationError(
-            f"{label} {handler.id}: an index is a plain function of an object; it can "
-            "await and yield nothing"
-        )

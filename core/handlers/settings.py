@@ -16,7 +16,7 @@ from fnop.core.memory.observation import hidden_of
 from fnop.core.memory.seals import seal_of
 from fnop.core.memory.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
-from fnop.core.peers.election import Candidate
+from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field

@@ -11,40 +11,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers import invocation as driving
-from fnop.core.handlers.handler import ACTIVITIES, BACKGROUND, Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import DaemonStoppingReason
-from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
     Failure,
-    Judgement,
-    Progress,
-    judge_again,
-    succeeded,
 )
-from fnop.core.objects.background import rested, with_standing
+from fnop.core.objects.awaited_changes import followed, own_answer, pace_another
 from fnop.core.objects.effects import is_own, perform, send, tell
-from fnop.core.objects.events import note_line
-from fnop.core.objects.own_writes import (
-    asks_for_the_same,
-    followers,
-    made_by,
-    moves_of,
-    with_generation,
-    with_moves,
-)
-from fnop.core.objects.write import keeping_pace, shown, told, vanished
-from fnop.core.seam.commands import Interrupt, Say
+from fnop.core.objects.ending import finish, keep, report
+from fnop.core.objects.write import shown, vanished
+from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import Errand, proceed
-from fnop.core.state.record import IDLE, Declared, Invocation, Known, Standing
+from fnop.core.state.record import IDLE, Declared, Invocation, Known
 from fnop.core.state.requests import Ticket
-from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import replace
+from fnop.core.values.body import Key
 from fnop.effects import (
     Again,
     Answer,
     Applied,
-    Apply,
     Create,
     Delete,
     Effect,
@@ -61,43 +46,13 @@ from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
-__all__ = [
-    "answer_errand",
-    "expire",
-    "go_on",
-    "interrupt",
-    "keep",
-    "left",
-    "let_go",
-    "report",
-    "stop",
-    "store",
-]
+__all__ = ["answer_errand", "expire", "go_on", "interrupt", "let_go", "stop", "store"]
 
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
 # How long a cancelled conversation's request is waited for.
 OUTSTANDING_SECONDS = 60.0
-
-
-def left(
-    invocations: tuple[Invocation, ...], ended: Invocation
-) -> tuple[Invocation, ...]:
-    return tuple(each for each in invocations if each.serial != ended.serial)
-
-
-def keep(context: Context, known: Known, *, ends: bool) -> None:
-    """Put the record back; at the end of a cycle its work is dropped."""
-    if ends:
-        work = (known.work or IDLE)._replace(
-            cycle=None, progress={}, declared={}, results={}
-        )
-        work = told(context, work, ends=True)
-        known = known._replace(work=work, initial=False)
-    if known.work is not None and known.work.is_over:
-        known = known._replace(work=None)
-    context.put(known)
 
 
 def let_go(
@@ -174,7 +129,7 @@ def _follow(context: Context, known: Known, invocation: Invocation) -> None:
     """Go through the plan of an ended function; at its end the attempt is over."""
     known, invocation = _run_plan(context, known, invocation)
     if invocation.plan == () and not context.keeps_still:
-        _finish(context, known, invocation)
+        finish(context, known, invocation)
     else:
         store(context, known, invocation)
 
@@ -386,15 +341,15 @@ def answer_errand(
         return
     if invocation.errand.id != number:
         return
-    own = _own_answer(context.key, known, invocation, outcome)
+    own = own_answer(context.key, known, invocation, outcome)
     if own is not None and own.uid != known.body.uid:
         known = vanished(context, known)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
-        known = _followed(context, known, invocation, own)
+        known = followed(context, known, invocation, own)
         known = shown(context, known, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
-        _pace_another(context, invocation, invocation.errand, outcome.object)
+        pace_another(context, invocation, invocation.errand, outcome.object)
     found = proceed(invocation.errand, outcome, context.now, context.jitter())
     if not isinstance(found, Errand):
         _answered(context, known, invocation, found)
@@ -405,86 +360,6 @@ def answer_errand(
     else:
         store(context, known, send(context, invocation, found))
     context.due()
-
-
-def _followed(
-    context: Context, known: Known, invocation: Invocation, body: Body
-) -> Known:
-    """An awaited change of the handled object is no new one for who is at work."""
-    kind, handler, errand = (
-        context.kind,
-        invocation.handler,
-        invocation.errand,
-    )
-    assert errand is not None
-    base, change = errand.base, _as_patch(errand.effect)
-    if base is None or change is None:
-        return known
-    names = followers(known, (handler.id,))
-    # Only where the change alone explains what a handler observes now.
-    made = made_by(change, base)
-    if asks_for_the_same(made, body):
-        known = with_generation(known, base, body)
-    ours = moves_of(kind, names, base, made)
-    moves = moves_of(kind, names, base, body)
-    moves = {name: move for name, move in moves.items() if ours.get(name) == move}
-    known = with_moves(known, kind, moves)
-    return keeping_pace(
-        context, known, [(handler.id, None)], base, body, _attempt(invocation)
-    )
-
-
-def _attempt(invocation: Invocation) -> int | None:
-    """Which attempt it is; None where one may go on, and make changes, without end."""
-    return None if invocation.handler.role in BACKGROUND else invocation.serial
-
-
-def _as_patch(effect: Effect) -> Patch | None:
-    """What a change of the handled object sets: of an apply, what it names."""
-    match effect:
-        case Patch():
-            return effect
-        case Apply(manifest=manifest):
-            fields = {
-                k: v for k, v in manifest.items() if k not in ("apiVersion", "kind")
-            }
-            return Patch(None, fields)
-        case _:
-            return None
-
-
-def _pace_another(
-    context: Context, invocation: Invocation, errand: Errand, found: dict[str, Any]
-) -> None:
-    """A handler has changed another object, for which others may be called."""
-    if errand.base is None or errand.looking:
-        return
-    context, body = context.of(errand.requests[0].address.key), Body(found)
-    known = context.known
-    if known is not None and known.body.uid == body.uid == errand.base.uid:
-        by = [(invocation.handler.id, None)]
-        attempt = _attempt(invocation)
-        paced = keeping_pace(context, known, by, errand.base, body, attempt)
-        context.put(paced)
-
-
-def _own_answer(
-    key: Key, known: Known, invocation: Invocation, outcome: Outcome
-) -> Body | None:
-    """The handled object, as the answer to an awaited change of it shows it (R23)."""
-    errand = invocation.errand
-    if errand is None or errand.looking or errand.reads_first:
-        return None
-    if not isinstance(outcome, Applied) or not isinstance(outcome.object, dict):
-        return None
-    effect, body = errand.effect, Body(outcome.object)
-    if isinstance(effect, Patch) and is_own(effect, invocation):
-        return body
-    # It may be named as any other object is: by its name, or by a manifest.
-    is_named = errand.requests[0].address.key == key and body.uid == known.body.uid
-    if isinstance(effect, Patch) and effect.subresource in (None, "status"):
-        return body if is_named else None
-    return body if is_named and isinstance(effect, Apply) else None
 
 
 def _answered(
@@ -514,170 +389,6 @@ def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
 # -------------------------------------------------------------------- ends
 
 
-def _finish(context: Context, known: Known, invocation: Invocation) -> None:
-    """An attempt is over: judge it, and keep what it wants written."""
-    work = known.work
-    assert work is not None
-    handler = invocation.handler
-    patches, results, progress = work.patches, work.results, work.progress
-    if not known.gone and _is_about(known, invocation):
-        patches += tuple((handler.id, patch) for patch in invocation.patches)
-        if invocation.result is not None and invocation.failure is None:
-            results = {**results, handler.id: invocation.result.value}
-    # Whether the server takes what it wants written is yet to be seen.
-    unwritten = (len(patches), results) != (len(work.patches), work.results)
-    said: Say | None = None
-    if handler.role is Role.EVENT:
-        _spied(context, invocation)
-    elif handler.role in BACKGROUND:
-        known, said = _tended(context, known, invocation, unwritten=unwritten)
-    else:
-        record = progress[handler.id]
-        judged, said = _judged(context, invocation, record, unwritten=unwritten)
-        judged = _acted(context, known, invocation, judged)
-        progress = {**progress, handler.id: judged}
-    work = work._replace(
-        running=left(work.running, invocation),
-        spying=left(work.spying, invocation),
-        tending=left(work.tending, invocation),
-        patches=patches,
-        results=results,
-        progress=progress,
-        successes=(*work.successes, (handler, said)) if said else work.successes,
-    )
-    keep(context, known._replace(work=work), ends=False)
-
-
-def _is_about(known: Known, invocation: Invocation) -> bool:
-    """Whether an attempt was about this object, and not about one of its name."""
-    body = invocation.situation.body
-    return body is not None and body.uid == known.body.uid
-
-
-def _spied(context: Context, invocation: Invocation) -> None:
-    failure = invocation.failure
-    if failure is not None:
-        report(context, invocation, "error", f"failed, which is ignored: {failure}")
-    elif invocation.again is not None:
-        line = "asks to be called again, but only the next watch event calls it"
-        report(context, invocation, "warning", line)
-
-
-def _tended(
-    context: Context, known: Known, invocation: Invocation, *, unwritten: bool
-) -> tuple[Known, Say | None]:
-    """A run of a daemon or timer is over: when it begins again, if it does."""
-    handler = invocation.handler
-    standing = known.background.get(handler.id) or Standing(None)
-    judgement = _judgement(context, invocation, standing.progress)
-    is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
-    if is_routine:
-        judgement = replace(judgement, level="debug")
-    said = _told(context, invocation, judgement, unwritten=unwritten)
-    if invocation.stopped:
-        # It begins anew, if it is wanted again.
-        return with_standing(known, handler, None), said
-    if judgement.progress.finished == "failure":
-        context.failed()
-    after = rested(handler, standing, judgement.progress, context.now)
-    return with_standing(known, handler, after), said
-
-
-def _judged(
-    context: Context, invocation: Invocation, progress: Progress, *, unwritten: bool
-) -> tuple[Progress, Say | None]:
-    judgement = _judgement(context, invocation, progress)
-    said = _told(context, invocation, judgement, unwritten=unwritten)
-    if judgement.progress.finished == "failure":
-        context.failed()
-        if invocation.handler.role in ACTIVITIES:
-            context.activity_failed()
-    return judgement.progress, said
-
-
-def _told(
-    context: Context,
-    invocation: Invocation,
-    judgement: Judgement,
-    *,
-    unwritten: bool,
-) -> Say | None:
-    """Tell how an attempt has ended; or the line, where a write is to come before it.
-
-    What has failed or waits does so whatever comes of the write.
-    """
-    is_success = judgement.progress.has_succeeded and invocation.failure is None
-    if unwritten and is_success:
-        return _line(context, invocation, judgement.level, judgement.line)
-    report(context, invocation, judgement.level, judgement.line)
-    return None
-
-
-def _acted(
-    context: Context, known: Known, invocation: Invocation, record: Progress
-) -> Progress:
-    """The record, with what has been acted upon where something may have been done.
-
-    Who is at work on going back to what was handled before is not done with the state
-    that it had acted upon: until it is, that is what tells of the change.
-    """
-    body = invocation.situation.body
-    if body is None or not context.is_served:
-        return record
-    kind = context.kind
-    if not record.is_finished and not invocation.acts:
-        return record
-    seen = see(body, kind.observation)
-    acted = seen.digests.get(scope_name(invocation.handler.field), "")
-    if not record.is_finished and acted == known.handled_by(invocation.handler):
-        return record
-    was = seen if record.is_finished else record.seen
-    return record._replace(acted=acted, seen=was)
-
-
-def _judgement(
-    context: Context, invocation: Invocation, progress: Progress
-) -> Judgement:
-    handler, failure = invocation.handler, invocation.failure
-    if failure is not None:
-        return context.judge(handler, progress, failure)
-    if invocation.again is not None:
-        again = invocation.again
-        return judge_again(
-            progress,
-            context.now,
-            after=again.after,
-            because=again.because,
-            timeout=handler.timeout,
-        )
-    if invocation.parts:
-        # It has succeeded when its sub-handlers have.
-        waiting = progress._replace(retries=progress.retries + 1)
-        number = len(invocation.parts)
-        what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
-        return Judgement(waiting, "debug", f"waits for {what}")
-    return Judgement(succeeded(progress), "info", "succeeded")
-
-
-def report(context: Context, invocation: Invocation, level: str, line: str) -> None:
-    said = _line(context, invocation, level, line)
-    note_line(context, invocation.handler, level, said.message)
-    context.emit(said)
-
-
-def _line(context: Context, invocation: Invocation, level: str, line: str) -> Say:
-    handler, failure = invocation.handler, invocation.failure
-    return context.line(
-        level,
-        f"{handler.role.value} handler {handler.id} {line}",
-        body=invocation.situation.body,
-        handler=handler.id,
-        error=str(failure) if failure else None,
-        exception=failure.exception if failure and not failure.is_expected else None,
-        took=context.now.mono - invocation.situation.now.mono,
-    )
-
-
 def expire(context: Context, known: Known, invocation: Invocation) -> None:
     """A timeout does stop a conversation that is still waiting."""
     known = stop(context, known, invocation)
@@ -686,7 +397,7 @@ def expire(context: Context, known: Known, invocation: Invocation) -> None:
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
     ended = invocation._replace(patches=(), plan=(), failure=failure)
-    _finish(context, known, ended)
+    finish(context, known, ended)
 
 
 def interrupt(

@@ -11,19 +11,13 @@ from typing import Any
 from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
+from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
-from fnop.core.state.in_flight import (
-    Address,
-    Errand,
-    Request,
-    cannot_split,
-    errand_for,
-    is_request,
-    proceed,
-    uid_meant,
-)
+from fnop.core.state.guards import uid_meant
+from fnop.core.state.in_flight import Errand, errand_for, is_request, proceed
 from fnop.core.state.record import Invocation, Known
 from fnop.core.state.requests import Ticket
+from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
 from fnop.effects import (
     Adopt,

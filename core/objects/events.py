@@ -14,8 +14,8 @@ from typing import Any
 from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Subject
+from fnop.core.state.address import Address
 from fnop.core.state.context import Context
-from fnop.core.state.in_flight import Address
 from fnop.core.state.record import Known, Report, Reports
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import ACTIVITY, Turn

@@ -8,26 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fnop.core.handlers.arguments import Situation, seconds_of
-from fnop.core.handlers.filters import Callback
+from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.schedule import first_run
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
-    FRESH,
     Progress,
 )
-from fnop.core.objects.attempts import (
-    expire,
-    go_on,
-    interrupt,
-    keep,
-    left,
-    let_go,
-    report,
-    stop,
-    store,
-)
+from fnop.core.objects.attempts import expire, go_on, let_go, stop
 from fnop.core.objects.background import (
     Dismiss,
     Engage,
@@ -35,9 +22,10 @@ from fnop.core.objects.background import (
     Retime,
     Show,
     Tend,
-    retimed,
-    with_standing,
 )
+from fnop.core.objects.background_moves import deadline_of, make_background
+from fnop.core.objects.complaints import complain
+from fnop.core.objects.ending import keep, left
 from fnop.core.objects.moves import (
     Begin,
     Cancel,
@@ -57,14 +45,10 @@ from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, spy_wants
 from fnop.core.objects.write import begin_write, look_at
-from fnop.core.seam.commands import Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
-from fnop.core.state.record import IDLE, Invocation, Known, Sighting, Standing
-from fnop.core.values.backoff import Backoff
+from fnop.core.state.record import IDLE, Invocation, Known, Sighting
 from fnop.core.values.errors import described
-from fnop.core.values.now import Now
-from fnop.effects import Wait
 
 __all__ = ["guarded", "serve"]
 
@@ -72,12 +56,8 @@ __all__ = ["guarded", "serve"]
 _MOVES_MAX = 64
 # Moves that may call the author's code: once in a step (R11).
 _DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire)
-# How long a daemon may go on that was told to stop, if it does not say.
-GRACE_SECONDS = 10.0
 # How long an object rests about which something went wrong that nobody foresaw.
 _BEGIN_ANEW_SECONDS = 60.0
-# A timer whose function always finds it overdue still leaves a moment to others.
-_OVERDUE_SECONDS = 1.0
 
 
 def serve(context: Context) -> None:
@@ -192,29 +172,13 @@ def _decide(context: Context, known: Known) -> Move:
         raise
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
-        _complain(context, known, text, problem)
+        complain(context, known, text, problem)
         work = known.work or IDLE
         return Rest(first_due((*work.running, *work.spying)))
     for handler, raised in failed:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
-        _complain(context, known, text, raised)
+        complain(context, known, text, raised)
     return move
-
-
-def _complain(
-    context: Context, known: Known, line: str, problem: BaseException
-) -> None:
-    """Say once for each state of the object that the author's code fails on it."""
-    about = f"{known.body.version} {line}"
-    if about in known.complaints:
-        return
-    text = described(problem)
-    context.say("error", f"{line}: {text}", error=text, exception=problem)
-    context.failed()
-    version = f"{known.body.version} "
-    kept = [each for each in known.complaints if each.startswith(version)]
-    now = context.known or known
-    context.put(now._replace(complaints=(*kept, about)))
 
 
 def _activity_move(context: Context, known: Known) -> Move:
@@ -251,7 +215,7 @@ def _make(context: Context, known: Known, move: Move) -> None:
         case Begin():
             _begin(context, known, move)
         case Engage() | Tend() | Show() | Halt() | Retime() | Dismiss():
-            _make_background(context, known, move)
+            make_background(context, known, move)
         case Cancel() | Conclude() | Expire():
             _end(context, known, move)
         case Write(writing):
@@ -290,7 +254,7 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
         known.memo,
         context.indices,
     )
-    deadline = _deadline(handler, progress, context.now)
+    deadline = deadline_of(handler, progress, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = work._replace(
         # The cycle keeps its own view; only the attempt gets a fresh one (R15).
@@ -328,12 +292,6 @@ def _conclude(context: Context, known: Known, move: Conclude) -> None:
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
     context.put(known._replace(work=work))
-
-
-def _deadline(handler: Handler, progress: Progress, now: Now) -> float | None:
-    if handler.timeout is None or progress.started is None:
-        return None
-    return now.mono + max(0.0, handler.timeout - (now.wall - progress.started))
 
 
 def _spy(context: Context, known: Known, sighting: Sighting) -> None:
@@ -384,135 +342,3 @@ def _cancel_all(context: Context, known: Known) -> None:
 
 
 # -------------------------------------------------------- daemons and timers
-
-
-def _make_background(
-    context: Context,
-    known: Known,
-    move: Engage | Tend | Show | Halt | Retime | Dismiss,
-) -> None:
-    match move:
-        case Engage(handler):
-            _engage(context, known, handler)
-        case Tend(handler, standing):
-            _tend(context, known, handler, standing)
-        case Show(invocation):
-            _show(context, known, invocation)
-        case Halt(invocation, reason):
-            _halt(context, known, invocation, reason)
-        case Retime():
-            _retime(context, known, move)
-        case Dismiss(handler):
-            context.put(with_standing(known, handler, None))
-
-
-def _engage(context: Context, known: Known, handler: Handler) -> None:
-    """Find out when a daemon or timer begins for the first time."""
-    schedule = handler.schedule
-    assert schedule is not None
-    delay = schedule.initial_delay
-    if isinstance(delay, Callback):
-        context.drove()
-        situation = _situation(context, known, handler)
-        delay, problem = seconds_of(delay, situation, otherwise=0.0)
-        if problem is not None:
-            line = "initial_delay= failed and counts as 0"
-            _complain(context, known, line, problem)
-            known = context.known or known  # with the complaint
-    start = first_run(schedule, context.now, delay)
-    context.put(with_standing(known, handler, Standing(start)))
-
-
-def _retime(context: Context, known: Known, move: Retime) -> None:
-    """Ask a timer's function for the interval, as filters are asked."""
-    handler, backoff = move.handler, context.settings.default_backoff
-    usual = backoff.most if isinstance(backoff, Backoff) else backoff
-    situation = _situation(context, known, handler)
-    seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
-    seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
-    if problem is not None:
-        line = f"interval= of {handler.id} failed and counts as {usual:g} s"
-        _complain(context, known, line, problem)
-        known = context.known or known  # with the complaint
-    version = known.body.version
-    standing = retimed(handler, move.standing, seconds, version, context.now)
-    context.put(with_standing(known, handler, standing))
-
-
-def _situation(
-    context: Context, known: Known, handler: Handler, progress: Progress = FRESH
-) -> Situation:
-    return Situation(
-        handler,
-        context.settings,
-        context.now,
-        context.kind.resource,
-        known.body,
-        retry=progress.retries,
-        started=context.now.wall if progress.started is None else progress.started,
-        memo=known.memo,
-        indices=context.indices,
-    )
-
-
-def _tend(context: Context, known: Known, handler: Handler, standing: Standing) -> None:
-    """Begin a run of a daemon or timer."""
-    progress = standing.progress
-    situation = _situation(context, known, handler, progress)
-    progress = progress._replace(started=situation.started, until=None, due=None)
-    deadline = _deadline(handler, progress, context.now)
-    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
-    work = known.work or IDLE
-    known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
-    begun = Standing(None, context.now.mono, progress=progress)
-    go_on(context, with_standing(known, handler, begun), invocation)
-
-
-def _show(context: Context, known: Known, invocation: Invocation) -> None:
-    """Let an impure daemon, which is under way, look at its object as it is now."""
-    errand = invocation.errand
-    assert errand is not None
-    assert errand.id is not None
-    context.emit(Refresh(errand.id, known.body, context.now.wall))
-    situation = invocation.situation._replace(body=known.body)
-    store(context, known, invocation._replace(situation=situation))
-
-
-def _halt(
-    context: Context,
-    known: Known,
-    invocation: Invocation,
-    reason: DaemonStoppingReason,
-) -> None:
-    """Tell a daemon to stop, where it listens; else, or when its time is up, end it."""
-    handler = invocation.handler
-    if not invocation.stopped and _listens(invocation):
-        patience = handler.cancellation_backoff
-        told = invocation._replace(
-            stopped=reason.value,
-            patience=context.now.mono
-            + (GRACE_SECONDS if patience is None else patience),
-            wake=context.now.mono if _sleeps(invocation) else None,  # it is cut short
-        )
-        interrupt(context, invocation, reason.value)
-        store(context, known, told)
-        return
-    known = stop(context, known, invocation)
-    assert known.work is not None
-    work = known.work._replace(tending=left(known.work.tending, invocation))
-    known = with_standing(known._replace(work=work), handler, None)
-    report(context, invocation, "info", f"is cancelled: {reason.value}")
-    keep(context, known, ends=False)
-
-
-def _sleeps(invocation: Invocation) -> bool:
-    """Whether it waits for a time, or for being told."""
-    return invocation.wake is not None or isinstance(invocation.asked, Wait)
-
-
-def _listens(invocation: Invocation) -> bool:
-    """Whether a run can find out that it is to stop."""
-    handler = invocation.handler
-    names_it = handler.signature.takes("stopped")
-    wants = names_it or handler.cancellation_backoff is not None
-    return wants and invocation.plan is None and invocation.asked is not None

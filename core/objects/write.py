@@ -27,6 +27,7 @@ from fnop.core.objects.own_writes import (
     with_generation,
     with_moves,
 )
+from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,
@@ -36,7 +37,7 @@ from fnop.core.state.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.state.in_flight import UNSERVED_TRIES, Address
+from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, Echo, Known, Work
 from fnop.core.state.requests import Ticket
 from fnop.core.values.backoff import backoff_seconds

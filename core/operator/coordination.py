@@ -20,13 +20,15 @@ from __future__ import annotations
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.peers import election as electing, peering as meeting
-from fnop.core.peers.election import LEASES, Resign
-from fnop.core.peers.peering import Leave, Looked, Place, Placed, Unseen, kinds_for
+from fnop.core.peers.election import Resign
+from fnop.core.peers.lease import LEASES
+from fnop.core.peers.peering import kinds_for
 from fnop.core.peers.peers import Mode
+from fnop.core.peers.seats import Fact, Leave, Looked, Place, Placed, Unseen
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
-from fnop.core.state.in_flight import Address
 from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import Turn
@@ -139,7 +141,7 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
         _meet(turn, Unseen(place, message))
 
 
-def _meet(turn: Turn, fact: meeting.Fact) -> None:
+def _meet(turn: Turn, fact: Fact) -> None:
     if turn.coordination.peering is None:
         return
     move = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())

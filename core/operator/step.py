@@ -32,15 +32,14 @@ from fnop.core.operator.coordination import (
     settle,
     wake,
 )
-from fnop.core.operator.survey import (
-    discover,
+from fnop.core.operator.following import open_stream
+from fnop.core.operator.survey import discover, on_document
+from fnop.core.operator.watching import (
     on_bookmark,
-    on_document,
     on_list_done,
     on_list_item,
     on_stream_ended,
     on_watch_event,
-    open_stream,
 )
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import (

@@ -14,49 +14,36 @@ from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.pushdown import selectors_of
-from fnop.core.objects.store import observe
 from fnop.core.operator.coordination import (
     discovered,
-    is_standing_by,
     lacks_peering,
-    looked_at,
     peer_streams,
-    refused,
 )
-from fnop.core.seam.commands import CloseStream, Fetch, ListPage, Ready
-from fnop.core.seam.inputs import StreamEnded
-from fnop.core.state.context import Context
+from fnop.core.operator.following import announce_ready, follow, leave, unfollow
+from fnop.core.seam.commands import Fetch
 from fnop.core.state.lifecycle import Event, Phase, advance
 from fnop.core.state.requests import Ticket
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
-    Phase as StreamPhase,
     Purpose,
     Stream,
     StreamKey,
-    ended,
-    listed,
-    opened,
-    reopened,
-    told,
 )
 from fnop.core.values.backoff import backoff_seconds, growing_seconds, heeding
-from fnop.core.values.body import Body, Key, is_behind
 from fnop.core.values.errors import described, joined
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
+    "RESTLESS_SECONDS",
+    "SOON_SECONDS",
     "discover",
+    "look_at_peers",
+    "look_in",
     "missing_verbs",
-    "on_bookmark",
     "on_document",
-    "on_list_done",
-    "on_list_item",
-    "on_stream_ended",
-    "on_watch_event",
-    "open_stream",
+    "serve_kinds",
 ]
 
 # What tells of kinds and namespaces that come and go.
@@ -64,8 +51,8 @@ DEFINITIONS = "customresourcedefinitions.v1.apiextensions.k8s.io"
 NAMESPACES = "namespaces.v1."
 
 # Several definitions often come together; and the server is not done with them at once.
-_SOON_SECONDS = 0.3
-_RESTLESS_SECONDS = 5.0
+SOON_SECONDS = 0.3
+RESTLESS_SECONDS = 5.0
 # Kinds that are missed are looked for so often.
 _MISSED_SECONDS = 3.0
 
@@ -127,7 +114,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
             f"not all kinds of the API server are known: {found.problem}",
         )
     discovered(turn)
-    served = _serve_kinds(turn, is_known=found.problem is None)
+    served = serve_kinds(turn, is_known=found.problem is None)
     complete = served and not lacks_peering(turn)
     look_around(turn, complete=complete)
     # Somebody has to install what is missing, and that may take long.
@@ -135,8 +122,8 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
     tries = turn.survey.tries + 1 if in_vain else 0
     turn.survey = turn.survey._replace(tries=tries, wanted=False)
-    _look_in(turn, _until_next_look(turn, found, complete))
-    _announce_ready(turn)
+    look_in(turn, _until_next_look(turn, found, complete))
+    announce_ready(turn)
 
 
 def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -> float:
@@ -153,7 +140,7 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
     return wait
 
 
-def _look_in(turn: Turn, seconds: float) -> None:
+def look_in(turn: Turn, seconds: float) -> None:
     """Look for kinds after so long at the latest."""
     turn.survey = looking_by(turn.survey, turn.now.mono + seconds)
 
@@ -182,7 +169,7 @@ def _pause(turn: Turn, found: discovering.Discovery) -> float:
     return heeding(found.advice_seconds, wait)
 
 
-def _serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
+def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
     """Follow the kinds that handlers name; False when one is not served yet.
 
     `is_known` is False where something could not be read, and may be missing for that.
@@ -225,7 +212,7 @@ def _follow_all(
         follow(turn, stream)
     for present in turn.streams.each(Purpose.OBJECTS):
         if present.key not in wanted:
-            _leave(turn, present)
+            leave(turn, present)
 
 
 def _found(
@@ -331,54 +318,6 @@ def _streams_of(
     return [Stream(resource, namespace, selectors) for namespace in found]
 
 
-def follow(turn: Turn, stream: Stream) -> None:
-    """Follow a collection, if it is not yet, with these selectors."""
-    present = turn.streams.followed.get(stream.key)
-    if present is None:
-        if stream.purpose is Purpose.OBJECTS:
-            turn.say("info", f"serving {_place(stream)}")
-        if stream.purpose is Purpose.OBJECTS and turn.lifecycle.phase is Phase.FROZEN:
-            paused = stream._replace(phase=StreamPhase.PAUSED)
-            turn.streams = turn.streams.put(paused)
-        else:
-            open_stream(turn, stream)
-    elif present.phase is StreamPhase.PAUSED:
-        paused = present._replace(selectors=stream.selectors)
-        turn.streams = turn.streams.put(paused)
-    elif present.selectors != stream.selectors:
-        # Other handlers are for the kind than before: list it anew.
-        turn.emit(CloseStream(present.id))
-        lists, listings = present.lists, present.listings
-        anew = stream._replace(id=present.id, lists=lists, listings=listings)
-        open_stream(turn, anew)
-
-
-def _place(stream: Stream) -> str:
-    where = f" in {stream.namespace}" if stream.namespace else ""
-    return f"{stream.resource.label}{where}"
-
-
-def _leave(turn: Turn, stream: Stream) -> None:
-    """A kind is not served any more, or a namespace has gone, with all objects."""
-    turn.say("info", f"serving {_place(stream)} no more: it is not there")
-    _miss_the_vanished(turn, stream._replace(id=0))
-    unfollow(turn, stream)
-
-
-def unfollow(turn: Turn, stream: Stream) -> None:
-    """Close a stream for good."""
-    if turn.streams.is_open(stream):
-        turn.emit(CloseStream(stream.id))
-    turn.streams = turn.streams.without(stream)
-
-
-def _on_namespaces(turn: Turn) -> None:
-    """Other namespaces are meant than before."""
-    discovered(turn)
-    _serve_kinds(turn)
-    _look_at_peers(turn)
-
-
 # ----------------------------------------------------- what else is looked at
 
 
@@ -396,10 +335,10 @@ def look_around(turn: Turn, *, complete: bool) -> None:
         _look_at(turn, DEFINITIONS, Purpose.KINDS)
     if patterns:
         _look_at(turn, NAMESPACES, Purpose.NAMESPACES)
-    _look_at_peers(turn)
+    look_at_peers(turn)
 
 
-def _look_at_peers(turn: Turn) -> None:
+def look_at_peers(turn: Turn) -> None:
     """Follow the peering objects that there are, and no others."""
     wanted = {each.key: each for each in peer_streams(turn)}
     for stream in turn.streams.each(Purpose.PEERS):
@@ -413,191 +352,3 @@ def _look_at(turn: Turn, key: str, purpose: Purpose) -> None:
     for resource in turn.survey.catalogue.resources:
         if resource.key == key:
             follow(turn, Stream(resource, None, purpose=purpose))
-
-
-def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    """A definition or a namespace has come, changed or gone."""
-    match stream.purpose:
-        case Purpose.KINDS if type is not None:
-            # The server takes a moment to serve a new kind, or to forget one.
-            restless_until = turn.now.mono + _RESTLESS_SECONDS
-            turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
-            _look_in(turn, _SOON_SECONDS)
-        case Purpose.PEERS:
-            named = stream._replace(names=stream.names | {body.name})
-            turn.streams = turn.streams.put(named)
-            looked_at(turn, stream, None if type == "DELETED" else body)
-        case Purpose.NAMESPACES if type is None:
-            named = stream._replace(names=stream.names | {body.name})
-            turn.streams = turn.streams.put(named)
-        case Purpose.NAMESPACES:
-            known = turn.survey.namespaces or frozenset()
-            gone = type == "DELETED"
-            now = known - {body.name} if gone else known | {body.name}
-            turn.survey = turn.survey._replace(namespaces=now)
-            _on_namespaces(turn)
-        case _:
-            pass
-
-
-def open_stream(turn: Turn, stream: Stream) -> None:
-    number = turn.next_serial()
-    step = turn.counters.step
-    stream_then, command = opened(stream, number, step, turn.now, turn.settings)
-    turn.streams = turn.streams.opened(stream_then, before=stream.id)
-    turn.emit(command)
-
-
-def on_list_item(turn: Turn, number: int, body: Body) -> None:
-    stream = turn.streams.of(number)
-    if stream is not None and not stream.is_asking:
-        _seen(turn, stream, None, body)
-
-
-def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    if stream.purpose is Purpose.OBJECTS:
-        key = Key(stream.resource.key, body.namespace or "", body.name)
-        observe(Context(turn, key), stream, type, body)
-    else:
-        _noticed(turn, stream, type, body)
-
-
-def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
-    stream = turn.streams.of(number)
-    if stream is None:
-        return
-    if stream.is_asking:
-        after = told(stream, version)
-        if after.version is None:
-            _gone_back(turn, stream, stream.version, version)
-        open_stream(turn, after)
-        return
-    if token is not None:
-        limit = turn.settings.list_page_limit
-        more = ListPage(
-            number, stream.resource, stream.namespace, limit, token, stream.selectors
-        )
-        turn.emit(more)
-        return
-    if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
-        _miss_the_vanished(turn, stream)
-    _level_graves(turn, stream)
-    if is_behind(version, stream.before):
-        _gone_back(turn, stream, stream.before, version)
-    if stream.listings > 1 and stream.purpose is Purpose.KINDS:
-        _look_in(turn, _SOON_SECONDS)  # some may have been missed
-    open_stream(turn, listed(stream, version))
-    if stream.purpose is Purpose.NAMESPACES:
-        turn.survey = turn.survey._replace(namespaces=stream.names)
-        _on_namespaces(turn)
-    if stream.purpose is Purpose.PEERS and not stream.names:
-        looked_at(turn, stream, None)
-    _announce_ready(turn)
-
-
-def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
-    """The server's storage was restored: what it lists is the truth, however old.
-
-    It will give out versions a second time, so those that were seen are forgotten.
-    """
-    turn.say(
-        "warning",
-        f"the API server has gone back from version {known} to {version}, as "
-        f"after a restore from a backup; {_place(stream)} is read anew",
-    )
-    for key, each in turn.objects.all():
-        if key.resource == stream.resource.key and each.shown:
-            turn.objects.put(key, each._replace(shown=()))
-
-
-def _miss_the_vanished(turn: Turn, stream: Stream) -> None:
-    """What a later listing does not have was deleted while nobody watched."""
-    for key, known in turn.objects.all():
-        if (
-            key.resource == stream.resource.key
-            and stream.namespace in (None, key.namespace)
-            and known.listing != stream.id
-            and not known.gone
-        ):
-            observe(Context(turn, key), stream, "DELETED", known.body)
-
-
-def _level_graves(turn: Turn, stream: Stream) -> None:
-    """A watch from the version of a listing shows nothing older than it."""
-    for key in sorted(turn.objects.graves):
-        if (
-            key.resource == stream.resource.key
-            and stream.namespace in (None, key.namespace)
-            and turn.objects.graves[key].step < stream.begun
-        ):
-            turn.objects.exhume(key)
-
-
-def _waits_for_namespaces(turn: Turn) -> bool:
-    given = turn.settings.namespaces
-    if given is None or not has_patterns(given) or turn.survey.namespaces is not None:
-        return False
-    return not any(each.refusal for each in turn.streams.each(Purpose.NAMESPACES))
-
-
-def _announce_ready(turn: Turn) -> None:
-    if turn.lifecycle.ready or _waits_for_namespaces(turn):
-        return
-    if turn.lifecycle.phase is not Phase.SERVING and not is_standing_by(turn):
-        return
-    served = turn.streams.each(Purpose.OBJECTS)
-    if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
-        turn.lifecycle = turn.lifecycle._replace(ready=True)
-        turn.emit(Ready())
-
-
-def on_bookmark(turn: Turn, number: int, version: str) -> None:
-    stream = turn.streams.of(number)
-    if stream is not None:
-        turn.streams = turn.streams.put(reopened(stream, version))
-
-
-def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
-    stream = turn.streams.of(number)
-    if stream is None:
-        return
-    turn.streams = turn.streams.put(reopened(stream, body.version))
-    _seen(turn, stream, type, body)
-
-
-def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
-    stream = turn.streams.of(end.stream)
-    if stream is None:
-        return
-    jitter = turn.jitter()
-    after = ended(stream, end, turn.now, jitter)
-    turn.streams = turn.streams.closed(after)
-    if stream.purpose is Purpose.PEERS:
-        refused(turn, stream, end.status, end.message or end.reason)
-    elif after.refusal and not stream.refusal:
-        _say_refused(turn, stream, end.message)
-    elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
-        text = f"the stream of {stream.resource.plural} broke: {end.reason}"
-        turn.say("warning", f"{text} {end.message}".rstrip())
-    served = turn.streams.each(Purpose.OBJECTS)
-    if served and not turn.lifecycle.ready and all(each.refusal for each in served):
-        turn.end(1, f"nothing can be served: {end.message}")
-
-
-def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
-    match stream.purpose:
-        case Purpose.OBJECTS:
-            remedy = "grant the verbs list and watch to this operator"
-            plural = stream.resource.plural
-            turn.say("error", f"may not follow {plural}: {message}; {remedy}")
-        case Purpose.PEERS:
-            pass  # peering has its own words for it
-        case Purpose.KINDS:
-            pause = f"every {turn.settings.rediscovery_seconds:g} s"
-            text = f"may not follow definitions: {message}"
-            turn.say("info", f"{text}; kinds that come later are looked for {pause}")
-        case Purpose.NAMESPACES:
-            text = f"may not follow namespaces: {message}"
-            remedy = "grant list and watch, or name each namespace"
-            turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")
-            _announce_ready(turn)

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.handlers.invocation import LiveCache, advance
 from fnop.core.handlers.settings import Settings
-from fnop.core.peers.election import parse_lease
+from fnop.core.peers.lease import parse_lease
 from fnop.core.peers.peers import Peer, parse_peers
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import without_finalizer

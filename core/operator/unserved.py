@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from fnop.core.api.resources import Catalogue, Selector
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.operator.survey import missing_verbs

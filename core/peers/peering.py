@@ -44,10 +44,8 @@ event takes.  `fnop.core.peers.election` is the lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from fnop.core.peers.freezing import (
     Frozen,
@@ -63,13 +61,24 @@ from fnop.core.peers.peers import (
     Member,
     Mode,
     Peer,
-    Sighting,
     parse_peer,
     parse_peers,
-    record_of,
-    removal_patch,
-    renewal_patch,
     sight,
+)
+from fnop.core.peers.renewing import alive, asking, late_at, removal_at, renewal_at
+from fnop.core.peers.seats import (
+    Fact,
+    Leave,
+    Looked,
+    Move,
+    Peering,
+    Pending,
+    Place,
+    Placed,
+    Presence,
+    Purpose,
+    Seat,
+    Unseen,
 )
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
@@ -80,33 +89,17 @@ from fnop.core.values.now import Now
 from fnop.effects import (
     Applied,
     Conflict,
-    Effect,
-    Freeze,
     Missing,
     Outcome,
-    Patch,
     Refused,
-    Resume,
-    Target,
     Unreachable,
 )
 
 __all__ = [
     "CLUSTER_KINDS",
     "NAMESPACED_KINDS",
-    "Ask",
-    "Fact",
-    "Leave",
-    "Looked",
-    "Move",
-    "Peering",
-    "Place",
-    "Placed",
-    "Seat",
-    "Unseen",
     "advance",
     "begin",
-    "has_left",
     "judge",
     "kinds_for",
 ]
@@ -127,114 +120,14 @@ NAMESPACED_KINDS = (
 # which leaves little for a second try), and the right to serve ends after this one.
 _RENEW_AFTER = (0.6, 0.7)
 _SERVE_FOR = 0.9
-# An answer that takes a longer part than this is not waited for.
-_ANSWER_WITHIN = 1 / 6
 # For so long an operator that serves goes on serving while a new object is looked at
 # for the first time, or its own record is written again (seconds).
 GRACE_SECONDS = 5.0
 # So often somebody may take the own record away before it is taken seriously.
 _REMOVALS_MAX = 3
-# Dead records that the first of the living leaves for so long are anybody's to remove.
-_CLEAN_SECONDS = 60.0
-# So many own records are known again, if a late watch shows them.
-_SENT_MAX = 8
-
-
-class Place(NamedTuple):
-    """The address of a peering object; its name is the member's."""
-
-    kind: str  # plural.version.group
-    namespace: str | None
-
-    @property
-    def label(self) -> str:
-        """`plural.group`, and where, as people call it."""
-        plural, _, rest = self.kind.partition(".")
-        inside = f" in {self.namespace}" if self.namespace else ""
-        return f"{plural}.{rest.partition('.')[2]}{inside}"
 
 
 # --------------------------------------------------------------------- state
-
-
-class Presence(Enum):
-    """What is known of a peering object."""
-
-    UNKNOWN = "unknown"
-    ABSENT = "absent"
-    PRESENT = "present"
-
-
-class Purpose(Enum):
-    """What a request is for."""
-
-    RENEW = "renew"
-    CLEAN = "clean"
-    LEAVE = "leave"
-
-
-class Pending(NamedTuple):
-    """A request under way, since this monotonic moment.
-
-    `version` is that of the object which was known then: the answer is not older,
-    unless the API server was restored from a backup meanwhile.
-    """
-
-    number: int
-    purpose: Purpose
-    sent_at: float
-    version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """This operator's place in one peering object.
-
-    Moments are monotonic.  `good_until` is when the right to serve ends unless the own
-    record is renewed, None before it was written; `looked_at` when the last renewal
-    that was answered was sent: the answer shows all that was written before.  `due` is
-    when the next request may be sent.  `sent` are the `lastseen` of own records, the
-    latest last.  `removals` counts how often the record was taken away since it last
-    was renewed in its usual time; `doubled_until` is how long a record counts that
-    another process has written under the own identity.  `tidied` is the version of
-    which dead records were removed, or were tried to be.
-    """
-
-    place: Place
-    presence: Presence = Presence.UNKNOWN
-    uid: str = ""
-    version: str = ""
-    seen: tuple[Sighting, ...] | None = None
-    malformed: tuple[Malformed, ...] = ()
-    good_until: float | None = None
-    looked_at: float = -inf
-    due: float = 0.0
-    pending: Pending | None = None
-    failures: int = 0
-    trouble: str = ""
-    sent: tuple[str, ...] = ()
-    is_removed: bool = False
-    removals: int = 0
-    doubled_until: float = -inf
-    tidied: str = ""
-    has_left: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Peering:
-    """All that this operator knows of its peers.
-
-    `namespaces` are those in which it meets them, (None,) for the cluster; None before
-    they are known.  `lacking` are those without an object, which the log has named.
-    """
-
-    member: Member
-    namespaces: tuple[str | None, ...] | None = None
-    seats: tuple[Seat, ...] = ()
-    verdict: Verdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
-    serial: int = 0
-    is_leaving: bool = False
-    lacking: tuple[str | None, ...] = ()
 
 
 def begin(member: Member) -> Peering:
@@ -254,65 +147,6 @@ def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
 # --------------------------------------------------------------------- facts
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Discovery is over, for now: these kinds are served, and looked at, there.
-
-    `namespaces` None is the whole cluster.  To be said again when a kind comes or goes.
-    """
-
-    kinds: tuple[str, ...]
-    namespaces: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A listing or a watch shows the peering object, or that it is not there (None)."""
-
-    place: Place
-    body: Body | None
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """A listing or a watch of a place has failed, in these words."""
-
-    place: Place
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The operator ends: nothing is under way any more, its record shall go."""
-
-
-Fact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
-
-
-class Ask(NamedTuple):
-    """A request to send; its answer is an `Answered` of this number, if one comes.
-
-    From `before` on (monotonic) the answer is not waited for: what has not been sent by
-    then need not be.
-    """
-
-    number: int
-    place: Place
-    effect: Effect
-    before: float
-
-
-class Move(NamedTuple):
-    """What follows from a fact; `wake` is monotonic, None for never."""
-
-    peering: Peering
-    asks: tuple[Ask, ...]
-    verdict: Verdict
-    effect: Freeze | Resume | None
-    wake: float | None
-    says: tuple[Say, ...]
-
-
 def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move:
     """Take a fact in, and decide.  Total: no fact is out of place.
 
@@ -325,21 +159,13 @@ def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move
         peering = _announced(peering, says)
     elif isinstance(fact, Leave):
         peering = replace(peering, is_leaving=True)
-    peering, asks = _asking(peering, now)
+    peering, asks = asking(peering, now)
     verdict = _verdict(peering, now)
     effect, line = transition(peering.verdict, verdict, peering.member)
     if line is not None:
         says.append(line)
     peering = replace(peering, verdict=verdict)
     return Move(peering, asks, verdict, effect, _wake(peering, now), tuple(says))
-
-
-def has_left(peering: Peering) -> bool:
-    """Whether an operator that ends has nothing more to wait for."""
-    return peering.is_leaving and all(
-        not seat.sent or seat.has_left or seat.presence is Presence.ABSENT
-        for seat in peering.seats
-    )
 
 
 # ---------------------------------------------------------------------- fold
@@ -416,15 +242,11 @@ def _given_up(peering: Peering, now: Now) -> Peering:
     member = peering.member
     seats = tuple(
         _failed(seat, member, Unreachable("no answer came"), now)
-        if seat.pending is not None and _late_at(seat.pending, member) <= now.mono
+        if seat.pending is not None and late_at(seat.pending, member) <= now.mono
         else seat
         for seat in peering.seats
     )
     return replace(peering, seats=seats)
-
-
-def _late_at(pending: Pending, member: Member) -> float:
-    return pending.sent_at + max(1.0, member.lifetime * _ANSWER_WITHIN)
 
 
 def _look(
@@ -596,83 +418,6 @@ def _about_refusal(seat: Seat, outcome: Refused) -> Say:
 # -------------------------------------------------------------------- asking
 
 
-def _asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
-    """One request in each place at most, where something is due."""
-    seats: list[Seat] = []
-    asks: list[Ask] = []
-    serial = peering.serial
-    for seat in peering.seats:
-        found = _next_request(seat, peering, now)
-        if found is not None:
-            serial += 1
-            purpose, effect, lastseen = found
-            pending = Pending(serial, purpose, now.mono, seat.version)
-            seat = replace(
-                seat,
-                pending=pending,
-                sent=(*seat.sent, *lastseen)[-_SENT_MAX:],
-                tidied=seat.version if purpose is Purpose.CLEAN else seat.tidied,
-            )
-            before = _late_at(pending, peering.member)
-            asks.append(Ask(serial, seat.place, effect, before))
-        seats.append(seat)
-    return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
-
-
-def _next_request(
-    seat: Seat, peering: Peering, now: Now
-) -> tuple[Purpose, Patch, tuple[str, ...]] | None:
-    """Why to send what, and the `lastseen` in it."""
-    member = peering.member
-    if seat.presence is not Presence.PRESENT or seat.pending is not None:
-        return None
-    target = Target(seat.place.kind, member.name, seat.place.namespace)
-    if peering.is_leaving:
-        if not seat.sent or seat.has_left or now.mono < _removal_at(seat):
-            return None
-        return Purpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
-    if _renewal_at(seat, member) <= now.mono:
-        record = record_of(member.priority, member.lifetime, now.wall)
-        patch = Patch(target, renewal_patch(member.identity, record))
-        return Purpose.RENEW, patch, (record["lastseen"],)
-    dead = _to_remove(seat, member)
-    if dead:
-        return Purpose.CLEAN, Patch(target, removal_patch(dead, seat.version)), ()
-    return None
-
-
-def _removal_at(seat: Seat) -> float:
-    """When to take the own record along: at once, or some time after a failed try."""
-    return seat.due if seat.failures else -inf
-
-
-def _renewal_at(seat: Seat, member: Member) -> float:
-    """When to renew: in its time, or when a peer that keeps this operator still dies.
-
-    That peer may have renewed its record unseen; the answer will show it.
-    """
-    if seat.failures or seat.is_removed:
-        return seat.due
-    deaths = (
-        each.dies
-        for each in seat.seen or ()
-        if each.dies > seat.looked_at and each.peer.priority >= member.priority
-    )
-    return min([seat.due, *deaths])
-
-
-def _to_remove(seat: Seat, member: Member) -> list[str]:
-    """Dead peers whose records are this operator's to remove.
-
-    They are the first living one's; if that one does not do it, everybody's.
-    """
-    if seat.tidied == seat.version:
-        return []
-    is_first = all(member.identity < each.identity for each in _alive(seat))
-    since = seat.looked_at - (0.0 if is_first else _CLEAN_SECONDS)
-    return [each.peer.identity for each in seat.seen or () if each.forgotten <= since]
-
-
 # ------------------------------------------------------------------- verdict
 
 
@@ -697,7 +442,7 @@ def judge(seat: Seat, member: Member, now: Now) -> Verdict:
     """
     where = seat.place.label
     is_good = seat.good_until is not None and now.mono < seat.good_until
-    by_rank = precedence(_alive(seat), member.priority, where)
+    by_rank = precedence(alive(seat), member.priority, where)
     if seat.presence is Presence.ABSENT:
         return Serving()
     if seat.presence is Presence.UNKNOWN:
@@ -713,11 +458,6 @@ def judge(seat: Seat, member: Member, now: Now) -> Verdict:
     else:
         why = Why.UNRENEWED
     return Serving() if is_good else Frozen(why, (), (where,), seat.trouble)
-
-
-def _alive(seat: Seat) -> list[Peer]:
-    """Peers that no fresh look has found dead."""
-    return [each.peer for each in seat.seen or () if each.dies > seat.looked_at]
 
 
 def _without(peering: Peering) -> tuple[str | None, ...]:
@@ -763,9 +503,9 @@ def _wake(peering: Peering, now: Now) -> float | None:
 def _moments(seat: Seat, peering: Peering) -> Iterable[float]:
     member, is_leaving = peering.member, peering.is_leaving
     if seat.pending is not None:
-        yield _late_at(seat.pending, member)
+        yield late_at(seat.pending, member)
     elif seat.presence is Presence.PRESENT and not seat.has_left:
-        yield _removal_at(seat) if is_leaving else _renewal_at(seat, member)
+        yield removal_at(seat) if is_leaving else renewal_at(seat, member)
     if not is_leaving:
         yield seat.doubled_until
         if seat.good_until is not None:

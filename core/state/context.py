@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
-from fnop.core.api.resources import Catalogue
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress
 from fnop.core.seam.commands import Command, Say, Subject
-from fnop.core.state.in_flight import Address
+from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Grave

@@ -39,23 +39,15 @@ The answers of a `Call` are final: only a call may answer *unknown*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
-from fnop.core.api.resources import Resource
+from fnop.core.state.address import Address, Request
+from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
+from fnop.core.state.splitting import split
 from fnop.core.values.backoff import backoff_seconds
-from fnop.core.values.body import Body, Key
+from fnop.core.values.body import Body
 from fnop.core.values.evolve import quick
-from fnop.core.values.merge import (
-    OperationFailed,
-    applied,
-    effective,
-    is_done,
-    is_idempotent,
-    operated,
-    shows,
-)
 from fnop.core.values.now import Now
 from fnop.effects import (
     Adopt,
@@ -79,43 +71,11 @@ from fnop.effects import (
     Unreachable,
 )
 
-__all__ = [
-    "UNSERVED_TRIES",
-    "Address",
-    "Errand",
-    "Request",
-    "cannot_split",
-    "errand_for",
-    "proceed",
-    "uid_meant",
-]
+__all__ = ["UNSERVED_TRIES", "Errand", "errand_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
 # So often is tried, in half a minute, what goes to a kind that is not served now.
 UNSERVED_TRIES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a request goes; all None for effects that leave the cluster."""
-
-    resource: Resource | None = None
-    namespace: str | None = None
-    name: str | None = None
-
-    @property
-    def key(self) -> Key:
-        """The object that it is about, as the store names it."""
-        resource = self.resource.key if self.resource else ""
-        return Key(resource, self.namespace or "", self.name or "")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One primitive effect with its address."""
-
-    effect: Effect
-    address: Address
 
 
 @quick
@@ -157,7 +117,7 @@ class Errand(NamedTuple):
         if self.looking or self.reads_first:
             return _look(present.address)
         if isinstance(present.effect, Patch):
-            return Request(_bound(present.effect, self.guard), present.address)
+            return Request(bound(present.effect, self.guard), present.address)
         return present
 
     @property
@@ -172,7 +132,7 @@ class Errand(NamedTuple):
     @property
     def reads_first(self) -> bool:
         """Whether the version that a guarded patch is for has yet to be read."""
-        return self.guard is None and _needs_guard(self.requests[0].effect)
+        return self.guard is None and needs_guard(self.requests[0].effect)
 
     @property
     def is_unaddressed(self) -> bool:
@@ -195,72 +155,6 @@ def _look(address: Address) -> Request:
     return Request(Get(target), address)
 
 
-def _needs_guard(effect: Effect) -> bool:
-    """Whether a patch has to be for one version of the object.
-
-    One that is applied twice does more than one applied once; or nothing else sees to
-    it that the object is the one that is meant.
-    """
-    if not isinstance(effect, Patch):
-        return False
-    if effect.json:
-        return not is_idempotent(effect.json)
-    return effect.subresource is not None and uid_meant(effect) is not None
-
-
-def uid_meant(effect: Effect) -> str | None:
-    """The uid of the only object that a change is for, where it says one.
-
-    >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
-    'u-1'
-    """
-    match effect:
-        case Patch(target=Target(uid=uid)):
-            return uid
-        case Apply(manifest=manifest):
-            return manifest.get("metadata", {}).get("uid") or None
-        case _:
-            return None
-
-
-def _bound(patch: Patch, version: Body | None) -> Patch:
-    """The patch as it is sent: for one version of the object, or for its uid, alone."""
-    if version is not None:
-        return _guarded(patch, version)
-    uid = uid_meant(patch)
-    if uid is None:
-        return patch
-    if patch.json:
-        test = {"op": "test", "path": "/metadata/uid", "value": uid}
-        return Patch(patch.target, None, (test, *patch.json), patch.subresource)
-    return _with_metadata(patch, "uid", uid)
-
-
-def _guarded(patch: Patch, version: Body) -> Patch:
-    """A patch that is for one version of the object alone.
-
-    The API server answers 409 where a patch leaves another resourceVersion in the
-    object than it has (API concepts: resource versions; optimistic concurrency).
-    """
-    if not patch.json:
-        return _with_metadata(patch, "resourceVersion", version.version)
-    step = {
-        "op": "replace",
-        "path": "/metadata/resourceVersion",
-        "value": version.version,
-    }
-    return Patch(patch.target, patch.merge, (*patch.json, step), patch.subresource)
-
-
-def _with_metadata(patch: Patch, name: str, value: str) -> Patch:
-    """A merge patch that says this of the object's metadata, too."""
-    metadata = patch.merge.get("metadata", {})
-    if not isinstance(metadata, dict):
-        return patch  # which the API server refuses
-    merge = {**patch.merge, "metadata": {**metadata, name: value}}
-    return Patch(patch.target, merge, (), patch.subresource)
-
-
 def errand_for(
     effect: Effect,
     address: Address,
@@ -277,90 +171,10 @@ def errand_for(
         marked = Create(with_token(effect.manifest, token))
         requests = (Request(marked, address),)
     elif isinstance(effect, Patch):
-        requests = _split(effect, address)
+        requests = split(effect, address)
     else:
         requests = (Request(effect, address),)
     return Errand(effect, requests, owner_uid, manager=manager, token=token)
-
-
-def _split(patch: Patch, address: Address) -> tuple[Request, ...]:
-    """Status has an endpoint of its own where the kind has the subresource."""
-    if not _can_split(patch, address):
-        return (Request(patch, address),)
-    merge = patch.merge or {}
-    main, status = _parts(patch.json)
-    rest = {key: value for key, value in merge.items() if key != "status"}
-    found = []
-    if rest or main:
-        found.append(Patch(patch.target, rest or None, main))
-    if "status" in merge:
-        found.append(Patch(patch.target, {"status": merge["status"]}, (), "status"))
-    elif status:
-        found.append(Patch(patch.target, None, status, "status"))
-    return tuple(Request(each, address) for each in found)
-
-
-def _can_split(patch: Patch, address: Address) -> bool:
-    resource = address.resource
-    return not patch.subresource and resource is not None and resource.has_status
-
-
-Steps = tuple[Any, ...]
-
-
-def _parts(steps: Steps) -> tuple[Steps, Steps]:
-    """JSON patch operations for the main endpoint, and those for `/status`.
-
-    Each endpoint shows the whole object, and keeps but its own part of it.  So a patch
-    of one part stays whole.  Of a patch of both parts, what is tested of the status
-    before it is changed decides on the first request, too.
-    """
-    written = _written(steps)
-    if True not in written:
-        return steps, ()
-    if False not in written:
-        return (), steps
-    main: list[Any] = []
-    status: list[Any] = []
-    is_changed = False
-    for step in steps:
-        is_test = step["op"] == "test"
-        if not _is_of_status(step["path"]):
-            main.append(step)
-            continue
-        status.append(step)
-        if is_test and not is_changed:
-            main.append(step)
-        is_changed = is_changed or not is_test
-    return tuple(main), tuple(status)
-
-
-def _written(steps: Steps) -> set[bool]:
-    """Whether JSON patch operations change the status, whether anything else."""
-    pointers = [step["path"] for step in steps if step["op"] != "test"]
-    pointers += [step.get("from") for step in steps if step["op"] == "move"]
-    return {_is_of_status(each) for each in pointers}
-
-
-def _is_of_status(pointer: Any) -> bool:
-    return str(pointer).split("/")[1:2] == ["status"]
-
-
-def cannot_split(effect: Effect, address: Address) -> str | None:
-    """Why a JSON patch cannot be made in a request to each of two endpoints."""
-    if not isinstance(effect, Patch) or not _can_split(effect, address):
-        return None
-    crosses = any(
-        _is_of_status(step["from"]) != _is_of_status(step["path"])
-        for step in effect.json
-        if "from" in step
-    )
-    if not crosses or len(_written(effect.json)) < 2:
-        return None
-    return (
-        "a JSON patch that changes the status and something else is two requests, and "
-        "cannot move or copy from one to the other; give the value itself"
-    )
 
 
 def proceed(
@@ -473,7 +287,7 @@ def _looked(
                 return _claimed(errand, found, now)
             if isinstance(request, Apply):
                 return again
-            if isinstance(request, Patch) and not _is_in(request, errand.guard, found):
+            if isinstance(request, Patch) and not is_in(request, errand.guard, found):
                 return again._replace(guard=errand.guard and Body(found))
             done = errand._replace(looking=False)
             return _sent(done, Applied(found), now, jitter)
@@ -524,19 +338,6 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
 
 def _name_of(found: dict[str, Any]) -> Any:
     return (found.get("metadata") or {}).get("name")
-
-
-def _is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:
-    """Whether the object already shows what a patch asks for."""
-    if guard is None:
-        return not effective(patch.merge or {}, found) and is_done(patch.json, found)
-    if Body(found).version == guard.version:
-        return False
-    try:
-        made = operated(patch.json, applied(patch.merge or {}, guard.data))
-        return shows(guard.data, made, found)
-    except OperationFailed:
-        return False
 
 
 def is_request(effect: Effect) -> bool:

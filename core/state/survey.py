@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Discovery
-from fnop.core.api.resources import Catalogue
 from fnop.core.handlers.program import Kind
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.evolve import quick

@@ -22,8 +22,8 @@ from fnop.core.seam.commands import (
     Say,
     Subject,
 )
+from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
-from fnop.core.state.in_flight import Address
 from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects

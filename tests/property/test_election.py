@@ -12,13 +12,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, note, settings, strategies as st
 
-from fnop.core.peers.election import (
-    LEASES as LEASES_KEY,
-    Resign,
-    Resigned,
-    Timing,
-    has_resigned,
-)
+from fnop.core.peers.election import Resign, has_resigned
+from fnop.core.peers.lease import LEASES as LEASES_KEY, Resigned, Timing
 from fnop.effects import Applied, Conflict, Effect, Outcome, Patch
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import answer, empty_cluster

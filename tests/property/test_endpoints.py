@@ -6,7 +6,9 @@ from hypothesis import assume, given, settings, strategies as st
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.state.in_flight import Address, cannot_split, errand_for
+from fnop.core.state.address import Address
+from fnop.core.state.in_flight import errand_for
+from fnop.core.state.splitting import cannot_split
 from fnop.core.values.diff import resolve
 from fnop.core.values.merge import OperationFailed, operated
 from fnop.effects import Patch

@@ -13,15 +13,9 @@ import yaml
 from hypothesis import given, note, settings, strategies as st
 
 from fnop.core.peers.freezing import Frozen, Serving, Why
-from fnop.core.peers.peering import (
-    Leave,
-    Looked,
-    Placed,
-    advance,
-    begin,
-    has_left,
-)
+from fnop.core.peers.peering import advance, begin
 from fnop.core.peers.peers import Member, Mode, Peer, parse_peers, record_of, sight
+from fnop.core.peers.seats import Leave, Looked, Placed, has_left
 from fnop.core.values.body import Body
 from fnop.effects import Patch, Target
 from fnop.interpreters.clock import EPOCH

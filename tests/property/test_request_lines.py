@@ -13,8 +13,9 @@ from yarl import URL
 
 import fnop
 from fnop.adapters.kubernetes import _encoded
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.ownership import owner_of
-from fnop.core.api.resources import Catalogue, Resource, path_of
+from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
 from fnop.core.seam.commands import Perform, Subject

@@ -18,7 +18,7 @@ from fnop.adapters.scenario import apply_manifests
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.core.peers.election import Candidate
+from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Command, Say, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH

@@ -9,21 +9,23 @@ import pytest
 
 from fnop.core.peers import election as module
 from fnop.core.peers.election import (
-    LEASES,
     Ask,
-    Candidate,
     Fact,
-    Leading,
-    Lease,
     Resign,
-    Resigned,
-    Standby,
-    Timing,
-    Verdict,
     advance,
     begin,
     has_resigned,
     may_start,
+)
+from fnop.core.peers.lease import (
+    LEASES,
+    Candidate,
+    Leading,
+    Lease,
+    Resigned,
+    Standby,
+    Timing,
+    Verdict,
     parse_lease,
 )
 from fnop.core.seam.commands import Say

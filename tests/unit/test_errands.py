@@ -7,14 +7,9 @@ import pytest
 import fnop
 from fnop.core.api.ownership import with_token
 from fnop.core.api.resources import Resource
-from fnop.core.state.in_flight import (
-    Address,
-    Errand,
-    Request,
-    cannot_split,
-    errand_for,
-    proceed,
-)
+from fnop.core.state.address import Address, Request
+from fnop.core.state.in_flight import Errand, errand_for, proceed
+from fnop.core.state.splitting import cannot_split
 from fnop.core.values.now import Now
 from fnop.effects import (
     Answer,

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import fnop
 from fnop.adapters.cli import main
 from fnop.core.handlers.registry import Registry
-from fnop.core.peers.election import Candidate
+from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member
 from fnop.interpreters.cluster import Off, paced
 from tests.simulations import DEFINITION, example

@@ -22,16 +22,8 @@ from fnop.core.peers.peering import (
     CLUSTER_KINDS,
     GRACE_SECONDS,
     NAMESPACED_KINDS,
-    Ask,
-    Fact,
-    Leave,
-    Looked,
-    Place,
-    Placed,
-    Unseen,
     advance,
     begin,
-    has_left,
     kinds_for,
 )
 from fnop.core.peers.peers import (
@@ -49,6 +41,16 @@ from fnop.core.peers.peers import (
     removal_patch,
     renewal_patch,
     sight,
+)
+from fnop.core.peers.seats import (
+    Ask,
+    Fact,
+    Leave,
+    Looked,
+    Place,
+    Placed,
+    Unseen,
+    has_left,
 )
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered

@@ -9,7 +9,7 @@ import pytest
 import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
-from fnop.core.peers.election import Candidate
+from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member, Mode, record_of
 from fnop.core.seam.commands import Command, Perform, Say
 from fnop.core.state.lifecycle import Phase

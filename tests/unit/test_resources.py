@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from fnop.core.api.resources import Catalogue, Resource, Selector, parse_resource_list
+from fnop.core.api.catalogue import Catalogue, parse_resource_list
+from fnop.core.api.resources import Resource, Selector
 
 
 def sel(

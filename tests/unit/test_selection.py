@@ -10,7 +10,8 @@ import pytest
 
 import fnop
 from fnop.core.api import resources
-from fnop.core.api.resources import EVERYTHING, Catalogue, Resource, Selector
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import EVERYTHING, Resource, Selector
 from fnop.core.handlers import filters
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError

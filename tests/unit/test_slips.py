@@ -17,10 +17,11 @@ import pytest
 import fnop
 from fnop.adapters.cluster_client import ObjectProblem, kind_called
 from fnop.core.api import resources
-from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
 from fnop.core.handlers.invocation import failure_of
 from fnop.core.handlers.registry import Registry
-from fnop.core.peers.election import Timing
+from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.cluster.kinds import builtin_registry

@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 import fnop
 from fnop.adapters import uninstall_command
 from fnop.adapters.uninstall_command import uninstalled
-from fnop.core.api.resources import Catalogue, Resource
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings

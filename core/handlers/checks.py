@@ -1,0 +1,136 @@
+"""What is refused when a handler is declared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from fnop.core.handlers.handler import (
+    Form,
+    Handler,
+    Role,
+    form_of,
+    kwargs_of,
+)
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.errors import (
+    ErrorsMode,
+    RegistrationError,
+    listed,
+    nearest,
+)
+from fnop.effects.builders import function_name
+from fnop.effects.values import check_seconds
+
+__all__ = [
+    "check_daemon",
+    "check_duration",
+    "check_index",
+    "check_options",
+    "check_outside",
+    "function_of",
+]
+
+_DURATIONS = (
+    "timeout",
+    "backoff",
+    "idle",
+    "cancellation_backoff",
+    "cancellation_timeout",
+)
+
+
+def check_options(
+    options: Mapping[str, Any], known: Collection[str], label: str
+) -> None:
+    if "cancellation_polling" in options:
+        raise RegistrationError(
+            f"{label} has no option cancellation_polling=: a daemon is told at once; "
+            "leave it out"
+        )
+    for name in options:
+        if name not in known:
+            near = nearest(name, set(known) - {"registry"})
+            hint = f"did you mean {near}=?" if near else f"it takes {listed(known)}"
+            raise RegistrationError(f"{label} has no option {name}=; {hint}")
+    for name in _DURATIONS:
+        if not (name == "backoff" and isinstance(options.get(name), Backoff)):
+            check_duration(options, name, label)
+    retries = options.get("retries")
+    if retries is not None and (type(retries) is not int or retries < 0):
+        raise RegistrationError(
+            f"{label}: retries= must be a number of attempts, whole and not below "
+            f"zero, not {retries!r:.80}"
+        )
+    if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
+        raise RegistrationError(
+            f"{label}: errors= takes fnop.ErrorsMode.IGNORED, TEMPORARY or PERMANENT"
+        )
+
+
+def check_duration(
+    options: Mapping[str, Any], name: str, label: str, least: float = 0
+) -> None:
+    value = options.get(name)
+    if value is None:
+        return
+    try:
+        check_seconds(value, f"{name}=", least=least)
+    except (TypeError, ValueError) as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
+    """The name under which an impure handler is called where it runs (R9)."""
+    if not options.get("impure"):
+        return ""
+    if "settings" in inspect.signature(fn).parameters:
+        raise RegistrationError(
+            f"{label}: an impure handler runs outside, where there are no settings; "
+            "let a pure one look at them"
+        )
+    if form_of(fn, label) is Form.GENERATOR:
+        raise RegistrationError(
+            f"{label}: an impure handler cannot yield; let it return its effects"
+        )
+    try:
+        return function_name(fn)
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
+
+
+def check_daemon(handler: Handler, label: str) -> None:
+    """A plain function would end at once, or never let anybody else have a turn."""
+    if handler.signature.form is Form.PLAN and not handler.function:
+        raise RegistrationError(
+            f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
+            "make it async, or let it run in a thread with impure=True"
+        )
+
+
+def check_outside(handler: Handler, label: str) -> None:
+    if handler.signature.form is Form.GENERATOR:
+        raise RegistrationError(
+            f"{label} {handler.id} has no effects to yield; let it act by itself, and "
+            "return what it has found"
+        )
+
+
+def check_index(handler: Handler, label: str, others: Collection[str]) -> None:
+    if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
+        raise RegistrationError(
+            f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
+            "for it as an argument; give another id=..."
+        )
+    for name in handler.signature.wants:
+        if name in others:
+            raise RegistrationError(
+                f"{label} {handler.id}: an index is made of its objects alone, and not "
+                f"of another index, such as {name!r}"
+            )
+    if handler.signature.form is not Form.PLAN:
+        raise RegistrationError(
+            f"{label} {handler.id}: an index is a plain function of an object; it can "
+            "await and yield nothing"
+        )

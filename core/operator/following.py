@@ -1,0 +1,108 @@
+"""Streams are opened, and closed where nothing is to be seen any more."""
+
+from __future__ import annotations
+
+from fnop.core.api.namespaces import has_patterns
+from fnop.core.objects.store import observe
+from fnop.core.operator.coordination import (
+    is_standing_by,
+)
+from fnop.core.seam.commands import CloseStream, Ready
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import Phase
+from fnop.core.state.turn import Turn
+from fnop.core.streams.stream import (
+    Phase as StreamPhase,
+    Purpose,
+    Stream,
+    opened,
+)
+
+__all__ = [
+    "announce_ready",
+    "follow",
+    "leave",
+    "miss_the_vanished",
+    "open_stream",
+    "place_of",
+    "unfollow",
+]
+
+
+def follow(turn: Turn, stream: Stream) -> None:
+    """Follow a collection, if it is not yet, with these selectors."""
+    present = turn.streams.followed.get(stream.key)
+    if present is None:
+        if stream.purpose is Purpose.OBJECTS:
+            turn.say("info", f"serving {place_of(stream)}")
+        if stream.purpose is Purpose.OBJECTS and turn.lifecycle.phase is Phase.FROZEN:
+            paused = stream._replace(phase=StreamPhase.PAUSED)
+            turn.streams = turn.streams.put(paused)
+        else:
+            open_stream(turn, stream)
+    elif present.phase is StreamPhase.PAUSED:
+        paused = present._replace(selectors=stream.selectors)
+        turn.streams = turn.streams.put(paused)
+    elif present.selectors != stream.selectors:
+        # Other handlers are for the kind than before: list it anew.
+        turn.emit(CloseStream(present.id))
+        lists, listings = present.lists, present.listings
+        anew = stream._replace(id=present.id, lists=lists, listings=listings)
+        open_stream(turn, anew)
+
+
+def place_of(stream: Stream) -> str:
+    where = f" in {stream.namespace}" if stream.namespace else ""
+    return f"{stream.resource.label}{where}"
+
+
+def leave(turn: Turn, stream: Stream) -> None:
+    """A kind is not served any more, or a namespace has gone, with all objects."""
+    turn.say("info", f"serving {place_of(stream)} no more: it is not there")
+    miss_the_vanished(turn, stream._replace(id=0))
+    unfollow(turn, stream)
+
+
+def unfollow(turn: Turn, stream: Stream) -> None:
+    """Close a stream for good."""
+    if turn.streams.is_open(stream):
+        turn.emit(CloseStream(stream.id))
+    turn.streams = turn.streams.without(stream)
+
+
+def open_stream(turn: Turn, stream: Stream) -> None:
+    number = turn.next_serial()
+    step = turn.counters.step
+    stream_then, command = opened(stream, number, step, turn.now, turn.settings)
+    turn.streams = turn.streams.opened(stream_then, before=stream.id)
+    turn.emit(command)
+
+
+def miss_the_vanished(turn: Turn, stream: Stream) -> None:
+    """What a later listing does not have was deleted while nobody watched."""
+    for key, known in turn.objects.all():
+        if (
+            key.resource == stream.resource.key
+            and stream.namespace in (None, key.namespace)
+            and known.listing != stream.id
+            and not known.gone
+        ):
+            observe(Context(turn, key), stream, "DELETED", known.body)
+
+
+def _waits_for_namespaces(turn: Turn) -> bool:
+    given = turn.settings.namespaces
+    if given is None or not has_patterns(given) or turn.survey.namespaces is not None:
+        return False
+    return not any(each.refusal for each in turn.streams.each(Purpose.NAMESPACES))
+
+
+def announce_ready(turn: Turn) -> None:
+    if turn.lifecycle.ready or _waits_for_namespaces(turn):
+        return
+    if turn.lifecycle.phase is not Phase.SERVING and not is_standing_by(turn):
+        return
+    served = turn.streams.each(Purpose.OBJECTS)
+    if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
+        turn.lifecycle = turn.lifecycle._replace(ready=True)
+        turn.emit(Ready())

@@ -1,0 +1,201 @@
+"""What streams bring: to the store, to peering, or to the survey of kinds."""
+
+from __future__ import annotations
+
+from fnop.core.objects.store import observe
+from fnop.core.operator.coordination import (
+    discovered,
+    looked_at,
+    refused,
+)
+from fnop.core.operator.following import (
+    announce_ready,
+    miss_the_vanished,
+    open_stream,
+    place_of,
+)
+from fnop.core.operator.survey import (
+    RESTLESS_SECONDS,
+    SOON_SECONDS,
+    look_at_peers,
+    look_in,
+    serve_kinds,
+)
+from fnop.core.seam.commands import ListPage
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.state.context import Context
+from fnop.core.state.turn import Turn
+from fnop.core.streams.stream import (
+    Purpose,
+    Stream,
+    ended,
+    listed,
+    reopened,
+    told,
+)
+from fnop.core.values.body import Body, Key, is_behind
+
+__all__ = [
+    "on_bookmark",
+    "on_list_done",
+    "on_list_item",
+    "on_stream_ended",
+    "on_watch_event",
+]
+
+
+def _on_namespaces(turn: Turn) -> None:
+    """Other namespaces are meant than before."""
+    discovered(turn)
+    serve_kinds(turn)
+    look_at_peers(turn)
+
+
+def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+    """A definition or a namespace has come, changed or gone."""
+    match stream.purpose:
+        case Purpose.KINDS if type is not None:
+            # The server takes a moment to serve a new kind, or to forget one.
+            restless_until = turn.now.mono + RESTLESS_SECONDS
+            turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
+            look_in(turn, SOON_SECONDS)
+        case Purpose.PEERS:
+            named = stream._replace(names=stream.names | {body.name})
+            turn.streams = turn.streams.put(named)
+            looked_at(turn, stream, None if type == "DELETED" else body)
+        case Purpose.NAMESPACES if type is None:
+            named = stream._replace(names=stream.names | {body.name})
+            turn.streams = turn.streams.put(named)
+        case Purpose.NAMESPACES:
+            known = turn.survey.namespaces or frozenset()
+            gone = type == "DELETED"
+            now = known - {body.name} if gone else known | {body.name}
+            turn.survey = turn.survey._replace(namespaces=now)
+            _on_namespaces(turn)
+        case _:
+            pass
+
+
+def on_list_item(turn: Turn, number: int, body: Body) -> None:
+    stream = turn.streams.of(number)
+    if stream is not None and not stream.is_asking:
+        _seen(turn, stream, None, body)
+
+
+def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+    if stream.purpose is Purpose.OBJECTS:
+        key = Key(stream.resource.key, body.namespace or "", body.name)
+        observe(Context(turn, key), stream, type, body)
+    else:
+        _noticed(turn, stream, type, body)
+
+
+def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
+    stream = turn.streams.of(number)
+    if stream is None:
+        return
+    if stream.is_asking:
+        after = told(stream, version)
+        if after.version is None:
+            _gone_back(turn, stream, stream.version, version)
+        open_stream(turn, after)
+        return
+    if token is not None:
+        limit = turn.settings.list_page_limit
+        more = ListPage(
+            number, stream.resource, stream.namespace, limit, token, stream.selectors
+        )
+        turn.emit(more)
+        return
+    if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
+        miss_the_vanished(turn, stream)
+    _level_graves(turn, stream)
+    if is_behind(version, stream.before):
+        _gone_back(turn, stream, stream.before, version)
+    if stream.listings > 1 and stream.purpose is Purpose.KINDS:
+        look_in(turn, SOON_SECONDS)  # some may have been missed
+    open_stream(turn, listed(stream, version))
+    if stream.purpose is Purpose.NAMESPACES:
+        turn.survey = turn.survey._replace(namespaces=stream.names)
+        _on_namespaces(turn)
+    if stream.purpose is Purpose.PEERS and not stream.names:
+        looked_at(turn, stream, None)
+    announce_ready(turn)
+
+
+def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
+    """The server's storage was restored: what it lists is the truth, however old.
+
+    It will give out versions a second time, so those that were seen are forgotten.
+    """
+    turn.say(
+        "warning",
+        f"the API server has gone back from version {known} to {version}, as "
+        f"after a restore from a backup; {place_of(stream)} is read anew",
+    )
+    for key, each in turn.objects.all():
+        if key.resource == stream.resource.key and each.shown:
+            turn.objects.put(key, each._replace(shown=()))
+
+
+def _level_graves(turn: Turn, stream: Stream) -> None:
+    """A watch from the version of a listing shows nothing older than it."""
+    for key in sorted(turn.objects.graves):
+        if (
+            key.resource == stream.resource.key
+            and stream.namespace in (None, key.namespace)
+            and turn.objects.graves[key].step < stream.begun
+        ):
+            turn.objects.exhume(key)
+
+
+def on_bookmark(turn: Turn, number: int, version: str) -> None:
+    stream = turn.streams.of(number)
+    if stream is not None:
+        turn.streams = turn.streams.put(reopened(stream, version))
+
+
+def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
+    stream = turn.streams.of(number)
+    if stream is None:
+        return
+    turn.streams = turn.streams.put(reopened(stream, body.version))
+    _seen(turn, stream, type, body)
+
+
+def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
+    stream = turn.streams.of(end.stream)
+    if stream is None:
+        return
+    jitter = turn.jitter()
+    after = ended(stream, end, turn.now, jitter)
+    turn.streams = turn.streams.closed(after)
+    if stream.purpose is Purpose.PEERS:
+        refused(turn, stream, end.status, end.message or end.reason)
+    elif after.refusal and not stream.refusal:
+        _say_refused(turn, stream, end.message)
+    elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
+        text = f"the stream of {stream.resource.plural} broke: {end.reason}"
+        turn.say("warning", f"{text} {end.message}".rstrip())
+    served = turn.streams.each(Purpose.OBJECTS)
+    if served and not turn.lifecycle.ready and all(each.refusal for each in served):
+        turn.end(1, f"nothing can be served: {end.message}")
+
+
+def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
+    match stream.purpose:
+        case Purpose.OBJECTS:
+            remedy = "grant the verbs list and watch to this operator"
+            plural = stream.resource.plural
+            turn.say("error", f"may not follow {plural}: {message}; {remedy}")
+        case Purpose.PEERS:
+            pass  # peering has its own words for it
+        case Purpose.KINDS:
+            pause = f"every {turn.settings.rediscovery_seconds:g} s"
+            text = f"may not follow definitions: {message}"
+            turn.say("info", f"{text}; kinds that come later are looked for {pause}")
+        case Purpose.NAMESPACES:
+            text = f"may not follow namespaces: {message}"
+            remedy = "grant list and watch, or name each namespace"
+            turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")
+            announce_ready(turn)

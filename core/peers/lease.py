@@ -1,0 +1,156 @@
+"""Leases and who holds them: the values of leader election."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from fnop.core.values.body import Body
+from fnop.effects import (
+    Target,
+)
+from fnop.effects.names import check_name, check_namespace
+from fnop.effects.values import check_seconds
+
+__all__ = [
+    "JITTER_FACTOR",
+    "LEASES",
+    "Candidate",
+    "Leading",
+    "Lease",
+    "Resigned",
+    "Standby",
+    "Timing",
+    "Verdict",
+    "candidate_identity",
+    "parse_lease",
+]
+
+# The kind, as a key of `Resource`.
+LEASES = "leases.v1.coordination.k8s.io"
+
+
+# Who looks at the Lease waits up to so many times longer, by chance (client-go's
+# JitterFactor).
+JITTER_FACTOR = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Durations in seconds; the defaults are those of Kubernetes' own controllers.
+
+    Raises `ValueError` for what could not work (client-go's `NewLeaderElector`).
+    """
+
+    lease_seconds: int = 15
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            check_seconds(getattr(self, each.name), f"election: {each.name}")
+        if self.retry_seconds <= 0:
+            raise ValueError("election: retry_seconds must be more than zero")
+        if self.renew_deadline_seconds <= self.retry_seconds * JITTER_FACTOR:
+            raise ValueError(
+                "election: renew_deadline_seconds must be more than "
+                f"{JITTER_FACTOR} times retry_seconds"
+            )
+        if self.lease_seconds <= self.renew_deadline_seconds:
+            raise ValueError(
+                "election: lease_seconds must be more than renew_deadline_seconds"
+            )
+
+    @property
+    def answer_seconds(self) -> float:
+        """How long an answer is waited for: there is to be time for another try."""
+        return self.renew_deadline_seconds / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """This process, and the Lease that it wants to hold."""
+
+    identity: str
+    namespace: str
+    name: str
+    timing: Timing = Timing()
+
+    def __post_init__(self) -> None:
+        if not self.identity:
+            raise ValueError("election: a candidate needs an identity")
+        check_namespace(self.namespace, "election:")
+        check_name(self.name, "election:")
+
+    @property
+    def target(self) -> Target:
+        return Target(LEASES, self.name, self.namespace)
+
+    @property
+    def label(self) -> str:
+        return f"lease {self.namespace}/{self.name}"
+
+
+def candidate_identity(host: str, token: str) -> str:
+    """A name for the holder: where it runs, and random characters, as client-go's.
+
+    >>> candidate_identity("operator-5d9f-x", "0b6e3c52")
+    'operator-5d9f-x_0b6e3c52'
+    """
+    return f"{host}_{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What matters of a Lease; a holder `""` is nobody."""
+
+    holder: str = ""
+    seconds: float | None = None
+    transitions: int = 0
+    uid: str = ""
+    version: str = ""
+
+
+def parse_lease(body: Body) -> Lease:
+    """A Lease as the API server sends it; what is missing or strange reads as absent.
+
+    >>> parse_lease(Body({"spec": {"holderIdentity": "a", "leaseTransitions": 3}}))
+    Lease(holder='a', seconds=None, transitions=3, uid='', version='')
+    """
+    spec = body.stanza("spec")
+    seconds, transitions = (
+        spec.get("leaseDurationSeconds"),
+        spec.get("leaseTransitions"),
+    )
+    return Lease(
+        str(spec.get("holderIdentity") or ""),
+        float(seconds) if isinstance(seconds, int) and seconds > 0 else None,
+        transitions if isinstance(transitions, int) else 0,
+        body.uid,
+        body.version,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """This process is the one; it may start requests before `until` (monotonic).
+
+    `epoch` is the Lease's count of transitions: greater than that of any leader before.
+    """
+
+    epoch: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """Somebody else is the one, or nobody yet (`""`)."""
+
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """This process has ended its candidacy."""
+
+
+Verdict = Leading | Standby | Resigned

@@ -1,0 +1,119 @@
+"""What to ask of peering objects next, and when: the own record is kept alive."""
+
+from __future__ import annotations
+
+from math import inf
+
+from fnop.core.peers.peers import (
+    Member,
+    Peer,
+    record_of,
+    removal_patch,
+    renewal_patch,
+)
+from fnop.core.peers.seats import Ask, Peering, Pending, Presence, Purpose, Seat
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
+from fnop.effects import (
+    Patch,
+    Target,
+)
+
+__all__ = ["alive", "asking", "late_at", "removal_at", "renewal_at"]
+
+# An answer that takes a longer part than this is not waited for.
+ANSWER_WITHIN = 1 / 6
+
+
+# Dead records that the first of the living leaves for so long are anybody's to remove.
+CLEAN_SECONDS = 60.0
+
+
+# So many own records are known again, if a late watch shows them.
+SENT_MAX = 8
+
+
+def late_at(pending: Pending, member: Member) -> float:
+    return pending.sent_at + max(1.0, member.lifetime * ANSWER_WITHIN)
+
+
+def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
+    """One request in each place at most, where something is due."""
+    seats: list[Seat] = []
+    asks: list[Ask] = []
+    serial = peering.serial
+    for seat in peering.seats:
+        found = _next_request(seat, peering, now)
+        if found is not None:
+            serial += 1
+            purpose, effect, lastseen = found
+            pending = Pending(serial, purpose, now.mono, seat.version)
+            seat = replace(
+                seat,
+                pending=pending,
+                sent=(*seat.sent, *lastseen)[-SENT_MAX:],
+                tidied=seat.version if purpose is Purpose.CLEAN else seat.tidied,
+            )
+            before = late_at(pending, peering.member)
+            asks.append(Ask(serial, seat.place, effect, before))
+        seats.append(seat)
+    return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
+
+
+def _next_request(
+    seat: Seat, peering: Peering, now: Now
+) -> tuple[Purpose, Patch, tuple[str, ...]] | None:
+    """Why to send what, and the `lastseen` in it."""
+    member = peering.member
+    if seat.presence is not Presence.PRESENT or seat.pending is not None:
+        return None
+    target = Target(seat.place.kind, member.name, seat.place.namespace)
+    if peering.is_leaving:
+        if not seat.sent or seat.has_left or now.mono < removal_at(seat):
+            return None
+        return Purpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
+    if renewal_at(seat, member) <= now.mono:
+        record = record_of(member.priority, member.lifetime, now.wall)
+        patch = Patch(target, renewal_patch(member.identity, record))
+        return Purpose.RENEW, patch, (record["lastseen"],)
+    dead = _to_remove(seat, member)
+    if dead:
+        return Purpose.CLEAN, Patch(target, removal_patch(dead, seat.version)), ()
+    return None
+
+
+def removal_at(seat: Seat) -> float:
+    """When to take the own record along: at once, or some time after a failed try."""
+    return seat.due if seat.failures else -inf
+
+
+def renewal_at(seat: Seat, member: Member) -> float:
+    """When to renew: in its time, or when a peer that keeps this operator still dies.
+
+    That peer may have renewed its record unseen; the answer will show it.
+    """
+    if seat.failures or seat.is_removed:
+        return seat.due
+    deaths = (
+        each.dies
+        for each in seat.seen or ()
+        if each.dies > seat.looked_at and each.peer.priority >= member.priority
+    )
+    return min([seat.due, *deaths])
+
+
+def _to_remove(seat: Seat, member: Member) -> list[str]:
+    """Dead peers whose records are this operator's to remove.
+
+    They are the first living one's; if that one does not do it, everybody's.
+    """
+    if seat.tidied == seat.version:
+        return []
+    is_first = all(member.identity < each.identity for each in alive(seat))
+    since = seat.looked_at - (0.0 if is_first else CLEAN_SECONDS)
+    return [each.peer.identity for each in seat.seen or () if each.forgotten <= since]
+
+
+def alive(seat: Seat) -> list[Peer]:
+    """Peers that no fresh look has found dead."""
+    return [each.peer for each in seat.seen or () if each.dies > seat.looked_at]
