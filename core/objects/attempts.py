@@ -17,9 +17,9 @@ from fnop.core.memory.progress import (
     Failure,
 )
 from fnop.core.objects.awaited_changes import followed, own_answer, pace_another
+from fnop.core.objects.echo import shown, vanished
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
-from fnop.core.objects.write import shown, vanished
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import Errand, proceed

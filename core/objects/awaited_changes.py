@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnop.core.handlers.handler import BACKGROUND
+from fnop.core.objects.consequences import keeping_pace
 from fnop.core.objects.effects import is_own
 from fnop.core.objects.own_writes import (
     asks_for_the_same,
@@ -14,7 +15,6 @@ from fnop.core.objects.own_writes import (
     with_generation,
     with_moves,
 )
-from fnop.core.objects.write import keeping_pace
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import Errand
 from fnop.core.state.record import Invocation, Known

@@ -11,8 +11,8 @@ from fnop.core.memory.progress import (
     succeeded,
 )
 from fnop.core.objects.background import rested, with_standing
+from fnop.core.objects.consequences import told
 from fnop.core.objects.events import note_line
-from fnop.core.objects.write import told
 from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, Known, Standing

@@ -25,6 +25,7 @@ from fnop.core.objects.background import (
 )
 from fnop.core.objects.background_moves import deadline_of, make_background
 from fnop.core.objects.complaints import complain
+from fnop.core.objects.echo import look_at
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.moves import (
     Begin,
@@ -44,7 +45,7 @@ from fnop.core.objects.moves import (
 from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, spy_wants
-from fnop.core.objects.write import begin_write, look_at
+from fnop.core.objects.write import begin_write
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
 from fnop.core.state.record import IDLE, Invocation, Known, Sighting

@@ -19,10 +19,11 @@ from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.objects.attempts import answer_errand
 from fnop.core.objects.background import runs_due
+from fnop.core.objects.echo import answer_echo
 from fnop.core.objects.events import event_posted, report_noted
 from fnop.core.objects.executor import guarded, serve
 from fnop.core.objects.indexing import are_filled, empty_indices
-from fnop.core.objects.write import answer_echo, answer_write
+from fnop.core.objects.write import answer_write
 from fnop.core.operator.coordination import (
     answered,
     begin,

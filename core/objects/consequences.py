@@ -1,0 +1,167 @@
+"""What an own write means for handlers, for the pace, and for what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fnop.core.handlers.program import Kind
+from fnop.core.handlers.writers import Transform
+from fnop.core.objects.events import note_line
+from fnop.core.objects.own_writes import (
+    authors_of,
+    followed,
+    followers,
+    generation_after,
+    loop_told,
+    moves_of,
+    with_generation,
+    with_moves,
+)
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    Writing,
+    dropped_fields,
+)
+from fnop.core.state.record import Known, Work
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
+from fnop.core.values.pace import culprits, paced
+from fnop.effects import (
+    Patch,
+)
+
+__all__ = [
+    "at_odds",
+    "followed_by",
+    "keeping_pace",
+    "of_generation",
+    "told",
+    "warn_dropped",
+]
+
+
+def told(context: Context, work: Work, *, ends: bool) -> Work:
+    """Tell of the attempts that have succeeded, of which nothing is left to be written.
+
+    At the end of a cycle that is so of all.
+    """
+    if not work.successes:
+        return work
+    unwritten = {name for name, _ in work.patches} | set(work.results)
+    kept = []
+    for handler, say in work.successes:
+        if handler.id in unwritten and not ends:
+            kept.append((handler, say))
+            continue
+        note_line(context, handler, say.level, say.message)
+        context.emit(say)
+    return work._replace(successes=tuple(kept))
+
+
+def at_odds(context: Context, known: Known) -> Known:
+    """Count a change of the finalizer; who undoes it each time wants another one.
+
+    Two operators of one name, of which one handles deletions, do so without end.
+    """
+    odds = paced(known.odds, context.now.mono, {})
+    if odds.is_loop:
+        marker = context.settings.marker
+        context.warn_once(
+            f"finalizer {context.key.resource}",
+            f"somebody undoes what is done with the finalizer {marker}, "
+            f"{odds.changes} times in a row, from now on after growing pauses; if "
+            "another operator of this name is running, stop it or give it a --name of "
+            "its own",
+        )
+    return known._replace(odds=odds)
+
+
+def of_generation(
+    known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing, bool]:
+    """The condition is about the generation that the own write has made, if it has."""
+    condition, base = writing.condition, writing.base
+    if base is None:
+        return known, writing, False
+    known = with_generation(known, base, body)
+    if condition is None:
+        return known, writing, False
+    generation = generation_after(condition.generation, base, body)
+    if generation == condition.generation:
+        return known, writing, False
+    condition = replace(condition, generation=generation)
+    return known, writing._replace(condition=condition), True
+
+
+def followed_by(
+    context: Context, known: Known, writing: Writing, body: Body
+) -> tuple[Known, Writing]:
+    """The records of those who have written, for the state that they have made."""
+    kind, base = context.kind, writing.base
+    names = sorted({name for name, _ in writing.patches})
+    if base is None or not names or not _is_observed(kind, writing.endpoint):
+        return known, writing
+    moves = moves_of(kind, followers(known, names), base, body)
+    known = with_moves(known, kind, moves)
+    after, memory = (
+        each and each._replace(progress=followed(each.progress, kind, moves))
+        for each in (writing.after, writing.memory)
+    )
+    known = keeping_pace(context, known, writing.patches, base, body)
+    return known, writing._replace(after=after, memory=memory)
+
+
+def _is_observed(kind: Kind, endpoint: str) -> bool:
+    """Whether handlers may be called for what an endpoint changes."""
+    if endpoint != "status" or kind.spies:
+        return True
+    return any(path[:1] == ("status",) for path in kind.observation.scopes)
+
+
+def keeping_pace(
+    context: Context,
+    known: Known,
+    patches: Sequence[tuple[str, Patch | Transform | None]],
+    before: Body,
+    after: Body,
+    attempt: int | None = None,
+) -> Known:
+    """Count an own change that the operator is itself called for; tell of a loop.
+
+    `patches` are what handlers have changed, as far as that is known apart, `attempt`
+    the serial of the conversation in which one did.
+    """
+    kind = context.kind
+    if before.version == after.version or not (kind.changes or kind.spies):
+        return known
+    by = authors_of(kind, patches, before, after)
+    if not by:
+        return known
+    pace = paced(known.pace, context.now.mono, by, attempt)
+    found = culprits(pace)
+    if found:
+        # The fields are in no order that would be kept from one turn to the next.
+        about = sorted({field for fields in found.values() for field in fields})
+        context.warn_once(
+            f"loop {context.key.resource} {sorted(found)} {about}",
+            loop_told(kind, found, about, pace.changes),
+        )
+    return known._replace(pace=pace)
+
+
+def warn_dropped(context: Context, known: Known, writing: Writing) -> None:
+    resource = context.kind.resource
+    for handler, pointer in dropped_fields(writing, known.body):
+        about = f"dropped {context.key.resource} {pointer}"
+        is_of_status = pointer.startswith("/status")
+        if (
+            is_of_status
+            and not resource.has_status
+            and about not in context.notes.warned
+        ):
+            context.rediscover()  # the kind may have a status of its own by now
+        context.warn_once(
+            about,
+            f"{handler} writes {pointer}, which the API server does not keep: the "
+            "definition of this kind has no such field",
+        )

@@ -1,0 +1,74 @@
+"""Where the state of a kind is kept, and its conditions and results."""
+
+from __future__ import annotations
+
+from fnop.core.memory.storage import Place
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    Writing,
+)
+from fnop.core.state.record import Known
+
+__all__ = ["falls_back", "home_of", "homeless", "housed", "takes_conditions"]
+
+
+def housed(context: Context, known: Known, writing: Writing) -> Writing:
+    """Results without a place in the status go with the state (R25)."""
+    resource = context.kind.resource
+    if not writing.results or not resource.is_built_in:
+        return writing
+    return homeless(context, known, writing, set(writing.results))
+
+
+def homeless(
+    context: Context, known: Known, writing: Writing, names: set[str]
+) -> Writing:
+    for name in sorted(names):
+        context.warn_once(
+            f"result {context.key.resource} {name}",
+            f"the status of this kind has no place for the result of {name}; it is "
+            f"kept with the state, in {_named(home_of(context))}",
+        )
+    left = {k: v for k, v in writing.results.items() if k not in names}
+    if not known.readable:
+        return writing._replace(results=left)
+    moved = {name: writing.results[name] for name in names}
+    base = writing.after or writing.memory or known.stored
+    after = base._replace(results={**base.results, **moved})
+    return writing._replace(results=left, after=after, memory=after)
+
+
+def home_of(context: Context) -> Place:
+    """Where the state of this kind is kept."""
+    resource = context.kind.resource
+    is_pruned = context.key.resource in context.notes.annotated
+    return context.settings.places.on(resource, refused=is_pruned)
+
+
+def falls_back(context: Context, place: Place, why: str) -> bool:
+    """From now on the state of this kind goes elsewhere, where that is possible."""
+    places = context.settings.places
+    if places.fallback is None or place is places.fallback:
+        return False
+    context.note(context.notes.pruning(context.key.resource))
+    if not places.quietly:
+        context.warn_once(
+            f"storage {context.key.resource}",
+            f"{why}: the state of this kind is kept in {_named(places.fallback)} "
+            f"and not in {_named(place)}",
+        )
+    return True
+
+
+def _named(place: Place) -> str:
+    return ", ".join(
+        f"the annotation {path[2]}" if path[0] == "metadata" else ".".join(path)
+        for path in place.paths
+    )
+
+
+def takes_conditions(context: Context) -> bool:
+    """Whether the kind is the author's own, and its status has room for them."""
+    resource = context.kind.resource
+    fits = resource.has_status and not resource.is_built_in
+    return fits and context.key.resource not in context.notes.unconditioned

@@ -1,0 +1,183 @@
+"""A refused write: whose fault it is, and what is written instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fnop.core.handlers.handler import Handler
+from fnop.core.memory.progress import Failure, Progress
+from fnop.core.objects.home import falls_back, home_of, takes_conditions
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    Writing,
+    authors_at,
+)
+from fnop.core.state.record import IDLE, Known
+from fnop.core.values.backoff import backoff_seconds
+
+__all__ = ["Done", "Later", "Next", "Send", "judge_refusal", "refused"]
+
+
+class Send(NamedTuple):
+    """Write this now."""
+
+    known: Known
+    writing: Writing
+
+
+class Later(NamedTuple):
+    """Write this again in a while."""
+
+    known: Known
+    writing: Writing
+    why: str
+
+
+class Done(NamedTuple):
+    """Nothing of it is left to be written."""
+
+    known: Known
+    writing: Writing
+
+
+Next = Send | Later | Done
+
+
+def refused(context: Context, known: Known, writing: Writing, message: str) -> Next:
+    """The server takes the content for invalid: find out whose fault it is."""
+    split = context.kind.resource.has_status
+    if writing.endpoint == "status" and _drops_condition(context, writing):
+        return Send(known, writing._replace(unsaid=True))
+    if writing.endpoint == "status" and _moves_state(context, writing):
+        return Send(known, writing._replace(moved=True))
+    if writing.finalizer is not None:
+        if not writing.tries:
+            context.failed()
+        return Later(known, writing, f"the API server refuses it: {message}")
+    return judge_refusal(context, known, writing, message, split=split)
+
+
+def judge_refusal(
+    context: Context,
+    known: Known,
+    writing: Writing,
+    message: str,
+    *,
+    split: bool,
+    final: bool = False,
+) -> Next:
+    match authors_at(writing, writing.endpoint, split=split):
+        case ():
+            return _unsaved(context, known, writing, message)
+        case (author,):
+            return _blame(context, known, writing, author, message, final)
+        case authors:
+            return _one_by_one(known, writing, authors)
+
+
+def _drops_condition(context: Context, writing: Writing) -> bool:
+    """A status schema may have conditions of its own making: try without ours."""
+    if writing.unsaid:
+        # It was not the condition.
+        context.note(context.notes.conditioned(context.key.resource))
+        return False
+    if writing.condition is None or not takes_conditions(context):
+        return False
+    context.note(context.notes.conditionless(context.key.resource))
+    return True
+
+
+def _moves_state(context: Context, writing: Writing) -> bool:
+    """A schema may refuse the state, not only prune it: try without (R25)."""
+    if writing.moved:
+        # It was not the state.
+        context.note(context.notes.keeping(context.key.resource))
+        return False
+    place = home_of(context)
+    if writing.after is None or not place.in_status:
+        return False
+    return falls_back(context, place, "the API server refuses it")
+
+
+def _unsaved(context: Context, known: Known, writing: Writing, message: str) -> Next:
+    """A state that is refused is remembered here, and tried again in a while."""
+    tries = known.unsaved_tries + 1
+    if tries == 1:
+        context.failed()
+    if tries in (1, 5) or tries % 20 == 0:
+        text = f"what was handled cannot be stored on the object: {message}"
+        context.say("error", text)
+    until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
+    kept = known._replace(unsaved_until=until, unsaved_tries=tries)
+    return Done(kept, writing._replace(after=None))
+
+
+def _one_by_one(known: Known, writing: Writing, authors: tuple[str, ...]) -> Next:
+    """Write what each author wants alone: only the guilty one fails."""
+    parts = [
+        Writing(
+            tuple(patch for patch in writing.patches if patch[0] == author),
+            {k: v for k, v in writing.results.items() if k == author},
+        )
+        for author in authors
+    ]
+    return Send(known, parts[0]._replace(then=tuple(parts[1:])))
+
+
+def _blame(
+    context: Context,
+    known: Known,
+    writing: Writing,
+    author: str,
+    message: str,
+    final: bool,
+) -> Next:
+    """The attempt whose patch or result is refused has failed.
+
+    What the others want written waits for the next write; what of it has been
+    written already is no change any more.
+    """
+    work = known.work or IDLE
+    others = tuple(patch for patch in writing.patches if patch[0] != author)
+    results = {k: v for k, v in writing.results.items() if k != author}
+    work = work._replace(
+        patches=(*others, *work.patches),
+        results={**results, **work.results},
+        successes=tuple(each for each in work.successes if each[0].id != author),
+    )
+    handler = next(
+        (each for each in context.kind.changes if each.id == author),
+        None,
+    )
+    if handler is None or author not in work.progress:
+        context.say("error", f"the patch of {author} is refused: {message}")
+    else:
+        judged = _blamed(context, known, handler, message, final)
+        work = work._replace(progress={**work.progress, author: judged})
+    known = known._replace(work=work)
+    # What was to be remembered holds no longer; what is left is decided anew.
+    ended = writing._replace(after=None, memory=None, ends=False)
+    return Done(known, ended)
+
+
+def _blamed(
+    context: Context, known: Known, handler: Handler, message: str, final: bool
+) -> Progress:
+    work = known.work
+    assert work is not None
+    was = work.progress[handler.id]._replace(finished=None)
+    judgement = context.judge(
+        handler,
+        was._replace(retries=max(0, was.retries - 1)),
+        Failure("Refused", f"the patch is refused: {message}", permanent=final),
+    )
+    context.say(
+        judgement.level,
+        f"{handler.role.value} handler {handler.id} {judgement.line}",
+        body=known.body,
+        handler=handler.id,
+        error=message,
+    )
+    if judgement.progress.finished == "failure":
+        context.failed()
+    return judgement.progress
