@@ -19,6 +19,7 @@ from fnop.core.values.diff import Path, pointer, resolve
 from fnop.effects.values import digest
 
 __all__ = [
+    "ABSENT",
     "DIGEST_VERSION",
     "Observation",
     "Scope",
@@ -214,6 +215,10 @@ def _is_of_essence(path: Path) -> bool:
 
 def _digest(value: Any) -> str:
     return f"{DIGEST_VERSION}:{digest(value)}"
+
+
+# The digest of a field that is not there.
+ABSENT = _digest(None)
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.handler import Handler
 from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen
 from fnop.core.memory.progress import Progress
 from fnop.core.objects.background import (
     Dismiss,
@@ -30,6 +31,7 @@ __all__ = [
     "GoOn",
     "Look",
     "Move",
+    "Overlook",
     "Rest",
     "Settle",
     "Spy",
@@ -103,6 +105,12 @@ class Settle(NamedTuple):
     released: bool = False
 
 
+class Overlook(NamedTuple):
+    """No handler is for the object as it is: remember, here alone, what that is."""
+
+    seen: Seen
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """The echo of an own write did not come in time: read the object live."""
@@ -129,6 +137,7 @@ Move = (
     | Expire
     | Write
     | Settle
+    | Overlook
     | Look
     | Forget
 )

@@ -180,3 +180,116 @@ def test_an_attempt_is_marked_once_before_its_first_effect_elsewhere() -> None:
     assert sent.count("PATCH configmaps/child") == 4
     # The mark, and what is patched: further attempts cost nothing.
     assert sent.count("PATCH fnopexamples/example-1/status") == 2
+
+
+# ------------------------------------------------------- fields that come and go
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("write_ahead", [False, True])
+@pytest.mark.parametrize("decorator", [fnop.on.field, fnop.on.update])
+def test_a_field_that_is_taken_away_again_is_told_to_who_acted_upon_it(
+    decorator: Any, write_ahead: bool, restart: bool
+) -> None:
+    """What there was before is no field at all: its absence is what is gone back to."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None:
+        pass
+
+    async def zone(new: Any, **_: Any) -> None:
+        if new:
+            child = {"apiVersion": "v1", "kind": "ConfigMap"}
+            await fnop.adopt({**child, "metadata": {"name": f"zone-{new}"}})
+            raise fnop.TemporaryError("not ready", delay=60)
+        await fnop.delete("configmaps", name="zone-a")
+
+    options = {"registry": registry, "write_ahead": write_ahead}
+    decorator(KIND, field="spec.zone", **options)(zone)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"zone": "a"}).settle(seconds=10)
+    assert story.objects("configmaps")
+    if restart:
+        story.crash()
+    story.edit(KIND, spec={"zone": None})
+    assert story.settle()
+    assert not story.objects("configmaps")
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("decorator", [fnop.on.field, fnop.on.update])
+def test_who_is_done_with_a_field_that_is_gone_after_a_restart_is_told(
+    decorator: Any, old: bool
+) -> None:
+    """Another handler of the same change was still at work."""
+    registry = Registry()
+    seen: list[Any] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    @fnop.on.update(KIND, registry=registry)
+    async def keep(**_: Any) -> None:
+        await fnop.sleep(2)
+
+    def label(new: Any, **_: Any) -> None:
+        seen.append(new)
+
+    def label_with_old(old: Any, new: Any, **_: Any) -> None:
+        seen.append(new)
+
+    fn = label_with_old if old else label
+    decorator(KIND, field="metadata.labels.x", registry=registry, id="label")(fn)
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, metadata={"labels": {"x": "a"}}).settle(seconds=1)
+    assert seen == ["a"]
+    story.crash()
+    story.edit(KIND, metadata={"labels": {"x": None}})
+    assert story.settle()
+    assert seen == ["a", None]
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_the_first_appearance_of_a_field_is_an_update(others: bool) -> None:
+    """Whether other handlers have left a state on the object does not matter."""
+    registry = Registry()
+    seen: list[Any] = []
+
+    @fnop.on.update(KIND, field="spec.zone", registry=registry)
+    def zone(old: Any, new: Any, **_: Any) -> None:
+        seen.append((old, new))
+
+    if others:
+
+        @fnop.on.create(KIND, registry=registry)
+        def create(**_: Any) -> None:
+            pass
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, spec={"zone": "a"})
+    assert story.settle()
+    story.edit(KIND, spec={"zone": "b"})
+    assert story.settle()
+    assert seen == [(None, "a"), ("a", "b")]
+
+
+def test_who_came_to_be_handled_by_a_label_is_created() -> None:
+    """A creation handler whose filter begins to fit is called for the creation."""
+    registry = Registry()
+    called: list[str] = []
+
+    @fnop.on.create(KIND, labels={"a": "b"}, registry=registry)
+    def create(**_: Any) -> None:
+        called.append("create")
+
+    @fnop.on.update(KIND, labels={"a": "b"}, registry=registry)
+    def update(**_: Any) -> None:
+        called.append("update")
+
+    story = Story(registry, [example(n=0)])
+    assert story.settle()
+    story.edit(KIND, metadata={"labels": {"a": "b"}})
+    assert story.settle()
+    assert called == ["create"]
