@@ -24,6 +24,7 @@ __all__ = [
     "Observation",
     "Scope",
     "Seen",
+    "completed",
     "digest_at",
     "essence_of",
     "had_value",
@@ -181,8 +182,8 @@ def digest_at(body: Body, path: Path, observation: Observation) -> str:
     if found is not None:
         return found
     if path:
-        return digest(observed_at(body, path, observation.own))
-    return digest(essence_of(body, observation.hidden))
+        return _digest(observed_at(body, path, observation.own))
+    return _digest(essence_of(body, observation.hidden))
 
 
 def _see(body: Body, observation: Observation) -> Seen:
@@ -219,6 +220,14 @@ def _digest(value: Any) -> str:
 
 # The digest of a field that is not there.
 ABSENT = _digest(None)
+
+
+def completed(was: Seen, now: Seen) -> Seen:
+    """What was seen, with what nobody observed then as it is now.
+
+    A later release may have handlers of other fields than the one that has seen it.
+    """
+    return Seen({**now.digests, **was.digests}, was.values or now.values)
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
@@ -293,3 +294,118 @@ def test_who_came_to_be_handled_by_a_label_is_created() -> None:
     story.edit(KIND, metadata={"labels": {"a": "b"}})
     assert story.settle()
     assert called == ["create"]
+
+
+# ---------------------------------------------- handlers with parts, and new releases
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_handler_with_parts_is_done_with_a_view_of_the_creation_once(
+    crash: bool,
+) -> None:
+    """What it was told of has been acted upon by its parts."""
+    failing, called = [True], []
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    def first(**_: Any) -> None:
+        if failing:
+            raise fnop.TemporaryError("no", delay=15)
+
+    @fnop.on.create(KIND, registry=registry)
+    def second(**_: Any) -> None:
+        pass
+
+    @fnop.on.field(KIND, field="spec.n", labels={"l": "1"}, registry=registry)
+    def field(**_: Any) -> None:
+        pass
+
+    @fnop.on.update(KIND, registry=registry)
+    def update(**_: Any) -> None:
+        called.append("update")
+        for part in "pq":
+
+            @fnop.subhandler(id=part)
+            def sub(**_: Any) -> None:
+                pass
+
+    story = Story(registry, [example(n=1)])
+    story.settle(seconds=2)
+    story.edit(KIND, spec={"n": 2}, metadata={"labels": {"l": "1"}})
+    story.settle(seconds=1)
+    if crash:
+        story.crash()
+    failing.clear()
+    assert story.settle()
+    assert called == ["update"]
+
+
+def new_handler(registry: Registry, what: str, called: list[str]) -> None:
+    """What a later release has, and the one before had not."""
+
+    def handler(**_: Any) -> None:
+        called.append(what)
+
+    match what:
+        case "update":
+            fnop.on.update(KIND, registry=registry, id="new")(handler)
+        case "field":
+            fnop.on.field(KIND, field="spec.n", registry=registry, id="new")(handler)
+        case "update of a field":
+            fnop.on.update(KIND, field="spec.n", registry=registry, id="new")(handler)
+        case _:
+            fnop.on.delete(KIND, registry=registry, id="new")(handler)
+
+
+@pytest.mark.parametrize("what", ["update", "field", "update of a field", "delete"])
+def test_a_release_with_more_handlers_comes_in_the_middle_of_a_creation(
+    what: str,
+) -> None:
+    first, second = Registry(), Registry()
+    called: list[str] = []
+
+    @fnop.on.create(KIND, registry=first, id="a")
+    def failing(**_: Any) -> None:
+        raise fnop.TemporaryError("no", delay=2)
+
+    @fnop.on.create(KIND, registry=second, id="a")
+    def done(**_: Any) -> None:
+        called.append("a")
+
+    def other(**_: Any) -> None:
+        pass
+
+    for registry in (first, second):
+        fnop.on.create(KIND, registry=registry, id="b")(other)
+    new_handler(second, what, called)
+    story = Story(first, [example(n=1)])
+    story.settle(seconds=1)
+    story.crash(Program(second.handlers))
+    assert story.settle()
+    # The creation goes on, and is one of the field.
+    begun = ["a", "field"] if what == "field" else ["a"]
+    assert called == begun
+    story.edit(KIND, spec={"n": 2})
+    assert story.settle()
+    assert called == (begun if what == "delete" else [*begun, what])
+
+
+@pytest.mark.parametrize("what", ["update", "field", "delete"])
+def test_other_handlers_of_a_release_void_no_attempts(what: str) -> None:
+    retries: list[int] = []
+    releases = Registry(), Registry()
+    for registry in releases:
+
+        @fnop.on.create(KIND, registry=registry, id="a", retries=3)
+        def failing(retry: int, **_: Any) -> None:
+            retries.append(retry)
+            raise fnop.TemporaryError("no", delay=20)
+
+    new_handler(releases[1], what, [])
+    story = Story(releases[0], [example(n=1)])
+    story.settle(seconds=1)
+    for number in range(8):
+        story.crash(Program(releases[(number + 1) % 2].handlers))
+        story.settle(seconds=5)
+    story.settle()
+    assert retries == [0, 1, 2]
