@@ -189,6 +189,23 @@ class Settings:
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        self._check()
+        chosen = label_patterns(self.inherited_labels)
+        object.__setattr__(self, "inherited_labels", chosen)
+        seal = seal_of(self.state_keys, self.operator)
+        places = places_of(self.storage, self.operator, self.former_storages, seal)
+        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
+        given = tuple(
+            each if isinstance(each, str) else tuple(each)
+            for each in self.ignored_fields
+        )
+        object.__setattr__(self, "ignored_fields", given)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "ignored", ignored)
+        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
+
+    def _check(self) -> None:
+        """Refuse what cannot be, in a sentence with the remedy."""
         if isinstance(self.namespaces, str):
             raise TypeError(
                 f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
@@ -218,19 +235,6 @@ class Settings:
             )
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
-        chosen = label_patterns(self.inherited_labels)
-        object.__setattr__(self, "inherited_labels", chosen)
-        seal = seal_of(self.state_keys, self.operator)
-        places = places_of(self.storage, self.operator, self.former_storages, seal)
-        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
-        given = tuple(
-            each if isinstance(each, str) else tuple(each)
-            for each in self.ignored_fields
-        )
-        object.__setattr__(self, "ignored_fields", given)
-        object.__setattr__(self, "places", places)
-        object.__setattr__(self, "ignored", ignored)
-        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
 
     def replace(self, **changes: Any) -> Settings:
         """The same settings with these changed; a startup handler may return them.

@@ -12,14 +12,17 @@ Answers come with their reasons, as sentences.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
+from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
 from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 
 __all__ = ["LIMITS", "UNREADY", "Health", "Limits", "Seen", "StreamHealth", "health"]
@@ -134,28 +137,13 @@ def health(
     program: Program, state: State, seen: Seen, now: Now, limits: Limits = LIMITS
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
-    ready = {
-        key: at for key, (at, _) in state.objects.queue.due.items() if at <= now.mono
-    }
-    queues = dict.fromkeys((key for key, _ in state.survey.kinds.items()), 0)
-    for key in ready:
-        queues[key.resource] = queues.get(key.resource, 0) + 1
-    due = [now.mono - at for at in ready.values()]
-    oldest = max(due, default=None)
-    outside = {
-        number for number, ticket in state.requests.pending.items() if ticket.outside
-    }
-    ages = {
-        number: now.mono - seen.asked.get(number, now.mono)
-        for number in state.requests.pending
-    }
-    calls = [
-        (state.requests.pending[number].handler, ages[number])
-        for number in sorted(outside)
-    ]
-    requests = [ages[number] for number in sorted(ages.keys() - outside)]
+    queue = state.objects.queue.due.items()
+    waits = [(key, now.mono - at) for key, (at, _) in queue if at <= now.mono]
+    oldest = max((age for _, age in waits), default=None)
+    requests, calls = _under_way(state, seen, now)
+    has_ended = state.lifecycle.phase is Phase.ENDED
     stuck = [
-        *(["the operator has ended"] if state.lifecycle.phase.value == "ended" else []),
+        *(["the operator has ended"] if has_ended else []),
         *_stuck_streams(program, state, seen, now, limits),
         *_stuck_requests(requests, limits),
         *_stuck_calls(program, calls, limits),
@@ -165,8 +153,8 @@ def health(
         state.lifecycle.phase.value,
         tuple(_shown(each, seen, now) for each in state.streams.followed.values()),
         len(state.objects.records),
-        len(due),
-        tuple((name, count) for name, count in sorted(queues.items()) if name),
+        len(waits),
+        _by_kind(state, [key for key, _ in waits]),
         oldest,
         tuple(requests),
         tuple(calls),
@@ -174,6 +162,25 @@ def health(
         tuple(stuck),
         tuple(_unready(state)),
     )
+
+
+def _by_kind(state: State, due: list[Key]) -> tuple[tuple[str, int], ...]:
+    """How many objects are due of each kind, also where there is none."""
+    counts = Counter({name: 0 for name in state.survey.kinds})
+    counts.update(key.resource for key in due)
+    return tuple((name, count) for name, count in sorted(counts.items()) if name)
+
+
+def _under_way(
+    state: State, seen: Seen, now: Now
+) -> tuple[list[float], list[tuple[str, float]]]:
+    """The ages of requests, and of calls with their handlers."""
+    requests: list[float] = []
+    calls: list[tuple[str, float]] = []
+    for number, ticket in sorted(state.requests.pending.items()):
+        age = now.mono - seen.asked.get(number, now.mono)
+        calls.append((ticket.handler, age)) if ticket.outside else requests.append(age)
+    return requests, calls
 
 
 # ------------------------------------------------------------------ streams
@@ -254,7 +261,7 @@ def _stuck_queue(
     A long queue alone is no fault: at a start all objects are in it.
     """
     if (
-        state.lifecycle.phase.value != "serving"
+        state.lifecycle.phase is not Phase.SERVING
         or oldest is None
         or oldest <= limits.queue
     ):

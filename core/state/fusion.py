@@ -114,14 +114,7 @@ def next_write(
             target = applied(patch, target)
     if conditions and writing.condition is not None:
         target = _with_condition(target, settings.marker, writing.condition)
-    for name in ("metadata", "status"):
-        stanza = target.get(name, {}) if isinstance(target, dict) else None
-        if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
-            raise OperationFailed(f"a patch must leave {name} a mapping")
-    change = difference(body.data, target)
-    parts = {"": change}
-    if resource.has_status and "status" in change:
-        parts["status"] = {"status": change.pop("status")}
+    parts = _parts(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
     done_last = ("", "status") if place.in_status else ("status", "")
     for endpoint in done_last if writing.after is not None else ("", "status"):
@@ -131,6 +124,18 @@ def next_write(
             more = any(parts[each] for each in parts if each != endpoint)
             return endpoint, Patch(None, merge, (), endpoint or None), more
     return None
+
+
+def _parts(target: Any, body: Body, *, split: bool) -> dict[str, dict[str, Any]]:
+    """What changes, by the endpoint that takes it."""
+    for name in ("metadata", "status"):
+        stanza = target.get(name, {}) if isinstance(target, dict) else None
+        if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
+            raise OperationFailed(f"a patch must leave {name} a mapping")
+    change = difference(body.data, target)
+    if split and "status" in change:
+        return {"status": {"status": change.pop("status")}, "": change}
+    return {"": change}
 
 
 def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
