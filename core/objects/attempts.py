@@ -24,7 +24,7 @@ from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import Errand, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, Known
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForEffect
 from fnop.core.values.body import Key
 from fnop.effects import (
     Again,
@@ -321,7 +321,7 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
 
 
 def answer_errand(
-    context: Context, number: int, ticket: Ticket, outcome: Outcome
+    context: Context, number: int, ticket: ForEffect, outcome: Outcome
 ) -> None:
     """An effect of an invocation has been answered."""
     known = context.known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Echo, Known
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForEcho, ForWrite
 from fnop.core.values.body import Body, is_behind
 from fnop.effects import (
     Applied,
@@ -44,7 +44,7 @@ def vanished(context: Context, known: Known) -> Known:
     return known._replace(vanished=True, echo=echo_of(context, ""), learned=step)
 
 
-def read_live(context: Context, ticket: Ticket) -> int:
+def read_live(context: Context, ticket: ForEcho | ForWrite) -> int:
     """Read the handled object live."""
     resource, namespace = (
         context.kind.resource,
@@ -58,13 +58,13 @@ def read_live(context: Context, ticket: Ticket) -> int:
 def look_at(context: Context, known: Known) -> None:
     """The watch has not shown an own write in time: a live read, never blind."""
     assert known.echo is not None
-    read_live(context, Ticket("echo", context.key, uid=known.body.uid))
+    read_live(context, ForEcho(context.key, known.body.uid))
     deadline = context.now.mono + context.settings.echo_timeout_seconds
     echo = known.echo._replace(looking=True, deadline=deadline)
     context.put(known._replace(echo=echo))
 
 
-def answer_echo(context: Context, ticket: Ticket, outcome: Outcome) -> None:
+def answer_echo(context: Context, ticket: ForEcho, outcome: Outcome) -> None:
     """The live read after an echo that did not come."""
     known = context.known
     if known is None or known.echo is None or known.body.uid != ticket.uid:

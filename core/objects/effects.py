@@ -18,7 +18,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.guards import uid_meant
 from fnop.core.state.in_flight import Errand, errand_for, is_request, proceed
 from fnop.core.state.record import Invocation, Known
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import replace
@@ -308,8 +308,7 @@ def _of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
 def send(context: Context, invocation: Invocation, errand: Errand) -> Invocation:
     """Send an errand's present request."""
     request = errand.request
-    ticket = Ticket(
-        "errand",
+    ticket = ForEffect(
         context.key,
         invocation.serial,
         invocation.handler.id,

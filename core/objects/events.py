@@ -17,7 +17,7 @@ from fnop.core.seam.commands import Subject
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Known, Report, Reports
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import ACTIVITY, Turn
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
@@ -76,7 +76,7 @@ def report_event(
         _first(context, event, subject) if found is None else _again(found, context.now)
     )
     address = Address(resource, report.namespace, report.name)
-    ticket = Ticket("event", context.key, handler=handler, name=report.name)
+    ticket = ForEvent(context.key, handler, report.name)
     context.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))

@@ -19,6 +19,7 @@ from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, Known, Sighting, Work
+from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, is_behind
 from fnop.core.values.errors import described
@@ -207,7 +208,9 @@ def _is_written(context: Context, known: Known) -> bool:
     if known.work is not None and known.work.writing is not None:
         return True
     for ticket in context.pending:
-        author = context.of(ticket.key).known if ticket.key else None
+        if not isinstance(ticket, OfObject):
+            continue
+        author = context.of(ticket.key).known
         for each in ((author and author.work) or IDLE).invocations:
             errand = each.errand
             if errand and errand.base and errand.requests[0].address.key == context.key:

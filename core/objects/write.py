@@ -45,7 +45,7 @@ from fnop.core.state.fusion import (
 )
 from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, Known
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForWrite
 from fnop.core.values.backoff import backoff_seconds
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
@@ -119,7 +119,7 @@ def _send(context: Context, known: Known, writing: Writing) -> None:
     resource = context.kind.resource
     address = Address(resource, context.key.namespace or None, context.key.name)
     authors = sorted({name for name, _ in writing.patches} | set(writing.results))
-    ticket = Ticket("write", context.key, handler=", ".join(authors))
+    ticket = ForWrite(context.key, ", ".join(authors))
     if writing.looking:
         number = read_live(context, ticket)
         _put(context, known, writing._replace(id=number, due=None))
@@ -243,9 +243,7 @@ def _done(context: Context, known: Known, writing: Writing) -> None:
     context.due()
 
 
-def answer_write(
-    context: Context, number: int, ticket: Ticket, outcome: Outcome
-) -> None:
+def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     """A request of an own write has been answered."""
     known = context.known
     if known is None or known.work is None or known.work.writing is None:

@@ -30,23 +30,24 @@ from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
 from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForLease, ForPeers
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
 from fnop.core.values.body import Body
-from fnop.effects.outcomes import Outcome, Refused
+from fnop.effects.outcomes import Refused
 
 __all__ = [
-    "answered",
     "begin",
     "discovered",
     "has_gone",
     "is_standing_by",
     "keep_time",
     "lacks_peering",
+    "lease_answered",
     "leave",
     "looked_at",
     "peer_streams",
+    "peers_answered",
     "refused",
     "settle",
     "wake",
@@ -154,7 +155,7 @@ def _meet(turn: Turn, fact: Fact) -> None:
     for ask in move.asks:
         name = move.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
-        ticket = Ticket("peer", serial=ask.number)
+        ticket = ForPeers(ask.number)
         turn.perform(ask.effect, address, ticket, None, ask.before)
     settle(turn)
 
@@ -182,20 +183,21 @@ def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
     for resource in turn.survey.catalogue.resources:
         if resource.key == LEASES:
             address = Address(resource, candidate.namespace, candidate.name)
-            ticket = Ticket("lease", serial=ask.number)
+            ticket = ForLease(ask.number)
             turn.perform(ask.effect, address, ticket, None, ask.before)
             return
     text = "the API server serves no leases; run without --leader-elect"
     _compete(turn, Answered(ask.number, Refused(404, text, "NotFound")))
 
 
-def answered(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
-    """A question of peering or of the election is answered."""
-    fact = Answered(ticket.serial, outcome)
-    if ticket.kind == "peer":
-        _meet(turn, fact)
-    else:
-        _compete(turn, fact)
+def peers_answered(turn: Turn, fact: Answered) -> None:
+    """A question of peering is answered."""
+    _meet(turn, fact)
+
+
+def lease_answered(turn: Turn, fact: Answered) -> None:
+    """A question of the election is answered."""
+    _compete(turn, fact)
 
 
 # ----------------------------------------------------------------------- phases

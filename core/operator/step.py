@@ -25,11 +25,12 @@ from fnop.core.objects.executor import guarded, serve
 from fnop.core.objects.indexing import are_filled, empty_indices
 from fnop.core.objects.write import answer_write
 from fnop.core.operator.coordination import (
-    answered,
     begin,
     has_gone,
     keep_time,
+    lease_answered,
     leave,
+    peers_answered,
     settle,
     wake,
 )
@@ -68,7 +69,15 @@ from fnop.core.state.lifecycle import (
     stopping,
 )
 from fnop.core.state.record import IDLE, Cycle, Known, Work
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import (
+    ForDiscovery,
+    ForEcho,
+    ForEffect,
+    ForEvent,
+    ForLease,
+    ForPeers,
+    ForWrite,
+)
 from fnop.core.state.turn import ACTIVITY, NEW, State, Turn
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
@@ -199,40 +208,35 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
     ticket, turn.requests = turn.requests.answered(number)
     if ticket is None:
         return
-    match ticket.kind:
-        case "errand":
-            context = _context(turn, ticket)
+    match ticket:
+        case ForEffect(key=key):
+            context = Context(turn, key)
             guarded(context, lambda: answer_errand(context, number, ticket, outcome))
-        case "write":
-            context = _context(turn, ticket)
-            guarded(context, lambda: answer_write(context, number, ticket, outcome))
-        case "echo":
-            answer_echo(_context(turn, ticket), ticket, outcome)
-        case "event":
-            _on_event_posted(turn, ticket, outcome)
-        case "peer" | "lease":
-            answered(turn, ticket, outcome)
-        case _:
+        case ForWrite(key=key):
+            context = Context(turn, key)
+            guarded(context, lambda: answer_write(context, number, outcome))
+        case ForEcho(key=key):
+            answer_echo(Context(turn, key), ticket, outcome)
+        case ForEvent(key=key, name=name):
+            _on_event_posted(Context(turn, key), name, outcome)
+        case ForPeers(number=asked):
+            peers_answered(turn, Answered(asked, outcome))
+        case ForLease(number=asked):
+            lease_answered(turn, Answered(asked, outcome))
+        case ForDiscovery():
             on_document(turn, number, outcome)
 
 
-def _context(turn: Turn, ticket: Ticket) -> Context:
-    """The object that a command was for."""
-    assert ticket.key is not None
-    return Context(turn, ticket.key)
-
-
-def _on_event_posted(turn: Turn, ticket: Ticket, outcome: Outcome) -> None:
-    key, message = ticket.key, getattr(outcome, "message", None)
-    known = turn.objects.get(key) if key is not None else None
-    if key is not None and known is not None:
-        turn.objects.put(key, event_posted(known, ticket.name, outcome))
+def _on_event_posted(context: Context, name: str, outcome: Outcome) -> None:
+    known, message = context.known, getattr(outcome, "message", None)
+    if known is not None:
+        context.put(event_posted(known, name, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
         if isinstance(outcome, Refused) and outcome.status in (401, 403):
-            turn.warn_once("events refused", text, ticket.key)
+            context.warn_once("events refused", text)
         else:
-            turn.say("debug", text, key=ticket.key)
+            context.say("debug", text)
 
 
 def _on_stop(turn: Turn, reason: str) -> None:

@@ -22,7 +22,7 @@ from fnop.core.operator.coordination import (
 from fnop.core.operator.following import announce_ready, follow, leave, unfollow
 from fnop.core.seam.commands import Fetch
 from fnop.core.state.lifecycle import Event, Phase, advance
-from fnop.core.state.requests import Ticket
+from fnop.core.state.requests import ForDiscovery
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
@@ -68,7 +68,7 @@ def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
     for page in pages:
         number = turn.next_serial()
         pending = pending.set(number, page)
-        turn.requests = turn.requests.sent(number, Ticket("fetch"))
+        turn.requests = turn.requests.sent(number, ForDiscovery())
         seconds = discovering.patience_seconds(turn.survey.tries)
         turn.emit(Fetch(number, page.path, page.accept, seconds))
     discovery = replace(turn.survey.discovery, pending=pending)

@@ -1,35 +1,111 @@
-"""What is under way: the commands that are still to be answered, and what for."""
+"""What is under way: the commands that are still to be answered, and what for.
+
+A ticket is kept for each, by the command's number, and tells whose answer it is.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from immutables import Map
 
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick
 
-__all__ = ["URGENT", "Requests", "Ticket"]
+__all__ = [
+    "ForDiscovery",
+    "ForEcho",
+    "ForEffect",
+    "ForEvent",
+    "ForLease",
+    "ForPeers",
+    "ForWrite",
+    "OfObject",
+    "Requests",
+    "Ticket",
+]
 
-# Kinds of tickets whose requests keep the right to serve: they wait for no others.
-URGENT = ("peer", "lease")
+
+class _Ticket:
+    """What is the same of most tickets."""
+
+    __slots__ = ()
+
+    # Whether it goes elsewhere than to the API server, and may take long.
+    outside: ClassVar[bool] = False
+    # Whether it keeps the right to serve: it waits for no others.
+    is_urgent: ClassVar[bool] = False
+    # Whose it is, for logs and recordings.
+    handler: ClassVar[str] = ""
 
 
-class Ticket(NamedTuple):
-    """What a command was for, until it is answered.
+@dataclass(frozen=True, slots=True)
+class ForEffect:
+    """An effect of an attempt: of the invocation with this serial."""
 
-    `kind` is errand, write, echo, event or fetch; `serial` the invocation's.
-    `outside` ones do not go to the API server, and may take long.  `uid` is the
-    object's, where the answer is for no namesake, `name` a Kubernetes Event's.
-    """
-
-    kind: str
-    key: Key | None = None
-    serial: int = 0
-    handler: str = ""
+    key: Key
+    serial: int
+    handler: str
     outside: bool = False
-    uid: str = ""
-    name: str = ""
+
+    is_urgent: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForWrite:
+    """The object's own write, or the look before it is made anew."""
+
+    key: Key
+    handler: str = ""
+
+    outside: ClassVar[bool] = False
+    is_urgent: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForEcho(_Ticket):
+    """A look at the object, whose last own write the watch does not show."""
+
+    key: Key
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForEvent:
+    """A Kubernetes Event of this name about the object."""
+
+    key: Key
+    handler: str
+    name: str
+
+    outside: ClassVar[bool] = False
+    is_urgent: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForDiscovery(_Ticket):
+    """A document about the API server's kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForPeers(_Ticket):
+    """A question of peering, by its number there."""
+
+    number: int
+    is_urgent: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class ForLease(_Ticket):
+    """A question of the election, by its number there."""
+
+    number: int
+    is_urgent: ClassVar[bool] = True
+
+
+OfObject = ForEffect | ForWrite | ForEcho | ForEvent
+Ticket = OfObject | ForDiscovery | ForPeers | ForLease
 
 
 @quick

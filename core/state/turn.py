@@ -27,7 +27,7 @@ from fnop.core.state.coordination import Coordination
 from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
-from fnop.core.state.requests import URGENT, Requests, Ticket
+from fnop.core.state.requests import Requests, Ticket
 from fnop.core.state.survey import Survey, missing
 from fnop.core.streams.streams import Streams
 from fnop.core.values.backoff import Backoff, jitter_of
@@ -185,7 +185,7 @@ class Turn:
         It has to begin `before` a monotonic time, or the end of the lease.
         """
         number = self.next_serial()
-        is_urgent = ticket.kind in URGENT
+        is_urgent = ticket.is_urgent
         if before is None and not is_urgent:
             before = self.coordination.lease_ends
         self.requests = self.requests.sent(number, ticket)

@@ -28,7 +28,7 @@ from fnop.core.seam.commands import (
 from fnop.core.seam.inputs import Answered, Bookmark, ListDone, StreamEnded
 from fnop.core.state.lifecycle import Lifecycle, Phase
 from fnop.core.state.objects import Objects
-from fnop.core.state.requests import Requests, Ticket
+from fnop.core.state.requests import ForEffect, ForWrite, Requests
 from fnop.core.state.turn import NEW, State
 from fnop.core.streams import stream as watcher
 from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
@@ -113,14 +113,16 @@ BOUNDED: dict[str, tuple[State, Seen, float, str]] = {
         "pods in default should be followed again",
     ),
     "a request": (
-        serving(requests=Requests().sent(1, Ticket("write"))),
+        serving(requests=Requests().sent(1, ForWrite(Key("a", "", "b")))),
         Seen(asked={1: BEGAN}),
         LIMITS.request,
         "a request has no answer",
     ),
     "a call": (
         serving(
-            requests=Requests().sent(1, Ticket("errand", handler="f", outside=True))
+            requests=Requests().sent(
+                1, ForEffect(Key("a", "", "b"), 1, "f", outside=True)
+            )
         ),
         Seen(asked={1: BEGAN}),
         LIMITS.call,
