@@ -26,7 +26,7 @@ import click
 import fnop
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
-from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.plain import echo
@@ -471,6 +471,7 @@ def _simulate(
     from fnop.interpreters.clock import EPOCH
     from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
+    from fnop.interpreters.watchdog import Watchdog
 
     show: Callable[[Say, float], None] = partial(_show_line, console)
     repeats = None
@@ -478,6 +479,11 @@ def _simulate(
         repeats = Repeats(show)
         show = repeats.say
     models = _models(options)
+
+    def stands_still(text: str) -> None:  # in the watchdog's own thread
+        console.say(Say("warning", text), at=clock.now().wall)
+
+    watchdog = Watchdog(stands_still)
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
@@ -486,6 +492,7 @@ def _simulate(
         observers=() if recorder is None else (recorder,),
         calls=models,
         on_say=show,
+        watchdog=watchdog,
     )
     try:
         objects = read_manifests(manifests)
@@ -494,14 +501,28 @@ def _simulate(
         apply_manifests(sim, objects)
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
-    settled = sim.settle(seconds=options["for"])
-    if repeats is not None:
-        repeats.close(sim.clock.now().wall)
+    try:
+        settled = sim.settle(seconds=options["for"])
+    except KeyboardInterrupt as interrupt:
+        after = f" after {sim.clock.elapsed:g} s of virtual time"
+        return _interrupted(interrupt, after)
+    finally:
+        watchdog.close()
+        if repeats is not None:
+            repeats.close(sim.clock.now().wall)
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     if models.unused:
         echo(f"fnop: {models.unused}", err=True)
     return _verdict(sim, settled)
+
+
+def _interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
+    """Tell where Ctrl-C has met the author's code: it may be what does not end."""
+    place = authors_place(interrupt)
+    at = f", at {place}" if place else ""
+    echo(f"fnop: interrupted{after}{at}", err=True)
+    return EXIT_ERROR
 
 
 def _show_line(console: Console, say: Say, at: float) -> None:
@@ -649,6 +670,8 @@ def replay(
             found = replay_file(file, program, limits)
         except RecordingProblem as problem:
             _fail(str(problem))
+        except KeyboardInterrupt as interrupt:
+            sys.exit(_interrupted(interrupt))
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:

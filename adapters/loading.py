@@ -28,6 +28,7 @@ from fnop.core.handlers.registry import default_registry
 __all__ = [
     "SCRIPT",
     "LoadProblem",
+    "authors_place",
     "handlers_of_file",
     "handlers_of_function",
     "is_authors_file",
@@ -252,6 +253,12 @@ def _sentence(problem: BaseException, what: str) -> str:
     kind = "" if ours else f"{type(problem).__name__}: "
     source = _source(file, line)
     return f"{where}: {kind}{problem}" + (f"\n    {source}" if source else "")
+
+
+def authors_place(problem: BaseException) -> str:
+    """Where in the author's own code an exception came from: `operator.py:4`, or ""."""
+    file, line = _authors_line(problem)
+    return _place(file, line) if file else ""
 
 
 def _authors_line(problem: BaseException) -> tuple[str, int | None]:

@@ -723,3 +723,50 @@ def test_counts_come_in_the_order_of_time(folder: Path) -> None:
     assert times == sorted(times)
     lines = [line for line in done.err.splitlines() if "times in all" in line]
     assert [line.split()[3] for line in lines] == ["early", "late"]
+
+
+# ------------------------------------------------------ what does not come to an end
+
+CIRCLING = """
+import os
+import fnop
+
+@fnop.on.create("fnopexamples")
+def circling(**_):
+    if "CIRCLE" in os.environ:
+        print("begins", flush=True)
+        while True:
+            pass
+"""
+ITS_LOOP = ("at circling.py:8", "at circling.py:9")
+
+
+def test_a_handler_that_goes_in_a_circle_is_named_in_a_simulation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "circling.py", CIRCLING)
+    monkeypatch.setenv("CIRCLE", "1")
+    with begun(folder, "run", "circling.py", "--simulate", "object.yaml") as run:
+        line = heard(run, "the operator stands still for")
+        assert "circling.py:" in line
+        assert " in circling;" in line
+        run.send_signal(signal.SIGINT)
+        line = heard(run, "fnop: interrupted after 0 s of virtual time, ")
+        assert line.rstrip().endswith(ITS_LOOP)
+        assert run.wait(20) == 1
+
+
+def test_who_interrupts_a_replay_is_told_where_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "circling.py", CIRCLING)
+    command = ("run", "circling.py", "--simulate", "object.yaml", "--record", "r.fnop")
+    done = fnop(*command, folder=folder)
+    assert done.status == 0, done
+    monkeypatch.setenv("CIRCLE", "1")
+    with begun(folder, "replay", "r.fnop", "circling.py") as replay:
+        heard(replay, "begins")
+        replay.send_signal(signal.SIGINT)
+        line = heard(replay, "fnop: interrupted, ")
+        assert line.rstrip().endswith(ITS_LOOP)
+        assert replay.wait(20) == 1
