@@ -654,6 +654,7 @@ def replay(
         UNLIMITED,
         Limits,
         RecordingProblem,
+        other_handlers,
         read_header,
         read_records,
         recorded_settings,
@@ -676,6 +677,9 @@ def replay(
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
         _show_difference(found.difference, header["fnop"])
+        others = other_handlers(header, program)
+        if others:
+            echo(f"fnop: {others}", err=True)
         sys.exit(EXIT_ERROR)
     if found.truncated:
         _fail(
