@@ -37,6 +37,9 @@ __all__ = [
     "resolve",
 ]
 
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
 SCRIPT = "fnop_script_"
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
