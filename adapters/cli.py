@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
+from click.core import ParameterSource
 
 import fnop
 from fnop.adapters.cluster_command import cluster
@@ -36,7 +37,7 @@ from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.diff import Diff, DiffItem, diff
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import nearest, number_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock, VirtualClock
 
@@ -47,6 +48,7 @@ __all__ = ["main"]
 
 EXIT_ERROR, EXIT_USAGE, EXIT_UNSETTLED = 1, 2, 3
 
+_PREFIX = "FNOP"
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -90,14 +92,37 @@ def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
     sys.exit(status)
 
 
-@click.group(context_settings={"auto_envvar_prefix": "FNOP"})
+@click.group(context_settings={"auto_envvar_prefix": _PREFIX})
 @click.version_option(fnop.__version__, prog_name="fnop")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Kubernetes operators as pure functions.
 
     An operator is a Python file with handlers.  `fnop run` executes it, on a real
     cluster or in a simulated one; `fnop replay` decides a recorded run again.
     """
+    name = ctx.invoked_subcommand
+    command = None if name is None else main.commands.get(name)
+    if command is not None:
+        _check_variables(command)
+
+
+def _check_variables(command: click.Command) -> None:
+    """Refuse mistyped variables: what they were to say would not be heeded."""
+    prefix = f"{_PREFIX}_{command.name}_".upper()
+    known = {f"{prefix}{each.name}".upper() for each in command.params}
+    for name in sorted(os.environ):
+        if not name.startswith(prefix) or name in known or _OF_SERVICE.search(name):
+            continue
+        near = nearest(name, known)
+        hint = f"; did you mean {near}?" if near else ""
+        raise click.UsageError(
+            f"the variable {name} is for no option of fnop {command.name}{hint}"
+        )
+
+
+# Kubernetes sets such variables for a Service: of one that is called fnop-run, too.
+_OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 
 
 main.add_command(cluster)
@@ -294,7 +319,10 @@ def run(
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
-    if not simulate:
+    if simulate:
+        _check_simulate(paths, module, simulate)
+        _refuse_of_clusters()
+    else:
         _refuse_of_simulations(options)
     console, clock = _console(options), VirtualClock()
     if simulate:
@@ -323,6 +351,29 @@ def _refuse_of_simulations(options: dict[str, Any]) -> None:
         if options[name]:
             option = name.replace("_", "-")
             raise click.UsageError(f"--{option} is of no use without --simulate")
+
+
+def _check_simulate(
+    paths: Sequence[str], modules: Sequence[str], manifests: Sequence[str]
+) -> None:
+    """Refuse a Python file among the manifests: it comes before `--simulate`."""
+    found = [each for each in manifests if each.endswith(".py")]
+    if found:
+        given = [f"-m {each}" for each in modules]
+        rest = [each for each in manifests if each not in found]
+        operator = " ".join([*given, *paths, *found])
+        raise click.UsageError(
+            f"--simulate takes all the files that follow it, and {found[0]} is no "
+            f"manifest; write: fnop run {operator} --simulate {' '.join(rest) or '...'}"
+        )
+
+
+def _refuse_of_clusters() -> None:
+    """Refuse what a simulation has no use for, unless a variable says it for all."""
+    source = click.get_current_context().get_parameter_source
+    for name in ("liveness", "metrics", "context", "kubeconfig"):
+        if source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is of no use with --simulate")
 
 
 def _close_recording(recorder: Any) -> None:
