@@ -546,7 +546,7 @@ def _simulate(
         watchdog=watchdog,
     )
     try:
-        objects = read_manifests(manifests)
+        objects = read_manifests(manifests, _warn)
         if not objects:
             _fail(f"there is no object in {', '.join(manifests)}")
         apply_manifests(sim, objects)
@@ -566,6 +566,10 @@ def _simulate(
     if models.unused:
         echo(f"fnop: {models.unused}", err=True)
     return _verdict(sim, settled)
+
+
+def _warn(sentence: str) -> None:
+    echo(f"fnop: {sentence}", err=True)
 
 
 def _interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:

@@ -92,6 +92,14 @@ def test_a_manifest_can_come_from_stdin(folder: Path) -> None:
     assert (done.status, len(done.documents)) == (0, 1), done
 
 
+def test_a_key_that_a_manifest_has_twice_is_told(folder: Path) -> None:
+    text = (folder / "object.yaml").read_text()
+    write(folder, "twice.yaml", f"{text}\nkind: FnopExample\n")
+    done = fnop("run", "operator.py", "--simulate", "twice.yaml", folder=folder)
+    assert done.status == 0, done
+    assert "the key 'kind' comes twice; the last one counts" in done.err
+
+
 def test_every_option_has_a_variable(folder: Path) -> None:
     variables = {
         "FNOP_RUN_SIMULATE": "object.yaml",
