@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
+from click.core import ParameterSource
 
 import fnop
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
-from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.plain import echo
@@ -36,7 +37,7 @@ from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.diff import Diff, DiffItem, diff
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import nearest, number_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock, VirtualClock
 
@@ -47,6 +48,7 @@ __all__ = ["main"]
 
 EXIT_ERROR, EXIT_USAGE, EXIT_UNSETTLED = 1, 2, 3
 
+_PREFIX = "FNOP"
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -90,14 +92,37 @@ def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
     sys.exit(status)
 
 
-@click.group(context_settings={"auto_envvar_prefix": "FNOP"})
+@click.group(context_settings={"auto_envvar_prefix": _PREFIX})
 @click.version_option(fnop.__version__, prog_name="fnop")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Kubernetes operators as pure functions.
 
     An operator is a Python file with handlers.  `fnop run` executes it, on a real
     cluster or in a simulated one; `fnop replay` decides a recorded run again.
     """
+    name = ctx.invoked_subcommand
+    command = None if name is None else main.commands.get(name)
+    if command is not None:
+        _check_variables(command)
+
+
+def _check_variables(command: click.Command) -> None:
+    """Refuse mistyped variables: what they were to say would not be heeded."""
+    prefix = f"{_PREFIX}_{command.name}_".upper()
+    known = {f"{prefix}{each.name}".upper() for each in command.params}
+    for name in sorted(os.environ):
+        if not name.startswith(prefix) or name in known or _OF_SERVICE.search(name):
+            continue
+        near = nearest(name, known)
+        hint = f"; did you mean {near}?" if near else ""
+        raise click.UsageError(
+            f"the variable {name} is for no option of fnop {command.name}{hint}"
+        )
+
+
+# Kubernetes sets such variables for a Service: of one that is called fnop-run, too.
+_OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 
 
 main.add_command(cluster)
@@ -294,7 +319,10 @@ def run(
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
-    if not simulate:
+    if simulate:
+        _check_simulate(paths, module, simulate)
+        _refuse_of_clusters()
+    else:
         _refuse_of_simulations(options)
     console, clock = _console(options), VirtualClock()
     if simulate:
@@ -323,6 +351,29 @@ def _refuse_of_simulations(options: dict[str, Any]) -> None:
         if options[name]:
             option = name.replace("_", "-")
             raise click.UsageError(f"--{option} is of no use without --simulate")
+
+
+def _check_simulate(
+    paths: Sequence[str], modules: Sequence[str], manifests: Sequence[str]
+) -> None:
+    """Refuse a Python file among the manifests: it comes before `--simulate`."""
+    found = [each for each in manifests if each.endswith(".py")]
+    if found:
+        given = [f"-m {each}" for each in modules]
+        rest = [each for each in manifests if each not in found]
+        operator = " ".join([*given, *paths, *found])
+        raise click.UsageError(
+            f"--simulate takes all the files that follow it, and {found[0]} is no "
+            f"manifest; write: fnop run {operator} --simulate {' '.join(rest) or '...'}"
+        )
+
+
+def _refuse_of_clusters() -> None:
+    """Refuse what a simulation has no use for, unless a variable says it for all."""
+    source = click.get_current_context().get_parameter_source
+    for name in ("liveness", "metrics", "context", "kubeconfig"):
+        if source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is of no use with --simulate")
 
 
 def _close_recording(recorder: Any) -> None:
@@ -471,6 +522,7 @@ def _simulate(
     from fnop.interpreters.clock import EPOCH
     from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
+    from fnop.interpreters.watchdog import Watchdog
 
     show: Callable[[Say, float], None] = partial(_show_line, console)
     repeats = None
@@ -478,6 +530,11 @@ def _simulate(
         repeats = Repeats(show)
         show = repeats.say
     models = _models(options)
+
+    def stands_still(text: str) -> None:  # in the watchdog's own thread
+        console.say(Say("warning", text), at=clock.now().wall)
+
+    watchdog = Watchdog(stands_still)
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
@@ -486,22 +543,41 @@ def _simulate(
         observers=() if recorder is None else (recorder,),
         calls=models,
         on_say=show,
+        watchdog=watchdog,
     )
     try:
-        objects = read_manifests(manifests)
+        objects = read_manifests(manifests, _warn)
         if not objects:
             _fail(f"there is no object in {', '.join(manifests)}")
         apply_manifests(sim, objects)
     except (ManifestProblem, ApplyProblem) as problem:
         _fail(str(problem))
-    settled = sim.settle(seconds=options["for"])
-    if repeats is not None:
-        repeats.close(sim.clock.now().wall)
+    try:
+        settled = sim.settle(seconds=options["for"])
+    except KeyboardInterrupt as interrupt:
+        after = f" after {sim.clock.elapsed:g} s of virtual time"
+        return _interrupted(interrupt, after)
+    finally:
+        watchdog.close()
+        if repeats is not None:
+            repeats.close(sim.clock.now().wall)
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     if models.unused:
         echo(f"fnop: {models.unused}", err=True)
     return _verdict(sim, settled)
+
+
+def _warn(sentence: str) -> None:
+    echo(f"fnop: {sentence}", err=True)
+
+
+def _interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
+    """Tell where Ctrl-C has met the author's code: it may be what does not end."""
+    place = authors_place(interrupt)
+    at = f", at {place}" if place else ""
+    echo(f"fnop: interrupted{after}{at}", err=True)
+    return EXIT_ERROR
 
 
 def _show_line(console: Console, say: Say, at: float) -> None:
@@ -633,6 +709,7 @@ def replay(
         UNLIMITED,
         Limits,
         RecordingProblem,
+        other_handlers,
         read_header,
         read_records,
         recorded_settings,
@@ -649,10 +726,15 @@ def replay(
             found = replay_file(file, program, limits)
         except RecordingProblem as problem:
             _fail(str(problem))
+        except KeyboardInterrupt as interrupt:
+            sys.exit(_interrupted(interrupt))
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
         _show_difference(found.difference, header["fnop"])
+        others = other_handlers(header, program)
+        if others:
+            echo(f"fnop: {others}", err=True)
         sys.exit(EXIT_ERROR)
     if found.truncated:
         _fail(

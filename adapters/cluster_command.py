@@ -137,6 +137,10 @@ class KubeconfigProblem(ServingProblem):
     """The kubeconfig cannot be written; the text is one sentence."""
 
 
+def _warn(sentence: str) -> None:
+    echo(f"fnop: {sentence}", err=True)
+
+
 def _fail(sentence: str) -> NoReturn:
     echo(f"fnop: {sentence}", err=True)
     sys.exit(EXIT_ERROR)
@@ -265,7 +269,7 @@ def _beginning(
         return response
 
     try:
-        create_all(lambda: state.registry, send, read_manifests(manifests))
+        create_all(lambda: state.registry, send, read_manifests(manifests, _warn))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
     # Refused where the manifests have one of their own.

@@ -28,6 +28,7 @@ from fnop.core.handlers.registry import default_registry
 __all__ = [
     "SCRIPT",
     "LoadProblem",
+    "authors_place",
     "handlers_of_file",
     "handlers_of_function",
     "is_authors_file",
@@ -36,7 +37,11 @@ __all__ = [
     "resolve",
 ]
 
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
 SCRIPT = "fnop_script_"
+_MANIFESTS = (".yaml", ".yml", ".json")
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 # What was made importable because a file was loaded from there.
@@ -137,6 +142,11 @@ def _checked(path: str) -> Path:
         )
     if not file.is_file():
         raise LoadProblem(f"there is no file {path}")
+    if file.suffix in _MANIFESTS:
+        raise LoadProblem(
+            f"{path} is no Python file but, by its name, a manifest; fnop run takes "
+            "manifests after --simulate"
+        )
     return file.resolve()
 
 
@@ -244,7 +254,7 @@ def _sentence(problem: BaseException, what: str) -> str:
     where = _place(file, line) if file else what
     if isinstance(problem, ModuleNotFoundError):
         came = f" (imported at {where})" if file else ""
-        return f"{problem}{came}; install it or put it next to the file"
+        return f"{problem}{came}; {_advice(problem.name or '')}"
     if isinstance(problem, SystemExit):
         return f"{where}: ends the process: {_source(file, line)}"
     # The sentences of fnop's own errors need no class in front.
@@ -252,6 +262,24 @@ def _sentence(problem: BaseException, what: str) -> str:
     kind = "" if ours else f"{type(problem).__name__}: "
     source = _source(file, line)
     return f"{where}: {kind}{problem}" + (f"\n    {source}" if source else "")
+
+
+def _advice(module: str) -> str:
+    """What to do about a module that there is not."""
+    package, _, inside = module.partition(".")
+    if package == "fnop":
+        if hasattr(sys.modules[package], inside):
+            return f"{module} is no module: write import fnop, and {module}.NAME"
+        return "fnop has no such part; write import fnop"
+    if package == "kopf":
+        return "import fnop in its place (docs/porting.md)"
+    return "install it or put it next to the file"
+
+
+def authors_place(problem: BaseException) -> str:
+    """Where in the author's own code an exception came from: `operator.py:4`, or ""."""
+    file, line = _authors_line(problem)
+    return _place(file, line) if file else ""
 
 
 def _authors_line(problem: BaseException) -> tuple[str, int | None]:

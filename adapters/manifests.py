@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,22 @@ class ManifestProblem(Exception):
     """A manifest cannot be used; the text is one sentence for its author."""
 
 
-def read_manifests(paths: Sequence[str]) -> list[dict[str, Any]]:
+def read_manifests(
+    paths: Sequence[str], warn: Callable[[str], None] | None = None
+) -> list[dict[str, Any]]:
     """The objects in these files and directories, in order; `-` is standard input.
 
     Files hold YAML documents or JSON, directories such files (theirs only, sorted);
     lists are taken apart, empty documents left out.  Raises `ManifestProblem`.
+
+    Of a key that a mapping has twice the last one counts, as with kubectl; `warn` is
+    told of the first such key of each file.
     """
     return [
         manifest
         for path in paths
         for source in _sources(path)
-        for manifest in _manifests(source)
+        for manifest in _manifests(source, warn)
     ]
 
 
@@ -54,10 +59,16 @@ def _sources(path: str) -> list[str]:
     return sorted(map(str, found))
 
 
-def _manifests(source: str) -> Iterator[dict[str, Any]]:
+def _manifests(
+    source: str, warn: Callable[[str], None] | None
+) -> Iterator[dict[str, Any]]:
     text = _text(source)
     name = "standard input" if source == "-" else source
     documents = _documents(name, text)
+    twice = None if warn is None else _key_twice(text)
+    if warn is not None and twice is not None:
+        key, line = twice
+        warn(f"{name}:{line}: the key {key!r:.80} comes twice; the last one counts")
     for number, document in enumerate(documents, 1):
         where = name if len(documents) == 1 else f"document {number} of {name}"
         if document is not None:
@@ -158,6 +169,37 @@ def _check_depth(text: str) -> None:
             depth -= 1
         if depth > _DEPTH_MAX:
             raise ValueError(f"it is nested more than {_DEPTH_MAX} levels deep")
+
+
+def _key_twice(text: str) -> tuple[str, int] | None:
+    """The first key that comes twice in its mapping, if one does, and its line."""
+    found = map(_twice_in, yaml.compose_all(text, _Loader))
+    try:
+        return next((each for each in found if each is not None), None)
+    except yaml.YAMLError:
+        return None  # JSON that is no YAML: it has tabs, for instance
+
+
+def _twice_in(root: Any) -> tuple[str, int] | None:
+    seen: set[int] = set()  # what an alias names is looked at once
+    left = [root]
+    while left:
+        node = left.pop()
+        if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += reversed(node.value)
+            continue
+        keys: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAG}merge":
+                continue
+            if (key.tag, key.value) in keys:
+                return key.value, key.start_mark.line + 1
+            keys.add((key.tag, key.value))
+        left += reversed([value for _, value in node.value])
+    return None
 
 
 def parse_yaml(text: str) -> Any:

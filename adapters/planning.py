@@ -18,7 +18,14 @@ from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource
 from fnop.core.handlers import invocation as driving
 from fnop.core.handlers.arguments import PROVIDERS, Situation
-from fnop.core.handlers.handler import CHANGES, Handler, Role, Signature
+from fnop.core.handlers.handler import (
+    ACTIVITIES,
+    CHANGES,
+    OUTSIDE,
+    Handler,
+    Role,
+    Signature,
+)
 from fnop.core.handlers.invocation import Ending, Entry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
@@ -37,6 +44,7 @@ from fnop.core.values.errors import (
     PermanentError,
     Refused,
     TemporaryError,
+    number_of,
     text_of,
 )
 from fnop.core.values.evolve import replace
@@ -197,18 +205,24 @@ def plan_of(
     A handler that is not impure and acts on the world, such as by a connection, fails
     of it; without a `guard` it does act.
 
-    Raises `AssertionError` for an effect that no answer is given for, and for an index
-    that the handler asks for and is not given.
+    Raises `AssertionError` for an effect that no answer is given for, for answers of a
+    sequence that a handler which succeeds has not asked for, and for an index that the
+    handler asks for and is not given.  Raises `TypeError` for a `body` or `old` that is
+    no object.
     """
     teach_yaml()
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
+    _check_object(body, "body")
+    _check_object(old, "old")
     moment, resource = _moment(now), resource or _RESOURCE
     known = {name: _index(name, values) for name, values in (indices or {}).items()}
     found = _handler(
         handler, reason, old is not None, registry or default_registry, param, known
     )
     _check_indices(found, known, found.signature.wants)
+    if body is None:
+        _check_needs_none(found)
     drive = _Drive(
         _situation(
             found,
@@ -253,6 +267,8 @@ def matches(
     where one acts on the world (which it does without a `guard`), and `AssertionError`
     for an index that it asks for and is not given.
     """
+    _check_object(body, "body")
+    _check_object(old, "old")
     resource, settings = resource or _RESOURCE, _settings(settings, guard)
     known = {name: _index(name, values) for name, values in (indices or {}).items()}
     found = _handler(
@@ -293,6 +309,28 @@ def matches(
     for _, problem in failed:
         raise problem
     return answer
+
+
+# These arguments are made of the object.
+_OF_OBJECT = {"body", "spec", "status", "meta", "labels", "annotations", "name"}
+_OF_OBJECT |= {"namespace", "uid", "owner", "new", "diff", "event"}
+
+
+def _check_needs_none(handler: Handler) -> None:
+    """Raises `TypeError` for a handler that asks for what only an object has."""
+    asked = sorted(_OF_OBJECT.intersection(handler.signature.wants))
+    if handler.signature.rest and handler.role not in ACTIVITIES | OUTSIDE:
+        asked.append("**kwargs")
+    if asked:
+        raise TypeError(
+            f"{handler.id} asks for {', '.join(asked)}, and there is no object; give "
+            "it as the second argument, such as {'spec': {...}}"
+        )
+
+
+def _check_object(given: Any, name: str) -> None:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} is to be an object as a mapping, not {given!r:.80}")
 
 
 def _settings(given: Settings | None, guard: bool) -> Settings:
@@ -452,8 +490,26 @@ def _answering(answers: Answers) -> Answering:
         return lambda effect: answers.get(effect, _NONE_GIVEN)
     if callable(answers):
         return answers
-    rest = iter(answers)
-    return lambda effect: next(rest, _NONE_GIVEN)
+    return _InOrder(answers)
+
+
+class _InOrder:
+    """Answers in the order of asking."""
+
+    def __init__(self, answers: Iterable[Any]) -> None:
+        self._answers, self._taken = answers, 0
+        self._rest = iter(answers)
+
+    def __call__(self, effect: Any) -> Any:
+        given = next(self._rest, _NONE_GIVEN)
+        self._taken += given is not _NONE_GIVEN
+        return given
+
+    @property
+    def left(self) -> list[Any]:
+        """Answers of a sequence that nothing has asked for."""
+        answers = self._answers
+        return [*answers[self._taken :]] if isinstance(answers, Sequence) else []
 
 
 def _outcome(effect: Effect, answer: Any) -> Outcome:
@@ -554,6 +610,7 @@ class _Drive:
             self.lines += found.lines
             if found.asks is None:
                 assert found.end is not None
+                self._check_answers(found.end)
                 return self._ended(found.end)
             self.asked.append(found.asks)
             try:
@@ -653,6 +710,15 @@ class _Drive:
         if isinstance(self.answers, Mapping) and self.answers:
             return f"{text} for it, but for {', '.join(map(repr, self.answers))}"
         return f"{text} for it; give answers={{effect: answer, ...}}"
+
+    def _check_answers(self, end: Ending) -> None:
+        """Raises `AssertionError` for answers of which a success has not made use."""
+        left = self.answering.left if isinstance(self.answering, _InOrder) else []
+        if left and end.failure is None:
+            raise AssertionError(
+                f"{self.situation.handler.id} has ended, and nothing has asked for "
+                f"{number_of(len(left), 'answer')}: {', '.join(map(repr, left)):.200}"
+            )
 
     def _remember(self, changes: Mapping[str, Any]) -> None:
         kept = {**self.memo, **changes}

@@ -25,6 +25,7 @@ from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.body import View
+from fnop.effects.values import check_seconds
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Pace, empty_cluster, paced
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
@@ -32,6 +33,9 @@ from fnop.interpreters.requests import message_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
+
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
 
 Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
 Operator = str | Path | ModuleType | Registry | Iterable[Handler] | None
@@ -173,13 +177,14 @@ class Simulation:
         return self
 
     def wait(self, duration: timedelta | float) -> Simulation:
-        """Let so much time pass (a number is seconds).
+        """Let so much time pass (a number is seconds): from none to ten years.
 
         Raises `AssertionError` where the operator lets none pass: it is called again
-        and again at once.
+        and again at once.  Raises `TypeError` and `ValueError` for what is no duration.
         """
         if isinstance(duration, timedelta):
             duration = duration.total_seconds()
+        check_seconds(duration, "the time to wait")
         if not self._run.wait(duration):
             raise AssertionError(f"the time does not pass: {self.unsettled}")
         return self

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -39,6 +40,7 @@ __all__ = [
     "Limits",
     "RecordingProblem",
     "Replayed",
+    "other_handlers",
     "read_header",
     "read_records",
     "recorded_settings",
@@ -110,6 +112,40 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
         raise RecordingProblem(
             f"the recording's header is damaged: {problem!s:.200}"
         ) from problem
+
+
+def other_handlers(header: dict[str, Any], program: Program) -> str:
+    """How the handlers are other ones than those of the recording; or "".
+
+    Who replays other handlers, or the files in another order, sees a difference that
+    no decision of a handler has made.
+    """
+    names = header.get("handlers")
+    recorded = [str(each) for each in names] if isinstance(names, list) else []
+    now = [handler.id for handler in program.handlers]
+    if not recorded or now == recorded:
+        return ""
+    lacks, has = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
+    found = []
+    if lacks:
+        found.append(f"handlers of the recording are not there now: {_few(lacks)}")
+    if has:
+        found.append(f"handlers are not in the recording: {_few(has)}")
+    if not found:
+        found.append(
+            "the handlers are declared in another order than in the recording "
+            f"({_few(recorded)}, and now {_few(now)}); name the files in its order"
+        )
+    return "; ".join(found)
+
+
+def _few(names: Iterable[str]) -> str:
+    found = [*names]
+    more = ", ..." if len(found) > _NAMES_SHOWN else ""
+    return ", ".join(found[:_NAMES_SHOWN]) + more
+
+
+_NAMES_SHOWN = 8
 
 
 def replay(

@@ -80,15 +80,18 @@ from fnop.interpreters.requests import (
     version_of,
     watch_request,
 )
-from fnop.interpreters.watchdog import AWAIT, Watchdog
+from fnop.interpreters.watchdog import (
+    AWAIT,
+    SLOW_STEP_SECONDS,
+    Watchdog,
+    slow_step,
+)
 
 __all__ = ["Runner"]
 
 # So many inputs are taken before the transport gets a turn.
 _BATCH = 32
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
-# A handler that blocks the loop for longer is named.
-SLOW_STEP_SECONDS = 0.5
 
 
 class _Outside:
@@ -171,22 +174,12 @@ class Runner:
             for act in self._machine.acts():
                 self._on_say(Say("warning", act.warning, handler=act.handler))
             if took > SLOW_STEP_SECONDS:
-                self._name_slow(took, commands)
+                self._warn(slow_step(took, commands))
             for command in commands:
                 self._perform(command)
             taken += 1
             if taken % _BATCH == 0:
                 await asyncio.sleep(0)
-
-    def _name_slow(self, took: float, commands: tuple[Command, ...]) -> None:
-        names = {
-            command.handler
-            for command in commands
-            if isinstance(command, (Say, Perform)) and command.handler
-        }
-        who = ", ".join(sorted(names)) or "a step"
-        remedy = "move slow work into fnop.call"
-        self._warn(f"{who} blocked the operator for {took:.1f} s; {remedy}")
 
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:

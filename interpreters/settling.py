@@ -400,16 +400,15 @@ class Restlessness:
         """The handlers that keep it up, and the fields, as far as they are known.
 
         The operator itself knows best, of an object that it is called for.  Of any
-        other, who has written it a few times only is not to blame.
+        other, who has written it a few times only is not to blame, and a field that
+        was changed a few times only was changed by somebody else.
         """
         pace = self._pace_of(found)
         by = culprits(pace) if pace is not None else {}
         if by:
             paths = dict.fromkeys(each for fields in by.values() for each in fields)
             return [*by], [_dotted(each) for each in paths]
-        ranked = found.authors.most_common()
-        names = [name for name, times in ranked if 2 * times >= ranked[0][1]]
-        return names, [name for name, _ in found.fields.most_common()]
+        return _most(found.authors), _most(found.fields)
 
     def _busiest(self) -> str:
         seconds = self._run.clock.elapsed - self._began_at
@@ -418,6 +417,16 @@ class Restlessness:
             return taken
         ((key, handler), _), *_ = Counter(self._busy).most_common(1)
         return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
+
+
+def _most(counts: Counter[str]) -> list[str]:
+    """Those that come at least half as often as the most frequent one.
+
+    >>> _most(Counter(a=1, b=20, c=10)), _most(Counter())
+    (['b', 'c'], [])
+    """
+    ranked = counts.most_common()
+    return [name for name, times in ranked if 2 * times >= ranked[0][1]]
 
 
 def _dotted(pointer: str) -> str:

@@ -63,6 +63,7 @@ from fnop.interpreters.requests import (
 )
 from fnop.interpreters.settling import Calm, Despair, Restlessness, left_of
 from fnop.interpreters.strands import Strands
+from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 
 __all__ = ["HORIZON_SECONDS", "SimulatedRun"]
 
@@ -76,7 +77,9 @@ class SimulatedRun:
     """One operator, one cluster, one clock.
 
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
-    function itself.  `on_say` gets each log line with its virtual wall time.
+    function itself.  `on_say` gets each log line with its virtual wall time.  A
+    `watchdog` of this thread is told when steps begin and end, in real time; handlers
+    that blocked it are then named in the log.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class SimulatedRun:
         observers: Iterable[Observer] = (),
         calls: Mapping[str, Model] | None = None,
         on_say: Callable[[Say, float], None] | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.cluster = cluster
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers)
         self.calls = {} if calls is None else calls
         self.on_say = on_say
+        self._watchdog = watchdog
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
@@ -293,11 +298,23 @@ class SimulatedRun:
     def take(self) -> tuple[Command, ...]:
         """Feed the oldest input and perform what comes of it."""
         self.steps += 1
-        commands = self.machine.feed(self.clock.now(), self._inbox.popleft())
+        commands = self._fed(self._inbox.popleft())
         for command in commands:
             self.perform(command)
         for act in self.machine.acts():
             self._refused_act(act, commands)
+        return commands
+
+    def _fed(self, input: Input) -> tuple[Command, ...]:
+        """Take one input in, under the eyes of the watchdog if there is one."""
+        watchdog, now = self._watchdog, self.clock.now()
+        if watchdog is None:
+            return self.machine.feed(now, input)
+        watchdog.begin()
+        commands = self.machine.feed(now, input)
+        took = watchdog.end(SLOW_STEP_SECONDS)
+        if took > SLOW_STEP_SECONDS:
+            self.perform(Say("warning", slow_step(took, commands)))
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:

@@ -2,7 +2,7 @@
 
 A handler is driven on the loop's own thread, and so are coroutines of impure handlers:
 one that blocks, or runs in a circle, holds up everything.  Nobody can end it; but a
-thread beside can tell where it is.
+thread beside can tell where it is.  In a simulation it is the thread of the simulation.
 
 What counts is the step's own time.  On a machine that has too much to do, a thread
 that could run waits for a processor, and no handler is to be blamed for that.
@@ -13,13 +13,17 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Protocol
 
+from fnop.core.seam.commands import Command, Perform, Say
 from fnop.interpreters.clock import ThreadClock
 
-__all__ = ["AWAIT", "Watchdog"]
+__all__ = ["AWAIT", "SLOW_STEP_SECONDS", "Watchdog", "slow_step"]
+
+# A handler that blocks the others for longer is named when it comes back.
+SLOW_STEP_SECONDS = 0.5
 
 # So long may a step take before it is named; and again after as long.
 PATIENCE_SECONDS = 5.0
@@ -115,6 +119,19 @@ class Watchdog:
             named = seconds
             where = _innermost(sys._current_frames().get(self._thread))
             self._say(_standstill(seconds, where, coroutine))
+
+
+def slow_step(seconds: float, commands: Iterable[Command]) -> str:
+    """What to say of a step that took so long; its commands tell whose it was."""
+    names = {
+        command.handler
+        for command in commands
+        if isinstance(command, (Say, Perform)) and command.handler
+    }
+    who = ", ".join(sorted(names)) or "a step"
+    return (
+        f"{who} blocked the operator for {seconds:.1f} s; move slow work into fnop.call"
+    )
 
 
 def _standstill(seconds: float, where: str, coroutine: str) -> str:

@@ -32,6 +32,9 @@ __all__ = [
     "function_of",
 ]
 
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
 _DURATIONS = (
     "timeout",
     "backoff",

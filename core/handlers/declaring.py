@@ -64,6 +64,9 @@ from fnop.core.values.evolve import replace
 
 __all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
 
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 

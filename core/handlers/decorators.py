@@ -50,6 +50,9 @@ __all__ = [
     "timer",
 ]
 
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
 # The function itself: it can be called in tests as it was written.
 StartupFn = TypeVar("StartupFn", bound=StartupHandler)
 CleanupFn = TypeVar("CleanupFn", bound=CleanupHandler)

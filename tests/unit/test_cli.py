@@ -92,6 +92,14 @@ def test_a_manifest_can_come_from_stdin(folder: Path) -> None:
     assert (done.status, len(done.documents)) == (0, 1), done
 
 
+def test_a_key_that_a_manifest_has_twice_is_told(folder: Path) -> None:
+    text = (folder / "object.yaml").read_text()
+    write(folder, "twice.yaml", f"{text}\nkind: FnopExample\n")
+    done = fnop("run", "operator.py", "--simulate", "twice.yaml", folder=folder)
+    assert done.status == 0, done
+    assert "the key 'kind' comes twice; the last one counts" in done.err
+
+
 def test_every_option_has_a_variable(folder: Path) -> None:
     variables = {
         "FNOP_RUN_SIMULATE": "object.yaml",
@@ -365,6 +373,21 @@ OPERATORS = {
     ),
     "syntax error": ("def f(:", 1, ("operator.py:1", "invalid syntax")),
     "error at import": ("import fnop\n1 / 0", 1, ("operator.py:2", "division by zero")),
+    "a decorator as a module": (
+        "from fnop.on import create",
+        1,
+        ("'fnop.on'", "fnop.on is no module: write import fnop, and fnop.on.NAME"),
+    ),
+    "a part that there is not": (
+        "import fnop.handlers",
+        1,
+        ("'fnop.handlers'", "fnop has no such part; write import fnop"),
+    ),
+    "Kopf, which is not installed": (
+        "import sys\nsys.modules['kopf'] = None\nimport kopf",
+        1,
+        ("operator.py:3", "import fnop in its place"),
+    ),
     "missing library": ("import nowhere_to_be_found", 1, ("nowhere_to_be_found",)),
 }
 
@@ -433,6 +456,22 @@ USAGE = {
         ("run", "operator.py", "--real-calls"),
         "--real-calls is of no use without --simulate",
     ),
+    "the operator after the manifests": (
+        ("run", "--simulate", "object.yaml", "operator.py"),
+        "--simulate takes all the files that follow it, and operator.py is no "
+        "manifest; write: fnop run operator.py --simulate object.yaml",
+    ),
+    "the operator in place of manifests": (
+        ("run", "-m", "operator", "--simulate", "operator.py"),
+        "write: fnop run -m operator operator.py --simulate ...",
+    ),
+    **{
+        f"{option} of a simulation": (
+            ("run", "operator.py", "--simulate", "object.yaml", option, "value"),
+            f"{option} is of no use with --simulate",
+        )
+        for option in ("--liveness", "--metrics", "--context", "--kubeconfig")
+    },
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
     "no selector": (("run", "operator.py", "-l", "app in db"), "no label selector"),
     "a lease's place without a lease": (
@@ -447,6 +486,36 @@ USAGE = {
         "cannot write the recording",
     ),
 }
+
+
+def test_a_manifest_is_no_operator(folder: Path) -> None:
+    done = fnop("run", "object.yaml", "--simulate", "object.yaml", folder=folder)
+    refused(done, 1, "object.yaml is no Python file", "after --simulate")
+
+
+def test_a_mistyped_variable_is_refused(folder: Path) -> None:
+    run = ("run", "operator.py", "--simulate", "object.yaml")
+    done = fnop(*run, folder=folder, variables={"FNOP_RUN_NAMESPACES": "a"})
+    refused(done, 2, "FNOP_RUN_NAMESPACES", "did you mean FNOP_RUN_NAMESPACE?")
+    done = fnop(*run, folder=folder, variables={"FNOP_RUN_XYZ": "a"})
+    refused(done, 2, "the variable FNOP_RUN_XYZ is for no option of fnop run")
+
+
+def test_variables_that_are_not_meant_for_it_do_no_harm(folder: Path) -> None:
+    variables = {
+        # As Kubernetes sets them for a Service that is called fnop-run.
+        "FNOP_RUN_SERVICE_HOST": "10.0.0.1",
+        "FNOP_RUN_SERVICE_PORT": "80",
+        "FNOP_RUN_SERVICE_PORT_HTTP": "80",
+        "FNOP_RUN_PORT": "tcp://10.0.0.1:80",
+        "FNOP_RUN_PORT_80_TCP": "tcp://10.0.0.1:80",
+        "FNOP_RUN_PORT_80_TCP_ADDR": "10.0.0.1",
+        # Of another command, and what a simulation does not need.
+        "FNOP_REPLAY_TRUSTED": "1",
+        "FNOP_RUN_LIVENESS": "http://0.0.0.0:8080/healthz",
+    }
+    run = ("run", "operator.py", "--simulate", "object.yaml")
+    assert fnop(*run, folder=folder, variables=variables).status == 0
 
 
 @pytest.mark.parametrize("case", USAGE)
@@ -723,3 +792,50 @@ def test_counts_come_in_the_order_of_time(folder: Path) -> None:
     assert times == sorted(times)
     lines = [line for line in done.err.splitlines() if "times in all" in line]
     assert [line.split()[3] for line in lines] == ["early", "late"]
+
+
+# ------------------------------------------------------ what does not come to an end
+
+CIRCLING = """
+import os
+import fnop
+
+@fnop.on.create("fnopexamples")
+def circling(**_):
+    if "CIRCLE" in os.environ:
+        print("begins", flush=True)
+        while True:
+            pass
+"""
+ITS_LOOP = ("at circling.py:8", "at circling.py:9")
+
+
+def test_a_handler_that_goes_in_a_circle_is_named_in_a_simulation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "circling.py", CIRCLING)
+    monkeypatch.setenv("CIRCLE", "1")
+    with begun(folder, "run", "circling.py", "--simulate", "object.yaml") as run:
+        line = heard(run, "the operator stands still for")
+        assert "circling.py:" in line
+        assert " in circling;" in line
+        run.send_signal(signal.SIGINT)
+        line = heard(run, "fnop: interrupted after 0 s of virtual time, ")
+        assert line.rstrip().endswith(ITS_LOOP)
+        assert run.wait(20) == 1
+
+
+def test_who_interrupts_a_replay_is_told_where_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "circling.py", CIRCLING)
+    command = ("run", "circling.py", "--simulate", "object.yaml", "--record", "r.fnop")
+    done = fnop(*command, folder=folder)
+    assert done.status == 0, done
+    monkeypatch.setenv("CIRCLE", "1")
+    with begun(folder, "replay", "r.fnop", "circling.py") as replay:
+        heard(replay, "begins")
+        replay.send_signal(signal.SIGINT)
+        line = heard(replay, "fnop: interrupted, ")
+        assert line.rstrip().endswith(ITS_LOOP)
+        assert replay.wait(20) == 1

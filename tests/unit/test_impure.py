@@ -37,8 +37,7 @@ from fnop.interpreters.clock import SystemClock, ThreadClock
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
-from fnop.interpreters.run import SLOW_STEP_SECONDS
-from fnop.interpreters.watchdog import Watchdog
+from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog
 from fnop.testing import plan_of
 from tests.commands import fnop as command
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
@@ -1264,6 +1263,23 @@ def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
             )
 
     asyncio.run(story())
+
+
+def test_a_handler_that_blocks_is_named_in_a_simulation(registry: Registry) -> None:
+    times = Times()
+
+    @fnop.on.create(KIND, registry=registry, id="blocking")
+    def blocking(**_: Any) -> None:
+        times.passed += SLOW_STEP_SECONDS * 1.2
+
+    watchdog = Watchdog(lambda text: None, times=times)
+    run = Scenario(registry, [example()], watchdog=watchdog)
+    assert run.settle()
+    watchdog.close()
+    found = [line for line in run.lines if "blocked the operator" in line]
+    assert found == [
+        "blocking blocked the operator for 0.6 s; move slow work into fnop.call"
+    ]
 
 
 PATIENCE_SECONDS = 0.1

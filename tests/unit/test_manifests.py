@@ -260,3 +260,40 @@ def test_a_text_that_is_nested_too_deep_is_refused(text: str) -> None:
     """Its reader would take the whole process down."""
     with pytest.raises(ManifestProblem, match="nested more than 500 levels deep"):
         parse_yaml(text)
+
+
+# -------------------------------------------------------- keys that come twice
+
+TWICE = {
+    "at the top": (f"{HEAD}data: {{}}\ndata: {{}}\n", 5, "data"),
+    "deep": (f"{HEAD}data:\n  - a: 1\n    b: 2\n    a: 3\n", 7, "a"),
+    "in quotes": (f"{HEAD}data:\n  a: 1\n  'a': 2\n", 6, "a"),
+    "in another document": (f"{HEAD}---\n{HEAD}kind: ConfigMap\n", 8, "kind"),
+    "in JSON": (
+        '{"apiVersion": "v1", "kind": "A", "metadata":\n {"name": "a", "name": "b"}}',
+        2,
+        "name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_a_key_that_comes_twice_is_told(case: str) -> None:
+    text, line, key = TWICE[case]
+    said: list[str] = []
+    read_manifests([write("m.yaml", text)], said.append)
+    assert said == [f"m.yaml:{line}: the key {key!r} comes twice; the last one counts"]
+
+
+def test_json_that_is_no_yaml_is_read_without_a_word() -> None:
+    text = '{"apiVersion": "v1", "kind": "A",\n\t"metadata": {"name":\t"a\\/b"}}'
+    said: list[str] = []
+    (found,) = read_manifests([write("m.json", text)], said.append)
+    assert (found["metadata"]["name"], said) == ("a/b", [])
+
+
+def test_equal_keys_of_different_mappings_are_no_matter() -> None:
+    shared = "x: &x {a: 1}\ny: *x\nz: {<<: *x, a: 1}\n"
+    said: list[str] = []
+    read_manifests([write("m.yaml", f"{HEAD}{shared}---\n{HEAD}")], said.append)
+    assert said == []

@@ -195,6 +195,52 @@ def test_a_changed_handler_is_shown(case: str, recording: Path, tmp_path: Path) 
         assert word in done.out
 
 
+# -------------------------------------------------------------- other handlers
+
+FIRST = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def first(**_): ...
+"""
+SECOND = FIRST.replace("first", "second")
+OTHERS = {
+    "another order": (
+        ("second.py", "first.py"),
+        "fnop: the handlers are declared in another order than in the recording "
+        "(first, second, and now second, first); name the files in its order\n",
+    ),
+    "one less": (
+        ("first.py",),
+        "fnop: handlers of the recording are not there now: second\n",
+    ),
+    "another one": (
+        ("first.py", "third.py"),
+        "fnop: handlers of the recording are not there now: second; "
+        "handlers are not in the recording: third\n",
+    ),
+    "the same": (("first.py", "second.py"), ""),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_who_replays_other_handlers_is_told(case: str, tmp_path: Path) -> None:
+    for name, text in {
+        "first.py": FIRST,
+        "second.py": SECOND,
+        "third.py": SECOND.replace("second", "third"),
+    }.items():
+        (tmp_path / name).write_text(text)
+    command = ("run", "first.py", "second.py", "--record", "r.fnop")
+    objects = ("--simulate", HANDLERS / "object.yaml")
+    assert fnop(*command, *objects, folder=tmp_path).status == 0
+    files, sentence = OTHERS[case]
+    done = fnop("replay", "r.fnop", *files, folder=tmp_path)
+    assert done.err == sentence
+    assert done.status == (1 if sentence else 0)
+    assert done.out.startswith("different at step " if sentence else "identical: ")
+
+
 # ------------------------------------------------------------- damaged files
 
 

@@ -346,6 +346,23 @@ def test_a_timer_that_always_writes_is_named() -> None:
     assert "ticks changes status.count of fnopexamples/example-1" in sim.unsettled
 
 
+def test_a_timer_is_blamed_for_the_fields_that_it_goes_on_writing() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="begins")
+    async def begin(patch: Any, **_: Any) -> None:
+        await fnop.sleep(45)
+        patch.status["phase"] = "begun"
+        patch.status["version"] = 1
+
+    @fnop.timer(KIND, interval=30, registry=registry, id="ticks")
+    def tick(status: Any, **_: Any) -> fnop.Effect:
+        return fnop.patch(status={"count": status.get("count", 0) + 1})
+
+    sim = simulation(registry).settle()
+    assert "ticks changes status.count of fnopexamples/example-1" in sim.unsettled
+
+
 # ------------------------------------------------------------------- commands
 
 

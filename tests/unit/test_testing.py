@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -17,6 +18,7 @@ import fnop
 import fnop.testing
 from fnop import adapters
 from fnop.adapters import strategies
+from fnop.core.handlers.arguments import PROVIDERS
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.effects import Patch
 from fnop.interpreters.cluster.schema import compile_schema
@@ -561,6 +563,105 @@ def test_a_refused_object_is_the_tests_own_fault() -> None:
         sim.apply({**claim(), "kind": "Unicorn"})
     with pytest.raises(AssertionError, match="kind/name"):
         sim.get("claims")
+
+
+@pytest.mark.parametrize(
+    ("duration", "error", "words"),
+    [
+        (-1, ValueError, "the time to wait must be a number of seconds from 0"),
+        (timedelta(seconds=-1), ValueError, "the time to wait must be"),
+        (float("nan"), ValueError, "the time to wait must be"),
+        ("5s", TypeError, "the time to wait must be a number of seconds, not '5s'"),
+        (None, TypeError, "the time to wait must be a number of seconds, not None"),
+    ],
+)
+def test_what_is_no_time_is_refused(
+    duration: Any, error: type[Exception], words: str
+) -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    with pytest.raises(error, match=words):
+        sim.wait(duration)
+
+
+@pytest.mark.parametrize("given", ["x", [("spec", {})], 5])
+def test_what_is_no_object_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="body is to be an object as a mapping, not "):
+        plan_of(bind, given, registry=REGISTRY)
+    with pytest.raises(TypeError, match="old is to be an object as a mapping, not "):
+        plan_of(bind, claim(size="1Gi"), old=given, registry=REGISTRY)
+    with pytest.raises(TypeError, match="body is to be an object as a mapping, not "):
+        matches(bind, given, registry=REGISTRY)
+
+
+CHANGE_ARGUMENTS = sorted(
+    PROVIDERS.keys() - {"activity", "settings", "event", "type", "stopped"}
+)
+
+
+OF_NO_OBJECT = {"logger", "patch", "memo", "param", "retry", "started", "runtime"}
+OF_NO_OBJECT |= {"now", "resource", "reason", "old"}
+
+
+@pytest.mark.parametrize("name", [*CHANGE_ARGUMENTS, "**kwargs"])
+def test_an_object_is_asked_for_where_it_is_needed(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(f"def asks({name}): ...", scope)
+    asks = scope["asks"]
+    assert plan_of(asks, claim()).succeeded
+    if name in OF_NO_OBJECT:
+        assert plan_of(asks).succeeded
+        return
+    with pytest.raises(TypeError) as problem:
+        plan_of(asks)
+    said = str(problem.value)
+    assert f"asks asks for {name}, and there is no object; give it" in said
+
+
+def test_the_object_may_be_left_out_only_where_nothing_is_made_of_it() -> None:
+    with pytest.raises(TypeError, match="bind asks for spec, and there is no object"):
+        plan_of(bind, registry=REGISTRY)
+    assert plan_of(asks_once, answers=[b"abcd"]).succeeded
+
+
+async def asks_once(**_: Any) -> Any:
+    return (await fnop.random(4)).hex()
+
+
+def test_answers_that_nothing_has_asked_for_are_told() -> None:
+    said = "asks_once has ended, and nothing has asked for 2 answers: 5, 'x'"
+    with pytest.raises(AssertionError, match=said):
+        plan_of(asks_once, claim(), answers=[b"abcd", 5, "x"])
+    assert plan_of(asks_once, claim(), answers=[b"abcd"]).result == b"abcd".hex()
+    failed = plan_of(asks_once, claim(), answers=[fnop.PermanentError("no"), 5])
+    assert failed.failed("no"), "what comes after a failure is not asked for"
+
+
+MISTAKEN = """
+import fnop
+
+@fnop.on.create("claims", retries="x")
+def mistaken(**_): ...
+"""
+
+
+@pytest.mark.parametrize(
+    "test", [MISTAKEN, "from fnop.testing import load\nload('operator.py')"]
+)
+def test_pytest_shows_the_author_s_lines_of_a_mistake_at_registration(
+    test: str, tmp_path: Path
+) -> None:
+    (tmp_path / "operator.py").write_text(MISTAKEN)
+    (tmp_path / "test_it.py").write_text(
+        "def test_it():\n" + "\n".join(f"    {each}" for each in test.splitlines())
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1, done
+    assert "@fnop.on.create: retries= must be a number of attempts" in done.stdout
+    for ours in ("check_options", "declaring.py", "exec_module"):
+        assert ours not in done.stdout
 
 
 # ------------------------------------------------------------ files and modules
