@@ -75,6 +75,23 @@ class Conclude(NamedTuple):
     failed: str = ""
 
 
+class TimeOut(NamedTuple):
+    """The deadline of a handler has come while no attempt of it is under way.
+
+    It waits for its next attempt, or for its sub-handlers; `why` tells.
+    """
+
+    handler: Handler
+    progress: Progress
+    why: str
+
+
+class Abandon(NamedTuple):
+    """End an attempt of a sub-handler: the handler that it is a part of has ended."""
+
+    invocation: Invocation
+
+
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """End all conversations about the change: it is no longer wanted."""
@@ -125,6 +142,8 @@ Move = (
     | Dismiss
     | Begin
     | Conclude
+    | TimeOut
+    | Abandon
     | Cancel
     | Expire
     | Write
