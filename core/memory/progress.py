@@ -161,7 +161,8 @@ def judge_again(
     waiting = _delayed(progress, now, min(after, left), because)
     waiting = waiting._replace(waits=bool(because))
     if after >= left:
-        line = f"times out in {round(left, 1):g} s, before it goes on in {after:g} s{reason}"
+        soon = f"times out in {round(left, 1):g} s"
+        line = f"{soon}, before it goes on in {after:g} s{reason}"
         return Judgement(waiting, "warning", line)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"

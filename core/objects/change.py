@@ -84,12 +84,11 @@ def _marked(at: Moment, known: Known, work: Work) -> Move | None:
 
 def handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     """Start what can start; record when all have ended or wait."""
-    for each in work.running:
-        if isinstance(each.asked, Execute) and not each.ready:
-            ends = _ends(known, work, cycle, each)
-            if ends is not None:
-                return GoOn(each, ends)
-    move = _marked(at, known, work) or _conclusion(known, work, cycle)
+    move = (
+        _gathered(known, work, cycle)
+        or _marked(at, known, work)
+        or _conclusion(known, work, cycle)
+    )
     if move is not None:
         return move
     ends, deadline = _deadline(at, known, work, cycle)
@@ -204,6 +203,16 @@ def with_children(at: Moment, known: Known, work: Work, cycle: Cycle) -> Cycle:
 def _passes_as_part(at: Moment, known: Known, cycle: Cycle, child: Handler) -> bool:
     changed, reason = child.role in (Role.UPDATE, Role.FIELD), cycle.reason.value
     return child.takes_all or passes(at, known, child, changed=changed, reason=reason)
+
+
+def _gathered(known: Known, work: Work, cycle: Cycle) -> GoOn | None:
+    """The next attempt whose awaited sub-handlers have ended."""
+    for each in work.running:
+        if isinstance(each.asked, Execute) and not each.ready:
+            ends = _ends(known, work, cycle, each)
+            if ends is not None:
+                return GoOn(each, ends)
+    return None
 
 
 def _ends(

@@ -242,9 +242,7 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
     handler, cycle, progress = move.handler, move.cycle, move.progress
     work = known.work or IDLE
     started = context.now.wall if progress.started is None else progress.started
-    progress = progress._replace(
-        started=started, until=None, due=None, delegated=False
-    )
+    progress = progress._replace(started=started, until=None, due=None, delegated=False)
     own = not context.is_activity
     situation = Situation(
         handler,
