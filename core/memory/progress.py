@@ -113,11 +113,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The record after an attempt, and the line that says what it means."""
+    """The record after an attempt, and the line that says what it means.
+
+    `was_last` tells that no attempt follows: it has ended, or waits for its deadline.
+    """
 
     progress: Progress
     level: str
     line: str
+    was_last: bool = False
 
 
 def succeeded(progress: Progress) -> Progress:
@@ -163,7 +167,7 @@ def judge_again(
     if after >= left:
         soon = f"times out in {round(left, 1):g} s"
         line = f"{soon}, before it goes on in {after:g} s{reason}"
-        return Judgement(waiting, "warning", line)
+        return Judgement(waiting, "warning", line, was_last=True)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"
     return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
@@ -194,7 +198,8 @@ def judge_failure(
     if failure.temporary is None:
         if errors is ErrorsMode.IGNORED:
             done = counted._replace(finished="success", until=None, due=None)
-            return Judgement(done, "warning", f"failed, which is ignored: {failure}")
+            line = f"failed, which is ignored: {failure}"
+            return Judgement(done, "warning", line, was_last=True)
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
     if failure.temporary is not None:
@@ -216,7 +221,7 @@ def judge_failure(
     if delay >= left:
         soon = f"times out in {round(left, 1):g} s"
         what = f"{soon}, before the next attempt in {delay:g} s"
-    return Judgement(later, level, f"failed, {what}: {failure}")
+    return Judgement(later, level, f"failed, {what}: {failure}", was_last=delay >= left)
 
 
 def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:
@@ -262,7 +267,7 @@ def _final(progress: Progress, level: str, line: str) -> Judgement:
         waits=False,
         delegated=False,
     )
-    return Judgement(ended, level, line)
+    return Judgement(ended, level, line, was_last=True)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:

@@ -77,6 +77,8 @@ def handler_of(part: Part, name: str, begins: Callable[[str], None]) -> Any:
                 await fnop.sleep(seconds)
             case ("never", _):
                 raise fnop.PermanentError("never")
+            case _:
+                return None
         return None
 
     return handler

@@ -168,6 +168,11 @@ def test_a_conversation_gets_its_answers() -> None:
     assert plan.retries_after == 5
     assert not plan.failed()
 
+    registry = Registry()
+    limited = fnop.on.create("claims", timeout=5, registry=registry)(provision)
+    plan = plan_of(limited, body, answers={asked: None}, registry=registry)
+    assert plan.retries_after is None, "its timeout comes first"
+
     plan = plan_of(provision, body, answers={asked: {"data": {"user": "me"}}})
     assert plan.result == {"user": "me", "phase": "Provisioned"}
     assert [each.kind for each in plan] == ["Get", "Sleep", "Patch"]
