@@ -169,8 +169,8 @@ def test_a_conversation_gets_its_answers() -> None:
     assert not plan.failed()
 
     registry = Registry()
-    limited = fnop.on.create("claims", timeout=5, registry=registry)(provision)
-    plan = plan_of(limited, body, answers={asked: None}, registry=registry)
+    limited: Any = fnop.on.create("claims", timeout=5, registry=registry)
+    plan = plan_of(limited(provision), body, answers={asked: None}, registry=registry)
     assert plan.retries_after is None, "its timeout comes first"
 
     plan = plan_of(provision, body, answers={asked: {"data": {"user": "me"}}})
