@@ -36,6 +36,13 @@ class Kind:
     indexers: tuple[Handler, ...] = ()
 
     @property
+    def overlooks(self) -> bool:
+        """Whether an object may come to have handlers of updates, having had none."""
+        return any(
+            each.role is Role.UPDATE and not each.takes_all for each in self.changes
+        )
+
+    @property
     def waits_for_idleness(self) -> bool:
         """Whether it matters when an object last changed."""
         return any(

@@ -19,7 +19,7 @@ from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from fnop.core.values.now import parse_time
 
-__all__ = ["Condition", "condition_of", "conditions_with", "told_by"]
+__all__ = ["Condition", "condition_of", "conditions_with", "keeping", "told_by"]
 
 MESSAGE_LENGTH_MAX = 1024
 
@@ -101,6 +101,25 @@ def _moment(condition: Mapping[str, Any]) -> float:
         return parse_time(str(condition.get("lastTransitionTime")))
     except ValueError:
         return 0.0
+
+
+def keeping(conditions: Any, body: Body, type: str) -> Any:
+    """A list of conditions that is to replace an object's, with the one of this type.
+
+    A merge patch replaces a list as a whole; who writes conditions of an own type means
+    nothing against this one.
+
+    >>> body = Body({"status": {"conditions": [{"type": "fnop", "status": "True"}]}})
+    >>> [each["type"] for each in keeping([{"type": "Ready"}], body, "fnop")]
+    ['Ready', 'fnop']
+    >>> keeping([{"type": "fnop"}], body, "fnop"), keeping(None, body, "fnop")
+    ([{'type': 'fnop'}], None)
+    """
+    given = conditions if isinstance(conditions, (list, tuple)) else None
+    if given is None or any(_is_of(each, type) for each in given):
+        return conditions
+    ours = [each for each in _conditions(body.stanza("status")) if _is_of(each, type)]
+    return [*given, *ours] if ours else conditions
 
 
 def conditions_with(

@@ -19,10 +19,12 @@ from fnop.core.values.diff import Path, pointer, resolve
 from fnop.effects.values import digest
 
 __all__ = [
+    "ABSENT",
     "DIGEST_VERSION",
     "Observation",
     "Scope",
     "Seen",
+    "completed",
     "digest_at",
     "essence_of",
     "had_value",
@@ -180,8 +182,8 @@ def digest_at(body: Body, path: Path, observation: Observation) -> str:
     if found is not None:
         return found
     if path:
-        return digest(observed_at(body, path, observation.own))
-    return digest(essence_of(body, observation.hidden))
+        return _digest(observed_at(body, path, observation.own))
+    return _digest(essence_of(body, observation.hidden))
 
 
 def _see(body: Body, observation: Observation) -> Seen:
@@ -214,6 +216,18 @@ def _is_of_essence(path: Path) -> bool:
 
 def _digest(value: Any) -> str:
     return f"{DIGEST_VERSION}:{digest(value)}"
+
+
+# The digest of a field that is not there.
+ABSENT = _digest(None)
+
+
+def completed(was: Seen, now: Seen) -> Seen:
+    """What was seen, with what nobody observed then as it is now.
+
+    A later release may have handlers of other fields than the one that has seen it.
+    """
+    return Seen({**now.digests, **was.digests}, was.values or now.values)
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:

@@ -9,10 +9,11 @@ success nor a counter ever leaks from one change into another.  The clock of
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fnop.core.memory.observation import Seen
+from fnop.core.memory.observation import DIGEST_VERSION, Seen
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
 from fnop.core.values.evolve import quick
@@ -25,6 +26,7 @@ __all__ = [
     "Progress",
     "abandoned",
     "anew",
+    "concluded",
     "deadline_of",
     "judge_again",
     "judge_failure",
@@ -133,6 +135,15 @@ def succeeded(progress: Progress) -> Progress:
         finished="success",
         acted=progress.acted,
         seen=progress.seen,
+    )
+
+
+def concluded(progress: Progress) -> Progress:
+    """The record after all parts have succeeded: it has acted upon what it was for."""
+    acted = _acted_by(progress.aim, "success") or progress.acted
+    seen = progress.seen if acted == progress.acted else None
+    return progress._replace(
+        finished="success", acted=acted, seen=seen, delegated=False
     )
 
 
@@ -313,14 +324,31 @@ def progress_from_json(found: Any) -> Progress:
         parse_time(str(found[name])) if name in found else None
         for name in ("started", "until")
     )
+    reason, colon, observed = found["aim"].partition(":")
+    aim = f"{reason}{colon}{_versioned(observed)}"
     return Progress(
-        found["aim"],
+        aim,
         retries,
         started,
         until,
         finished=found.get("finished"),
         message=found.get("message"),
         waits=bool(found.get("waits")),
-        acted=str(found.get("acted", _acted_by(found["aim"], found.get("finished")))),
-        handled=str(found.get("handled", "")),
+        acted=_versioned(
+            str(found.get("acted", _acted_by(aim, found.get("finished"))))
+        ),
+        handled=_versioned(str(found.get("handled", ""))),
     )
+
+
+_UNVERSIONED = re.compile("[0-9a-f]{20}")
+
+
+def _versioned(digest: str) -> str:
+    """A digest in its present form; releases up to 0.1 left the version out of some.
+
+    >>> _versioned("fff04cd409d10063969b"), _versioned("1:fff0"), _versioned("?")
+    ('1:fff04cd409d10063969b', '1:fff0', '?')
+    """
+    is_old = _UNVERSIONED.fullmatch(digest) is not None
+    return f"{DIGEST_VERSION}:{digest}" if is_old else digest

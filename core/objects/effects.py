@@ -6,9 +6,11 @@ answered on the spot.  Nothing here drives the author's code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.api.ownership import call_token, owned, stable_name
+from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
 from fnop.core.state.address import Address, Request
@@ -19,6 +21,7 @@ from fnop.core.state.record import Invocation, Known
 from fnop.core.state.requests import Ticket
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
+from fnop.core.values.evolve import replace
 from fnop.effects import (
     Adopt,
     Answer,
@@ -116,7 +119,7 @@ def _request(
     if problem is not None:
         return known, invocation, Refused(400, problem, "CannotSplit")
     errand = errand_for(
-        effect,
+        _keeping_condition(context, known, invocation, effect),
         address,
         manifest=manifest,
         owner_uid=known.body.uid,
@@ -136,6 +139,24 @@ def _request(
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
         return known, held, None
     return known, send(context, invocation, errand), None
+
+
+def _keeping_condition(
+    context: Context, known: Known, invocation: Invocation, effect: Effect
+) -> Effect:
+    """A patch of the handled object's conditions keeps the operator's own."""
+    if not isinstance(effect, Patch) or not is_own(effect, invocation):
+        return effect
+    merge = effect.merge or {}
+    status = merge.get("status")
+    if not isinstance(status, Mapping) or "conditions" not in status:
+        return effect
+    given = status["conditions"]
+    kept = keeping(given, known.body, context.settings.marker)
+    if kept == given:
+        return effect
+    status = {**status, "conditions": kept}
+    return replace(effect, merge={**merge, "status": status})
 
 
 def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:

@@ -35,6 +35,7 @@ from fnop.core.objects.moves import (
     GoOn,
     Look,
     Move,
+    Overlook,
     Rest,
     Settle,
     Spy,
@@ -226,6 +227,8 @@ def _make(context: Context, known: Known, move: Move) -> None:
         case Settle(stored, ends, released):
             released = released or known.released
             keep(context, known._replace(stored=stored, released=released), ends=ends)
+        case Overlook(seen):
+            context.put(known._replace(overlooked=seen))
         case Look():
             look_at(context, known)
         case Rest():

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.handler import Handler
 from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen
 from fnop.core.memory.progress import Progress
 from fnop.core.objects.background import (
     Dismiss,
@@ -22,6 +23,7 @@ from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Cycle, Invocation, Sighting
 
 __all__ = [
+    "Abandon",
     "Begin",
     "Cancel",
     "Conclude",
@@ -30,9 +32,11 @@ __all__ = [
     "GoOn",
     "Look",
     "Move",
+    "Overlook",
     "Rest",
     "Settle",
     "Spy",
+    "TimeOut",
     "Write",
     "earlier",
     "first_due",
@@ -120,6 +124,12 @@ class Settle(NamedTuple):
     released: bool = False
 
 
+class Overlook(NamedTuple):
+    """No handler is for the object as it is: remember, here alone, what that is."""
+
+    seen: Seen
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """The echo of an own write did not come in time: read the object live."""
@@ -148,6 +158,7 @@ Move = (
     | Expire
     | Write
     | Settle
+    | Overlook
     | Look
     | Forget
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.memory.observation import digest_at
-from fnop.core.memory.progress import Progress, abandoned, anew
+from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.selection import Moment
 from fnop.core.state.record import Cycle, Invocation, Known, Work
 from fnop.core.values.body import Body
@@ -90,7 +90,7 @@ def progress_of(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Pro
         return found
     failed = next((each for each in parts if not each.has_succeeded), None)
     if failed is None:
-        return found._replace(finished="success", delegated=False)
+        return concluded(found)
     return found._replace(finished="failure", message=failed.message, delegated=False)
 
 

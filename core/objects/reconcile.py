@@ -30,7 +30,9 @@ from fnop.core.objects.moves import (
     GoOn,
     Look,
     Move,
+    Overlook,
     Rest,
+    Settle,
     Spy,
     Write,
     earlier,
@@ -175,12 +177,15 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
             return Rest(known.odds.until)
         return Write(Writing(finalizer=duty.value))
     if not concerns(at, known):
-        return _flush(work)
+        return _overlook(at, known) or _flush(work)
     seen = see(known.body, at.kind.observation)
     cause = cause_of(at, known, seen)
     if cause.reason not in HANDLED:
         return upkeep(at, known, work, cause, seen)
     selected = selected_for(at, known, cause, seen)
+    if cause.reason is Reason.CREATE and not selected and known.overlooked:
+        # It has been there, and was nobody's: handlers of updates are for it now.
+        return Settle(known.stored._replace(seen=known.overlooked), ends=False)
     aims = {each.id: aim_of(at, known.body, cause.reason, each) for each in selected}
     cycle = Cycle(
         cause.reason,
@@ -192,6 +197,18 @@ def _change(at: Moment, known: Known, work: Work) -> Move:
         known.body.generation,
     )
     return handle(at, known, work, with_children(at, known, work, cycle))
+
+
+def _overlook(at: Moment, known: Known) -> Overlook | None:
+    """Keep in mind what the object was while no handler was for it.
+
+    Nothing is written on it.  Where a filter of an update handler comes to fit, such as
+    a field that appears, that is a change of what there was.
+    """
+    if not at.kind.overlooks or known.stored.seen is not None:
+        return None
+    seen = see(known.body, at.kind.observation)
+    return None if known.overlooked == seen else Overlook(seen)
 
 
 def _flush(work: Work) -> Move:

@@ -15,7 +15,14 @@ from fnop.core.handlers.filters import UNKNOWN, Sight
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.settings import Settings
-from fnop.core.memory.observation import Seen, had_value, observed_at, value_at
+from fnop.core.memory.observation import (
+    ABSENT,
+    Seen,
+    digest_at,
+    had_value,
+    observed_at,
+    value_at,
+)
 from fnop.core.state.record import Known
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path
@@ -131,6 +138,21 @@ def _before(seen: Seen | None, field: Path) -> Any:
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
+def _value_before(at: Moment, known: Known, handler: Handler) -> Any:
+    """What a field was for a handler: what it acted upon, if it is that no more.
+
+    Of that only the digest is stored, so another process knows no value of it.
+    """
+    before, record = (
+        known.before(handler, at.kind.observation),
+        known.record_of(handler.id),
+    )
+    now = digest_at(known.body, handler.field, at.kind.observation)
+    if record is None or record.seen is not None or record.acted in ("", now):
+        return _before(before, handler.field)
+    return None if record.acted == ABSENT else UNKNOWN
+
+
 def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Sight:
     body, field = known.body, handler.field
     before = known.before(handler, at.kind.observation)
@@ -149,7 +171,7 @@ def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Si
         body.mapping("labels"),
         body.mapping("annotations"),
         _now(body, field, at.settings) if field else None,
-        _before(before, field) if field else None,
+        _value_before(at, known, handler) if field else None,
         # What has not been seen yet had no value before, not even none.
         before is not None,
         lambda wants, rest: filter_arguments(situation, wants, rest),

@@ -10,7 +10,7 @@ from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, condition_of, told_by
 from fnop.core.memory.last_seen import Stored
-from fnop.core.memory.observation import Seen, scope_name
+from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
 from fnop.core.objects.detection import is_held
 from fnop.core.objects.moves import Move, Rest, Settle, Write
@@ -150,7 +150,9 @@ def _ended(
     them has succeeded with; what came later is an update.
     """
     stored = known.stored
-    seen = stored.seen if stored.creating and stored.seen else cycle.seen
+    seen = cycle.seen
+    if stored.creating and stored.seen:
+        seen = completed(stored.seen, cycle.seen)
     ahead: dict[str, Progress] = {}
     for handler in at.kind.changes:
         if handler.role not in (Role.UPDATE, Role.FIELD):
@@ -312,10 +314,7 @@ def upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> Mo
     missing = not seen.digests.keys() <= was.digests.keys()
     lingers = places.lingers(known.body)
     if vanished or missing or lingers or known.stored.progress:
-        digests = {**seen.digests, **was.digests}
-        after = known.stored._replace(
-            seen=Seen(digests, was.values or seen.values), progress={}
-        )
+        after = known.stored._replace(seen=completed(was, seen), progress={})
         return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
         return Settle(known.stored._replace(seen=seen), ends=False)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.conditions import Condition, conditions_with
+from fnop.core.memory.conditions import Condition, conditions_with, keeping
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.storage import Place
 from fnop.core.values.body import Body
@@ -102,6 +102,8 @@ def next_write(
     a function does not fit the object.
     """
     target: Any = _target(writing, body, settings)
+    if settings.conditions:
+        target = _keeping_condition(target, body, settings.marker)
     if writing.after is not None:
         after = writing.after
         if writing.patches and after.progress:
@@ -146,6 +148,16 @@ def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
         names = change(body.finalizers, *settings.finalizers)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
+
+
+def _keeping_condition(target: Any, body: Body, marker: str) -> Any:
+    """What handlers make of the conditions, without loss of the operator's own."""
+    status = target.get("status") if isinstance(target, dict) else None
+    given = status.get("conditions") if isinstance(status, dict) else None
+    kept = keeping(given, body, marker)
+    return (
+        target if kept is given else applied({"status": {"conditions": kept}}, target)
+    )
 
 
 def _with_condition(

@@ -279,6 +279,9 @@ class Known(NamedTuple):
     # The same of this operator's finalizer, which somebody else may undo.
     odds: Pace = CALM
 
+    # What it was when no handler was for it, where one of updates may come to be.
+    overlooked: Seen | None = None
+
     def record_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""
         records = self.work.progress if self.work else IDLE.progress

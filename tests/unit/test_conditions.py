@@ -340,3 +340,42 @@ def test_the_same_failure_of_another_generation_says_so(
     run.crash()
     assert run.settle()
     assert len(run.writes) == written, "nothing is news after a restart"
+
+
+READY = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "Timer",
+    "message": "not yet",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize("way", ["patch argument", "plan", "awaited"])
+def test_who_writes_conditions_of_his_own_leaves_the_operator_s(
+    registry: Registry, way: str
+) -> None:
+    """A merge patch replaces a list; it was not meant against what it does not name."""
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> None:
+        raise fnop.PermanentError("quota exceeded")
+
+    @fnop.timer(KIND, interval=60, initial_delay=60, registry=registry)
+    async def timer(patch: Any, **_: Any) -> Any:
+        match way:
+            case "patch argument":
+                patch.status["conditions"] = [READY]
+            case "plan":
+                return fnop.patch(status={"conditions": [READY]})
+            case _:
+                await fnop.patch(status={"conditions": [READY]})
+        return None
+
+    run = Scenario(registry, [example()])
+    run.settle(seconds=200)
+    found = run.get(KIND)
+    assert found is not None
+    types = [each["type"] for each in found["status"]["conditions"]]
+    assert sorted(types) == ["Ready", TYPE]
+    assert told(run)["reason"] == "CreateFailed"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import pytest
 
-from fnop.core.peers import election as module
 from fnop.core.peers.election import (
     Ask,
     Fact,
@@ -48,12 +46,6 @@ from fnop.effects import (
 
 WALL, MONO = 1_767_225_600.0, 1000.0  # 2026-01-01
 TARGET = Target(LEASES, "operator", "default")
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(module)
-    assert found.attempted
-    assert not found.failed
 
 
 # --------------------------------------------------------------------- parsing

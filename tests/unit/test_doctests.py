@@ -1,0 +1,24 @@
+"""The examples in the docstrings of the pure rooms hold."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = [
+    ".".join(("fnop", *source.relative_to(ROOT).with_suffix("").parts))
+    for room in ("core", "effects")
+    for source in sorted((ROOT / room).rglob("*.py"))
+    if source.stem != "__init__"
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_hold(name: str) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, optionflags=flags).failed == 0
