@@ -108,7 +108,7 @@ class HandledLogins:
             )
             if progress.has_succeeded:  # its errors are ignored
                 return None
-            if progress.is_finished:
+            if judgement.was_last:  # nothing is gained by waiting for its deadline
                 raise _Failed(line)
             now = around.clock.now()
             await asyncio.sleep(progress.due_at(now) - now.mono)

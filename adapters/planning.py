@@ -794,7 +794,9 @@ class _Drive:
         else:
             return None
         due = judged.progress.due
-        return None if due is None else due - situation.now.mono
+        if due is None or judged.was_last:
+            return None
+        return due - situation.now.mono
 
 
 def _own_id(part: Handler) -> str:

@@ -101,7 +101,8 @@ class Flow:
         if not result or say.subject is None:
             return
         resource = say.subject.resource
-        if result == "requeue" or " failed, again in " in say.message:
+        again = (" failed, again in ", " failed, times out in ")
+        if result == "requeue" or any(each in say.message for each in again):
             self.retries[resource] += 1
         if say.took is not None:
             _add(self.works, resource, say.took, QUEUE_BOUNDS)

@@ -156,12 +156,20 @@ def end_of_attempt(say: Say) -> str:
 
     >>> end_of_attempt(Say("info", "create handler f succeeded", handler="f"))
     'success'
+    >>> line = "create handler f has timed out after 5 s: not yet"
+    >>> end_of_attempt(Say("error", line, handler="f", error="not yet"))
+    ''
+    >>> line = "create handler f times out in 5 s, before it goes on in 9 s"
+    >>> end_of_attempt(Say("warning", line, handler="f"))
+    'requeue'
     """
     _, found, how = say.message.partition(f" handler {say.handler} ")
     if found and how == "succeeded":
         return "success"
-    if found and how.startswith("goes on in "):
+    if found and how.startswith(("goes on in ", "times out in ")):
         return "requeue"
+    if found and how.startswith("has timed out") and say.took is None:
+        return ""  # a deadline between two attempts
     if found and say.error is not None and how.startswith(("failed", "has timed out")):
         return "error"
     return ""

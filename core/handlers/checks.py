@@ -61,10 +61,10 @@ def check_options(
         if not (name == "backoff" and isinstance(options.get(name), Backoff)):
             check_duration(options, name, label)
     retries = options.get("retries")
-    if retries is not None and (type(retries) is not int or retries < 0):
+    if retries is not None and (type(retries) is not int or retries < 1):
         raise RegistrationError(
-            f"{label}: retries= must be a number of attempts, whole and not below "
-            f"zero, not {retries!r:.80}"
+            f"{label}: retries= must be a number of attempts, whole and at least "
+            f"one, not {retries!r:.80}"
         )
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
         raise RegistrationError(

@@ -8,6 +8,7 @@ success nor a counter ever leaks from one change into another.  The clock of
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,13 +24,17 @@ __all__ = [
     "Failure",
     "Judgement",
     "Progress",
+    "abandoned",
     "anew",
     "concluded",
+    "deadline_of",
     "judge_again",
     "judge_failure",
     "progress_from_json",
     "progress_to_json",
+    "seconds_left",
     "succeeded",
+    "time_out",
 ]
 
 
@@ -37,6 +42,8 @@ __all__ = [
 MESSAGE_LENGTH_MAX = 512
 # "At once" leaves a moment to everybody else.
 DELAY_SECONDS_MIN = 0.05
+# A deadline is reached by either clock: they round, and a stored time is shortened.
+_DEADLINE_SECONDS_OFF = 0.001
 
 
 @quick
@@ -47,7 +54,8 @@ class Progress(NamedTuple):
     clock, known only to the process that set it.  `acted` is the digest of what the
     handler has acted upon last, though the change may not be done, and `seen` what
     that was, for as long as this process lives.  `handled` is the digest of what it was
-    done with last, where that is not what the object was seen as last.
+    done with last, where that is not what the object was seen as last.  `delegated`
+    tells this process that the handler's own part is done, and its sub-handlers' not.
     """
 
     aim: str
@@ -62,6 +70,7 @@ class Progress(NamedTuple):
     acted: str = ""
     seen: Seen | None = None
     handled: str = ""
+    delegated: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -106,11 +115,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The record after an attempt, and the line that says what it means."""
+    """The record after an attempt, and the line that says what it means.
+
+    `was_last` tells that no attempt follows: it has ended, or waits for its deadline.
+    """
 
     progress: Progress
     level: str
     line: str
+    was_last: bool = False
 
 
 def succeeded(progress: Progress) -> Progress:
@@ -129,7 +142,9 @@ def concluded(progress: Progress) -> Progress:
     """The record after all parts have succeeded: it has acted upon what it was for."""
     acted = _acted_by(progress.aim, "success") or progress.acted
     seen = progress.seen if acted == progress.acted else None
-    return progress._replace(finished="success", acted=acted, seen=seen)
+    return progress._replace(
+        finished="success", acted=acted, seen=seen, delegated=False
+    )
 
 
 def anew(progress: Progress | None, aim: str) -> Progress:
@@ -150,14 +165,22 @@ def _acted_by(aim: str, finished: str | None) -> str:
 def judge_again(
     progress: Progress, now: Now, *, after: float, because: str, timeout: float | None
 ) -> Judgement:
-    """Waiting is no failure: it counts towards the timeout alone (R5)."""
-    if timeout is not None and _runtime(progress, now) + after >= timeout:
-        line = f"has timed out after {timeout:g} s: {because or 'still waiting'}"
-        return _final(progress, "error", line)
+    """Waiting is no failure: it counts towards the timeout alone (R5).
+
+    A wait ends at the deadline at the latest.
+    """
+    left = seconds_left(progress, timeout, now)
+    if timeout is not None and left <= 0:
+        return time_out(progress, timeout, because or "still waiting")
+    reason = f": {because}" if because else ""
+    waiting = _delayed(progress, now, min(after, left), because)
+    waiting = waiting._replace(waits=bool(because))
+    if after >= left:
+        soon = f"times out in {round(left, 1):g} s"
+        line = f"{soon}, before it goes on in {after:g} s{reason}"
+        return Judgement(waiting, "warning", line, was_last=True)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"
-    waiting = _delayed(progress, now, after, because)._replace(waits=bool(because))
-    reason = f": {because}" if because else ""
     return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
 
 
@@ -174,16 +197,20 @@ def judge_failure(
 ) -> Judgement:
     """What a failed attempt means, by the author's word and then by the mode.
 
-    A retry that could not take place any more is not waited for.  `jitter`, from 0 to
-    1, is for a wait that grows; a constant one, in seconds, is kept to.
+    A handler with a retry that could not take place any more waits for its deadline:
+    its timeout is a promise to wait as long.  `jitter`, from 0 to 1, is for a wait that
+    grows; a constant one, in seconds, is kept to.
     """
-    counted = progress._replace(retries=progress.retries + 1, waits=False)
+    counted = progress._replace(
+        retries=progress.retries + 1, waits=False, delegated=False
+    )
     if failure.permanent:
         return _final(counted, "error", f"failed for good: {failure}")
     if failure.temporary is None:
         if errors is ErrorsMode.IGNORED:
             done = counted._replace(finished="success", until=None, due=None)
-            return Judgement(done, "warning", f"failed, which is ignored: {failure}")
+            line = f"failed, which is ignored: {failure}"
+            return Judgement(done, "warning", line, was_last=True)
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
     if failure.temporary is not None:
@@ -192,15 +219,49 @@ def judge_failure(
         delay = round(backoff.seconds(counted.retries, jitter), 1)
     else:
         delay = backoff
-    if timeout is not None and _runtime(counted, now) + delay >= timeout:
-        return _final(counted, "error", f"has timed out after {timeout:g} s: {failure}")
+    left = seconds_left(counted, timeout, now)
+    if timeout is not None and left <= 0:
+        return time_out(counted, timeout, str(failure))
     if retries is not None and counted.retries >= retries:
         attempts = number_of(counted.retries, "attempt")
         line = f"failed for good after {attempts}: {failure}"
         return _final(counted, "error", line)
-    later = _delayed(counted, now, delay, str(failure))
+    later = _delayed(counted, now, min(delay, left), str(failure))
     level = "warning" if failure.temporary is not None else "error"
-    return Judgement(later, level, f"failed, again in {delay:g} s: {failure}")
+    what = f"again in {delay:g} s"
+    if delay >= left:
+        soon = f"times out in {round(left, 1):g} s"
+        what = f"{soon}, before the next attempt in {delay:g} s"
+    return Judgement(later, level, f"failed, {what}: {failure}", was_last=delay >= left)
+
+
+def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:
+    """How long a handler has until its deadline; zero at and after it."""
+    if timeout is None:
+        return math.inf
+    left = timeout - _runtime(progress, now)
+    return round(left, 3) if left > _DEADLINE_SECONDS_OFF else 0.0
+
+
+def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | None:
+    """When a handler that has begun times out, on the monotonic clock.
+
+    >>> deadline_of(Progress("", started=100.0), 30.0, Now(wall=110.0, mono=5.0))
+    25.0
+    """
+    if timeout is None or progress.started is None:
+        return None
+    return now.mono + seconds_left(progress, timeout, now)
+
+
+def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
+    """A handler's end at its deadline, and what it was waiting for until then."""
+    return _final(progress, "error", f"has timed out after {timeout:g} s: {why}")
+
+
+def abandoned(progress: Progress, why: str) -> Progress:
+    """The record of what is given up before its own end."""
+    return _final(progress, "info", why).progress
 
 
 def _runtime(progress: Progress, now: Now) -> float:
@@ -210,9 +271,14 @@ def _runtime(progress: Progress, now: Now) -> float:
 def _final(progress: Progress, level: str, line: str) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
     ended = progress._replace(
-        finished="failure", until=None, due=None, message=text, waits=False
+        finished="failure",
+        until=None,
+        due=None,
+        message=text,
+        waits=False,
+        delegated=False,
     )
-    return Judgement(ended, level, line)
+    return Judgement(ended, level, line, was_last=True)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:

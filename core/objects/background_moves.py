@@ -10,6 +10,9 @@ from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
     FRESH,
     Progress,
+    deadline_of,
+    seconds_left,
+    time_out,
 )
 from fnop.core.objects.attempts import go_on, interrupt, stop, store
 from fnop.core.objects.background import (
@@ -19,6 +22,7 @@ from fnop.core.objects.background import (
     Retime,
     Show,
     Tend,
+    rested,
     retimed,
     with_standing,
 )
@@ -28,10 +32,9 @@ from fnop.core.seam.commands import Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, Known, Standing
 from fnop.core.values.backoff import Backoff
-from fnop.core.values.now import Now
 from fnop.effects import Wait
 
-__all__ = ["deadline_of", "make_background"]
+__all__ = ["make_background"]
 
 # How long a daemon may go on that was told to stop, if it does not say.
 GRACE_SECONDS = 10.0
@@ -39,12 +42,6 @@ GRACE_SECONDS = 10.0
 
 # A timer whose function always finds it overdue still leaves a moment to others.
 _OVERDUE_SECONDS = 1.0
-
-
-def deadline_of(handler: Handler, progress: Progress, now: Now) -> float | None:
-    if handler.timeout is None or progress.started is None:
-        return None
-    return now.mono + max(0.0, handler.timeout - (now.wall - progress.started))
 
 
 def make_background(
@@ -117,16 +114,38 @@ def _situation(
 
 
 def _tend(context: Context, known: Known, handler: Handler, standing: Standing) -> None:
-    """Begin a run of a daemon or timer."""
+    """Begin a run of a daemon or timer, unless its time has run out."""
     progress = standing.progress
+    if seconds_left(progress, handler.timeout, context.now) <= 0:
+        _time_out(context, known, handler, standing)
+        return
     situation = _situation(context, known, handler, progress)
     progress = progress._replace(started=situation.started, until=None, due=None)
-    deadline = deadline_of(handler, progress, context.now)
+    deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = known.work or IDLE
     known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
     begun = Standing(None, context.now.mono, progress=progress)
     go_on(context, with_standing(known, handler, begun), invocation)
+
+
+def _time_out(
+    context: Context, known: Known, handler: Handler, standing: Standing
+) -> None:
+    """The deadline of a run's attempts has come between two of them."""
+    assert handler.timeout is not None
+    why = standing.progress.message or "still waiting"
+    judgement = time_out(standing.progress, handler.timeout, why)
+    context.failed()
+    context.say(
+        judgement.level,
+        f"{handler.role.value} handler {handler.id} {judgement.line}",
+        body=known.body,
+        handler=handler.id,
+        error=why,
+    )
+    after = rested(handler, standing, judgement.progress, context.now)
+    context.put(with_standing(known, handler, after))
 
 
 def _show(context: Context, known: Known, invocation: Invocation) -> None:

@@ -9,11 +9,23 @@ from typing import Any
 
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.handlers.lifecycles import Candidate, all_at_once, order_of, shuffled
-from fnop.core.memory.progress import Progress
-from fnop.core.objects.moves import Begin, Conclude, GoOn, Move, Rest, Write, earlier
+from fnop.core.memory.progress import Progress, deadline_of
+from fnop.core.objects.moves import (
+    Abandon,
+    Begin,
+    Conclude,
+    GoOn,
+    Move,
+    Rest,
+    TimeOut,
+    Write,
+    earlier,
+)
 from fnop.core.objects.progression import (
     acts_upon,
     declared_by,
+    ended_above,
+    has_delegated,
     keeps_back,
     mark_of,
     progress_by_id,
@@ -26,7 +38,19 @@ from fnop.core.state.record import Cycle, Invocation, Known, Work
 from fnop.core.values.cause import Reason
 from fnop.effects import Execute
 
-__all__ = ["goes_on", "handle", "with_children"]
+__all__ = ["abandons", "goes_on", "handle", "with_children"]
+
+
+def abandons(at: Moment, known: Known, work: Work) -> Abandon | None:
+    """The end of an attempt of a part whose handler has ended without it."""
+    parts = [each for each in work.running if each.handler.parent]
+    if not parts or work.cycle is None:
+        return None
+    cycle = with_children(at, known, work, work.cycle)
+    for each in parts:
+        if ended_above(known, work, cycle, each.handler):
+            return Abandon(each)
+    return None
 
 
 def goes_on(known: Known, work: Work, cycle: Cycle) -> bool:
@@ -60,22 +84,24 @@ def _marked(at: Moment, known: Known, work: Work) -> Move | None:
 
 def handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
     """Start what can start; record when all have ended or wait."""
-    for each in work.running:
-        if isinstance(each.asked, Execute) and not each.ready:
-            ends = _ends(known, work, cycle, each)
-            if ends is not None:
-                return GoOn(each, ends)
-    move = _marked(at, known, work) or _conclusion(known, work, cycle)
+    move = (
+        _gathered(known, work, cycle)
+        or _marked(at, known, work)
+        or _conclusion(known, work, cycle)
+    )
     if move is not None:
         return move
+    ends, deadline = _deadline(at, known, work, cycle)
+    if ends is not None:
+        return ends
     running = {each.handler.id for each in work.running}
-    due: float | None = None
+    due = deadline
     ready: list[Candidate] = []
     for handler in cycle.selected:
         progress = progress_of(known, work, cycle, handler)
         if handler.id in running or progress.is_finished:
             continue
-        if declared_by(work, cycle, handler):
+        if has_delegated(known, work, cycle, handler):
             continue  # its part is done: the rest is its sub-handlers'
         moment = _begins_at(at, known, progress)
         if moment > at.now.mono:
@@ -88,8 +114,49 @@ def handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
             handler = selected[first.handler.id]
             return Begin(handler, _fresh_view(known, cycle), first.progress)
     if any(not each.waits for each in work.running):
-        return Rest()
+        return Rest(deadline)
     return record(at, known, work, cycle, due)
+
+
+def _deadline(
+    at: Moment, known: Known, work: Work, cycle: Cycle
+) -> tuple[TimeOut | None, float | None]:
+    """The end of a handler whose deadline has come; else when one comes that waits
+    for its parts.
+
+    An attempt that is under way has its own (`Expire`), and who waits for its next one
+    waits no longer than that.  Handlers come before their parts, so that no part begins
+    after the deadline of what it is a part of.
+    """
+    running = {each.handler.id for each in work.running}
+    due: float | None = None
+    for handler in cycle.selected:
+        if handler.timeout is None or handler.id in running:
+            continue
+        progress = progress_of(known, work, cycle, handler)
+        moment = deadline_of(progress, handler.timeout, at.now)
+        if progress.is_finished or moment is None:
+            continue
+        if moment <= at.now.mono:
+            why = _waits_for(known, work, cycle, handler)
+            return TimeOut(handler, progress, why), None
+        if has_delegated(known, work, cycle, handler):
+            due = earlier(due, moment)
+    return None, due
+
+
+def _waits_for(known: Known, work: Work, cycle: Cycle, handler: Handler) -> str:
+    """What keeps a handler from its end: its own reason, or that of a part."""
+    for part in has_delegated(known, work, cycle, handler):
+        if part.id not in cycle.aims:
+            continue
+        progress = progress_of(known, work, cycle, part)
+        if not progress.is_finished:
+            return f"its sub-handler {part.id} has not ended" + (
+                f": {progress.message}" if progress.message else ""
+            )
+    own = progress_by_id(known, work, cycle, handler.id)
+    return own.message or "still waiting"
 
 
 def _begins_at(at: Moment, known: Known, progress: Progress) -> float:
@@ -138,6 +205,16 @@ def _passes_as_part(at: Moment, known: Known, cycle: Cycle, child: Handler) -> b
     return child.takes_all or passes(at, known, child, changed=changed, reason=reason)
 
 
+def _gathered(known: Known, work: Work, cycle: Cycle) -> GoOn | None:
+    """The next attempt whose awaited sub-handlers have ended."""
+    for each in work.running:
+        if isinstance(each.asked, Execute) and not each.ready:
+            ends = _ends(known, work, cycle, each)
+            if ends is not None:
+                return GoOn(each, ends)
+    return None
+
+
 def _ends(
     known: Known, work: Work, cycle: Cycle, parent: Invocation
 ) -> dict[str, Any] | None:
@@ -160,7 +237,7 @@ def _ends(
 def _conclusion(known: Known, work: Work, cycle: Cycle) -> Conclude | None:
     """The innermost handler that has ended with its parts, and is yet to be told so."""
     for handler in reversed(cycle.selected) if work.declared else ():
-        if not declared_by(work, cycle, handler):
+        if not has_delegated(known, work, cycle, handler):
             continue
         progress = progress_of(known, work, cycle, handler)
         own = progress_by_id(known, work, cycle, handler.id)

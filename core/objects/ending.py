@@ -178,7 +178,7 @@ def _judgement(
         )
     if invocation.parts:
         # It has succeeded when its sub-handlers have.
-        waiting = progress._replace(retries=progress.retries + 1)
+        waiting = progress._replace(retries=progress.retries + 1, delegated=True)
         number = len(invocation.parts)
         what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
         return Judgement(waiting, "debug", f"waits for {what}")

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.handler import ACTIVITIES, Handler
 from fnop.core.handlers.writers import DaemonStoppingReason
-from fnop.core.memory.progress import (
-    Progress,
-)
+from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import expire, go_on, let_go, stop
 from fnop.core.objects.background import (
     Dismiss,
@@ -23,11 +21,12 @@ from fnop.core.objects.background import (
     Show,
     Tend,
 )
-from fnop.core.objects.background_moves import deadline_of, make_background
+from fnop.core.objects.background_moves import make_background
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.echo import look_at
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.moves import (
+    Abandon,
     Begin,
     Cancel,
     Conclude,
@@ -40,6 +39,7 @@ from fnop.core.objects.moves import (
     Rest,
     Settle,
     Spy,
+    TimeOut,
     Write,
     first_due,
 )
@@ -49,7 +49,7 @@ from fnop.core.objects.store import aside, spy_wants
 from fnop.core.objects.write import begin_write
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
-from fnop.core.state.record import IDLE, Invocation, Known, Sighting
+from fnop.core.state.record import IDLE, Cycle, Invocation, Known, Sighting
 from fnop.core.values.errors import described
 
 __all__ = ["guarded", "serve"]
@@ -57,7 +57,7 @@ __all__ = ["guarded", "serve"]
 # One pass over an object never needs more moves than this: a limit on everything.
 _MOVES_MAX = 64
 # Moves that may call the author's code: once in a step (R11).
-_DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire)
+_DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire, Abandon)
 # How long an object rests about which something went wrong that nobody foresaw.
 _BEGIN_ANEW_SECONDS = 60.0
 
@@ -200,6 +200,8 @@ def _activity_move(context: Context, known: Known) -> Move:
         progress = work.progress.get(handler.id) or Progress(handler.role.value)
         if progress.is_finished:
             continue
+        if seconds_left(progress, handler.timeout, context.now) <= 0:
+            return TimeOut(handler, progress, progress.message or "still waiting")
         moment = progress.due_at(context.now)
         if moment > context.now.mono:
             return Rest(moment)
@@ -218,7 +220,7 @@ def _make(context: Context, known: Known, move: Move) -> None:
             _begin(context, known, move)
         case Engage() | Tend() | Show() | Halt() | Retime() | Dismiss():
             make_background(context, known, move)
-        case Cancel() | Conclude() | Expire():
+        case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
             _end(context, known, move)
         case Write(writing):
             begin_write(context, known, writing)
@@ -243,7 +245,7 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
     handler, cycle, progress = move.handler, move.cycle, move.progress
     work = known.work or IDLE
     started = context.now.wall if progress.started is None else progress.started
-    progress = progress._replace(started=started, until=None, due=None)
+    progress = progress._replace(started=started, until=None, due=None, delegated=False)
     own = not context.is_activity
     situation = Situation(
         handler,
@@ -258,7 +260,7 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
         known.memo,
         context.indices,
     )
-    deadline = deadline_of(handler, progress, context.now)
+    deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = work._replace(
         # The cycle keeps its own view; only the attempt gets a fresh one (R15).
@@ -269,14 +271,23 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
     go_on(context, known._replace(work=work), invocation)
 
 
-def _end(context: Context, known: Known, move: Cancel | Conclude | Expire) -> None:
+def _end(
+    context: Context,
+    known: Known,
+    move: Cancel | Conclude | TimeOut | Expire | Abandon,
+) -> None:
     match move:
         case Cancel():
             _cancel_all(context, known)
         case Conclude():
             _conclude(context, known, move)
+        case TimeOut():
+            _time_out(context, known, move)
         case Expire(invocation):
             expire(context, known, invocation)
+        case Abandon(invocation):
+            assert known.work is not None
+            _cancel(context, known, invocation, cycle=known.work.cycle)
 
 
 def _conclude(context: Context, known: Known, move: Conclude) -> None:
@@ -295,6 +306,24 @@ def _conclude(context: Context, known: Known, move: Conclude) -> None:
         error=error,
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
+    context.put(known._replace(work=work))
+
+
+def _time_out(context: Context, known: Known, move: TimeOut) -> None:
+    """A handler ends between two attempts, or while its sub-handlers go on."""
+    handler, work = move.handler, known.work or IDLE
+    assert handler.timeout is not None
+    judgement = time_out(move.progress, handler.timeout, move.why)
+    context.failed()
+    if handler.role in ACTIVITIES:
+        context.activity_failed()
+    context.say(
+        judgement.level,
+        f"{handler.role.value} handler {handler.id} {judgement.line}",
+        handler=handler.id,
+        error=move.why,
+    )
+    work = work._replace(progress={**work.progress, handler.id: judgement.progress})
     context.put(known._replace(work=work))
 
 
@@ -331,11 +360,17 @@ def _cancel_all(context: Context, known: Known) -> None:
     """End the first of the conversations; the others follow, one a step."""
     work = known.work
     assert work is not None
-    invocation = work.running[0]
+    is_last = len(work.running) == 1
+    _cancel(context, known, work.running[0], cycle=None if is_last else work.cycle)
+
+
+def _cancel(
+    context: Context, known: Known, invocation: Invocation, *, cycle: Cycle | None
+) -> None:
     known = stop(context, known, invocation)
     assert known.work is not None
     rest = left(known.work.running, invocation)
-    work = known.work._replace(running=rest, cycle=work.cycle if rest else None)
+    work = known.work._replace(running=rest, cycle=cycle)
     keep(context, known._replace(work=work), ends=False)
     context.say(
         "info",

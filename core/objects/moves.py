@@ -23,6 +23,7 @@ from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Cycle, Invocation, Sighting
 
 __all__ = [
+    "Abandon",
     "Begin",
     "Cancel",
     "Conclude",
@@ -35,6 +36,7 @@ __all__ = [
     "Rest",
     "Settle",
     "Spy",
+    "TimeOut",
     "Write",
     "earlier",
     "first_due",
@@ -75,6 +77,23 @@ class Conclude(NamedTuple):
     handler: Handler
     progress: Progress
     failed: str = ""
+
+
+class TimeOut(NamedTuple):
+    """The deadline of a handler has come while no attempt of it is under way.
+
+    It waits for its next attempt, or for its sub-handlers; `why` tells.
+    """
+
+    handler: Handler
+    progress: Progress
+    why: str
+
+
+class Abandon(NamedTuple):
+    """End an attempt of a sub-handler: the handler that it is a part of has ended."""
+
+    invocation: Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +152,8 @@ Move = (
     | Dismiss
     | Begin
     | Conclude
+    | TimeOut
+    | Abandon
     | Cancel
     | Expire
     | Write

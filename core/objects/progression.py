@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.memory.observation import digest_at
-from fnop.core.memory.progress import Progress, anew, concluded
+from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.selection import Moment
 from fnop.core.state.record import Cycle, Invocation, Known, Work
 from fnop.core.values.body import Body
@@ -14,6 +14,8 @@ __all__ = [
     "acts_upon",
     "aim_of",
     "declared_by",
+    "ended_above",
+    "has_delegated",
     "keeps_back",
     "mark_of",
     "may_save",
@@ -41,14 +43,46 @@ def declared_by(work: Work, cycle: Cycle, parent: Handler) -> tuple[Handler, ...
     return found.children
 
 
+def has_delegated(
+    known: Known, work: Work, cycle: Cycle, handler: Handler
+) -> tuple[Handler, ...]:
+    """The sub-handlers that a handler waits for, its own part being done.
+
+    One that failed or waits after it has declared them is yet to be called again.
+    """
+    if not progress_by_id(known, work, cycle, handler.id).delegated:
+        return ()
+    return () if _runs(work, handler) else declared_by(work, cycle, handler)
+
+
+def ended_above(known: Known, work: Work, cycle: Cycle, handler: Handler) -> str:
+    """The handler that this one is a part of and that has ended, if there is one.
+
+    A part never outlives its handler: what that has failed for is not to be gone on
+    with, and its deadline is that of its parts.
+    """
+    above = handler.parent
+    parents = {each.id: each.parent for each in cycle.selected} if above else {}
+    while above and above in cycle.aims:
+        if progress_by_id(known, work, cycle, above).is_finished:
+            return above
+        above = parents.get(above, "")
+    return ""
+
+
 def progress_of(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
     """The handler's record if it is about this change, else a fresh one.
 
-    That of a handler with sub-handlers follows from theirs.
+    That of a handler with sub-handlers follows from theirs, and theirs ends with its.
     """
     found = progress_by_id(known, work, cycle, handler.id)
-    children = declared_by(work, cycle, handler)
-    if found.is_finished or not children or _runs(work, handler):
+    if found.is_finished:
+        return found
+    above = ended_above(known, work, cycle, handler)
+    if above:
+        return abandoned(found, f"{above} has ended before it")
+    children = has_delegated(known, work, cycle, handler)
+    if not children:
         return found
     selected = [each for each in children if each.id in cycle.aims]
     parts = [progress_of(known, work, cycle, each) for each in selected]
@@ -57,7 +91,7 @@ def progress_of(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Pro
     failed = next((each for each in parts if not each.has_succeeded), None)
     if failed is None:
         return concluded(found)
-    return found._replace(finished="failure", message=failed.message)
+    return found._replace(finished="failure", message=failed.message, delegated=False)
 
 
 def _runs(work: Work, handler: Handler) -> bool:

@@ -16,7 +16,7 @@ from fnop.core.objects.background import (
     background_due,
     background_move,
 )
-from fnop.core.objects.change import goes_on, handle, with_children
+from fnop.core.objects.change import abandons, goes_on, handle, with_children
 from fnop.core.objects.detection import (
     cause_of,
     concerns,
@@ -57,7 +57,7 @@ def reconcile(at: Moment, known: Known) -> Move:
     Filters are the author's code: what they raise escalates to the caller.
     """
     work = known.work or IDLE
-    move: Move | None = _going_on(at, known, work)
+    move: Move | None = abandons(at, known, work) or _going_on(at, known, work)
     if move is None and at.kind.background:
         move = background_move(at, known, work)
     if move is not None:

@@ -230,7 +230,7 @@ async def test_a_handler_that_fails_for_good_says_why(registry: Registry) -> Non
         ([ValueError("oops")], {"backoff": 0}, "Bearer t"),
         ([ValueError("oops")] * 2, {"backoff": 0, "retries": 2}, "after 2 attempts"),
         ([ValueError("a")], {"errors": fnop.ErrorsMode.PERMANENT}, "ValueError: a"),
-        ([ValueError("a")], {"timeout": 5, "backoff": 6}, "has timed out after 5 s"),
+        ([ValueError("a")], {"timeout": 5, "backoff": 6}, "times out in 5 s, before"),
         (["a token"], {}, "it answers str, and not fnop.ConnectionInfo or None"),
         ([info(expiration=datetime(2020, 1, 1, tzinfo=UTC))], {}, "has expired"),
     ],

@@ -93,15 +93,24 @@ def test_the_last_retry_is_said_to_be_the_last(
 
 
 @pytest.mark.parametrize(
-    ("timeout", "ends"), [(10.0, True), (15.0, True), (15.5, False), (100.0, False)]
+    ("timeout", "waits", "says"),
+    [
+        (10.0, None, "has timed out after 10 s: "),
+        (13.0, 3.0, "failed, times out in 3 s, before the next attempt in 5 s: "),
+        (15.0, 5.0, "failed, times out in 5 s, before the next attempt in 5 s: "),
+        (15.5, 5.0, "failed, again in 5 s: "),
+        (100.0, 5.0, "failed, again in 5 s: "),
+    ],
 )
-def test_a_retry_that_could_not_take_place_is_not_waited_for(
-    timeout: float, ends: bool
+def test_a_retry_that_could_not_take_place_ends_at_the_deadline(
+    timeout: float, waits: float | None, says: str
 ) -> None:
     """Ten seconds have passed, and the next attempt would be in five."""
     found = judged(TEMPORARY, timeout=timeout)
-    assert found.progress.is_finished is ends
-    assert ("timed out" in found.line) is ends
+    assert found.line.startswith(says)
+    assert found.progress.is_finished is (waits is None)
+    if waits is not None:
+        assert found.progress.due_at(NOW) == NOW.mono + waits
 
 
 def test_an_ignored_error_is_no_matter_of_timeouts() -> None:
@@ -122,9 +131,15 @@ def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
     assert found.progress.retries == 2
     assert (found.level, found.line) == ("info", "goes on in 5 s: not yet")
     assert found.progress.due_at(NOW) == NOW.mono + 5.0
-    late = judge_again(progress, NOW, after=5.0, because="not yet", timeout=15.0)
-    assert late.progress.finished == "failure"
-    assert "timed out after 15 s: not yet" in late.line
+    late = judge_again(progress, NOW, after=5.0, because="not yet", timeout=14.0)
+    assert (late.level, late.line) == (
+        "warning",
+        "times out in 4 s, before it goes on in 5 s: not yet",
+    )
+    assert late.progress.due_at(NOW) == NOW.mono + 4.0
+    over = judge_again(progress, NOW, after=5.0, because="not yet", timeout=10.0)
+    assert over.progress.finished == "failure"
+    assert over.line == "has timed out after 10 s: not yet"
 
 
 def test_a_success_counts_and_clears_what_was_waited_for() -> None:

@@ -170,6 +170,11 @@ def test_a_conversation_gets_its_answers() -> None:
     assert plan.retries_after == 5
     assert not plan.failed()
 
+    registry = Registry()
+    limited: Any = fnop.on.create("claims", timeout=5, registry=registry)
+    plan = plan_of(limited(provision), body, answers={asked: None}, registry=registry)
+    assert plan.retries_after is None, "its timeout comes first"
+
     plan = plan_of(provision, body, answers={asked: {"data": {"user": "me"}}})
     assert plan.result == {"user": "me", "phase": "Provisioned"}
     assert [each.kind for each in plan] == ["Get", "Sleep", "Patch"]
