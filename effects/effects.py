@@ -328,10 +328,20 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
         if metadata.get(key) not in (None, ""):  # which is the same in a manifest
             check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):
-        raise ValueError(
-            f"{label}: the manifest has no metadata.name; a name that is the same at "
-            "every run lets a repeated run find its own object"
+        raise ValueError(f"{label}: {_nameless(metadata)}")
+
+
+def _nameless(metadata: Mapping[str, Any]) -> str:
+    """Why a manifest without a name is refused; a handler may run more than once."""
+    if metadata.get("generateName"):
+        return (
+            "generateName would make a new object at every run; give metadata.name, "
+            "one that is the same at every run"
         )
+    return (
+        "the manifest has no metadata.name; a name that is the same at every run lets "
+        "a repeated run find its own object"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +362,7 @@ class Create(_Asking):
     manifest: Any
 
     def _check(self) -> None:
-        _manifest(self, named=False)
-        metadata = self.manifest.get("metadata", {})
-        if not metadata.get("name") and not metadata.get("generateName"):
-            raise ValueError("Create: give the manifest a metadata.name")
+        _manifest(self, named=True)
 
 
 @dataclass(frozen=True, slots=True)

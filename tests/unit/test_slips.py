@@ -342,6 +342,28 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     assert not [line for line in run.lines if "replicaset" in line]
 
 
+def test_an_object_that_the_server_would_name_is_not_created() -> None:
+    """A repeated handler could not find it, and would make another one."""
+    registry = Registry()
+    unnamed = {**pod(), "metadata": {"generateName": "x-"}}
+
+    @fnop.on.create(KIND, registry=registry, retries=3, backoff=1)
+    async def create(**_: Any) -> None:
+        await fnop.create(unnamed)
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert run.objects("pods") == []
+    assert any("generateName would make a new object" in line for line in run.lines)
+    for build in (fnop.create, fnop.apply):
+        assert said(partial(build, unnamed)).endswith("the same at every run")
+        assert said(partial(build, {**pod(), "metadata": {}})).startswith(
+            f"{build.__name__.title()}: the manifest has no metadata.name"
+        )
+    both = {**pod(), "metadata": {"name": "a", "generateName": "x-"}}
+    assert fnop.create(both).manifest == both, "the name counts"
+
+
 def test_a_mistyped_kind_is_told_to_a_test() -> None:
     from fnop.testing import Simulation
 
