@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
@@ -76,15 +77,20 @@ class Witness:
     `refused` is what the handler was forbidden to do in the world, if anything: that
     fails it, even if it catches the error.  `unasked` counts what was built since the
     handler last asked for something: a loop that forgets its await never ends.
+
+    In one that `is_driven`, a helper's coroutine that is dropped counts as well:
+    `dropped` is the error that the first of them is.
     """
 
     UNASKED_MAX: ClassVar[int] = 10_000
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
-    def __init__(self, most: int = sys.maxsize) -> None:
+    def __init__(self, most: int = sys.maxsize, *, is_driven: bool = False) -> None:
         self.built: list[tuple[Any, str]] = []
         self.refused: BaseException | None = None
+        self.dropped: TypeError | None = None
+        self.is_driven = is_driven
         self.unasked = 0
         self._most = most
 
@@ -122,6 +128,20 @@ class Witness:
             self.refused = self.refused or _endless(effect, where)
             raise self.refused
         self.built.append((effect, where))
+
+    def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
+        """Take note of a coroutine that nobody can await any more."""
+        if self.dropped is None:
+            self.dropped = TypeError(
+                f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "
+                f"so it has done nothing: write `await {coroutine.__name__}(...)`"
+            )
+
+
+def _made_at(coroutine: CoroutineType[Any, Any, Any]) -> str:
+    """Where it was made, if Python has kept it (`cr_origin`)."""
+    origin = coroutine.cr_origin
+    return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
 
 
 class _Effect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import doctest
+import gc
 import math
 import pickle
 import re
@@ -25,6 +26,7 @@ from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.unawaited import watch_coroutines
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
 
@@ -60,6 +62,10 @@ ASKING: dict[str, Callable[[], Any]] = {
     "call": lambda: fnop.call(called),
     "execute": lambda: Execute(()),
 }
+
+
+def config(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 
 
 def pod() -> dict[str, Any]:
@@ -156,6 +162,116 @@ def test_what_was_not_awaited_is_no_part_of_an_effect(build: Any) -> None:
         lambda: build(forgotten)
     )
     forgotten.close()
+
+
+# ---------------------------------------- R3: a helper's coroutine that is dropped
+
+
+async def make() -> None:
+    await fnop.create(config("a"))
+
+
+def drops_it() -> None:
+    make()
+
+
+async def drops_it_before_an_answer(**_: Any) -> None:
+    make()
+    await fnop.sleep(1)
+
+
+async def drops_it_after_an_answer(**_: Any) -> None:
+    await fnop.sleep(1)
+    make()
+
+
+async def keeps_it_to_the_end(**_: Any) -> None:
+    kept = make()
+    await fnop.sleep(1)
+    assert kept
+
+
+async def drops_it_in_a_helper(**_: Any) -> None:
+    async def helper() -> None:
+        make()
+
+    await helper()
+
+
+def drops_it_in_a_plan(**_: Any) -> Any:
+    drops_it()
+    return fnop.event("Made")
+
+
+def drops_it_in_a_generator(**_: Any) -> Any:
+    make()
+    yield fnop.sleep(1)
+
+
+DROPPING = [
+    drops_it_before_an_answer,
+    drops_it_after_an_answer,
+    keeps_it_to_the_end,
+    drops_it_in_a_helper,
+    drops_it_in_a_plan,
+    drops_it_in_a_generator,
+]
+
+
+@pytest.mark.parametrize("handler", DROPPING)
+def test_r3_a_coroutine_that_nobody_awaits_fails_the_attempt(handler: Any) -> None:
+    registry = Registry()
+    fnop.on.create(KIND, registry=registry, id="create", retries=2, backoff=1)(handler)
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert run.objects("configmaps") == []
+    first, second = (say.message for say in run.said if say.level == "error")
+    for line in (first, second):
+        assert f"make(...) at {__file__}:" in line, "told each time, and where"
+        assert "was not awaited, so it has done nothing: write `await make(" in line
+    assert "make(...) at" in str(plan_of(handler, example()).failure)
+
+
+def test_r3_a_coroutine_is_missed_as_often_as_a_conversation_is_told_anew() -> None:
+    """A conversation that is let go of halfway has yet to await what it keeps."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        later = make()
+        await fnop.sleep(5)
+        await later
+
+    run = Scenario(registry, [example()])
+    run.wait(2)
+    run.machine.close()  # as where the operator ends
+    run.settle()
+    assert [each["metadata"]["name"] for each in run.objects("configmaps")] == ["a"]
+    assert not [say for say in run.said if say.level == "error"]
+
+
+def test_r3_what_was_raised_is_told_before_what_was_dropped() -> None:
+    async def handler() -> None:
+        make()
+        raise fnop.PermanentError("bad spec")
+
+    assert str(plan_of(handler, example()).failure) == "PermanentError: bad spec"
+
+
+def test_r3_a_coroutine_of_somebody_else_is_warned_of_by_python() -> None:
+    """One that the garbage collector finds within a drive, and one outside of all."""
+    watch_coroutines()
+
+    def handler() -> None:
+        knot: list[Any] = []
+        knot.append((knot, make()))
+        del knot
+        gc.collect()
+
+    with pytest.warns(RuntimeWarning, match="'make' was never awaited"):
+        assert plan_of(handler, example()).failure is None
+    with pytest.warns(RuntimeWarning, match="'make' was never awaited"):
+        make()
 
 
 def test_a_daemon_that_asks_can_be_stopped() -> None:
@@ -345,7 +461,7 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
 def test_an_object_that_the_server_would_name_is_not_created() -> None:
     """A repeated handler could not find it, and would make another one."""
     registry = Registry()
-    unnamed = {**pod(), "metadata": {"generateName": "x-"}}
+    unnamed = {**config(""), "metadata": {"generateName": "x-"}}
 
     @fnop.on.create(KIND, registry=registry, retries=3, backoff=1)
     async def create(**_: Any) -> None:
@@ -353,7 +469,7 @@ def test_an_object_that_the_server_would_name_is_not_created() -> None:
 
     run = Scenario(registry, [example()])
     run.settle()
-    assert run.objects("pods") == []
+    assert run.objects("configmaps") == []
     assert any("generateName would make a new object" in line for line in run.lines)
     for build in (fnop.create, fnop.apply):
         assert said(partial(build, unnamed)).endswith("the same at every run")
