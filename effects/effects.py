@@ -41,6 +41,7 @@ __all__ = [
     "Target",
     "Wait",
     "Witness",
+    "unanswered",
 ]
 
 # Kubernetes limits an Event's message to 1024 bytes and its reason to 128
@@ -231,6 +232,16 @@ def _not_awaited(effect: _Effect, lack: str) -> str:
 
 
 _BUILT_BY = {"Wait": "stopped.wait"}
+
+
+def unanswered(effect: Any) -> str | None:
+    """Why an effect is no part of a plan: its answer is all that it is for.
+
+    None for any other, which a plan may have.
+    """
+    if not isinstance(effect, _Question):
+        return None
+    return _not_awaited(effect, "answers nobody")
 
 
 def _encodable(value: str, where: str) -> None:

@@ -109,6 +109,27 @@ def test_what_is_only_asked_is_not_true(name: str) -> None:
     assert "has no length: write `await" in said(lambda: len(asked))
 
 
+READS = {**{name: ASKING[name] for name in ("get", "list", "random")}, "wait": wait}
+
+
+def reads_in_vain(**_: Any) -> Any:
+    return fnop.list("pods")
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_only_asked_is_no_plan(name: str) -> None:
+    read = READS[name]
+    for handler in (lambda **_: read(), lambda **_: [fnop.event("Made"), read()]):
+        text = str(plan_of(handler, example()).failure)
+        assert "(...) was not awaited, so it answers nobody: write `await " in text
+
+
+def test_what_is_only_asked_is_no_plan_of_an_impure_handler() -> None:
+    fnop.on.create(KIND, registry=Registry(), impure=True)(reads_in_vain)
+    text = str(plan_of(reads_in_vain, example()).failure)
+    assert "fnop.list(...) was not awaited, so it answers nobody" in text
+
+
 def test_what_is_done_may_be_told_from_none() -> None:
     plan = [fnop.patch(status={}), None, fnop.event("Made")]
     assert [each.kind for each in filter(None, plan)] == ["Patch", "Event"]
