@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CoroutineType
+from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
@@ -60,6 +60,11 @@ def _is_own(module: dict[str, Any]) -> bool:
     return str(module.get("__name__")).startswith(_OWN_MODULES)
 
 
+def _place(frame: FrameType) -> str:
+    file = frame.f_globals.get("__file__") or frame.f_code.co_filename
+    return f"{file}:{frame.f_lineno}"
+
+
 def _endless(effect: Any, where: str) -> BaseException:
     return TypeError(
         f"{Witness.UNASKED_MAX} effects were built and not awaited, the last of them "
@@ -80,7 +85,8 @@ class Witness:
     handler last asked for something: a loop that forgets its await never ends.
 
     In one that `is_driven`, a helper's coroutine that is dropped counts as well:
-    `dropped` is the error that the first of them is.
+    `dropped` is the error that the first of them is.  `made` are the settings that were
+    made of others, each with those and with its line.
     """
 
     UNASKED_MAX: ClassVar[int] = 10_000
@@ -91,6 +97,7 @@ class Witness:
         self.built: list[tuple[Any, str]] = []
         self.refused: BaseException | None = None
         self.dropped: TypeError | None = None
+        self.made: list[tuple[Any, Any, str]] = []
         self.is_driven = is_driven
         self.unasked = 0
         self._most = most
@@ -123,12 +130,15 @@ class Witness:
         # of modules: Python tells audit hooks of each look at a frame's code.
         while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
-        file = frame.f_globals.get("__file__") or frame.f_code.co_filename
-        where = f"{file}:{frame.f_lineno}"
+        where = _place(frame)
         if self.unasked > self.UNASKED_MAX:
             self.refused = self.refused or _endless(effect, where)
             raise self.refused
         self.built.append((effect, where))
+
+    def saw_made(self, made: Any, base: Any) -> None:
+        """Take note that the author has made other settings of these."""
+        self.made.append((made, base, _place(sys._getframe(2))))
 
     def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
         """Take note of a coroutine that nobody can await any more."""

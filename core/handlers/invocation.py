@@ -370,6 +370,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     try:
         if isinstance(value, Settings):
             settings, value = _settings_for(drive, value), None
+        _refuse_lost_settings(drive, settings)
         plan = plan_of(value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
         patches = drive.writers.patch.changes()
@@ -377,6 +378,22 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         return _failed(drive, problem)
     ending = Ending(plan, patches, None, drive.children, settings)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
+
+
+def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:
+    """Raise `TypeError` for settings that a startup handler has made in vain.
+
+    Others may be made on the way to those that it returns; but if it returns none, or
+    has made further ones of what it returns, a `return` or a name is missing.
+    """
+    if drive.situation.handler.role is not Role.STARTUP:
+        return
+    for _, base, where in reversed(drive.witness.made):
+        if kept is None or base is kept:
+            raise TypeError(
+                f"the settings made at {where} have no effect: return them, as in "
+                "return settings.replace(...)"
+            )
 
 
 def _settings_for(drive: _Drive, settings: Settings) -> Settings:
