@@ -17,6 +17,7 @@ from fnop.core.values.callables import is_awaited, takes_values
 from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
+from fnop.effects.names import check_marks
 from fnop.effects.values import thaw_json
 
 __all__ = [
@@ -180,8 +181,12 @@ class PatchWriter(Nest):
         return self["status"]
 
     def effect(self) -> Patch | None:
-        """The patch that was written, or None."""
+        """The patch that was written, or None.
+
+        Raises `ValueError` for labels and annotations that are no texts.
+        """
         found = _written(self)
+        check_marks(found.get("metadata"), "patch")
         return Patch(merge=found) if found else None
 
     def changes(self) -> tuple[Patch | Transform, ...]:
