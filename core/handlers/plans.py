@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from fnop.effects import Effect, Return, Witness
 from fnop.effects.effects import unanswered
+from fnop.effects.values import freeze_json
 
 __all__ = ["EFFECTS", "identity", "plan_of", "refuse_lost"]
 
@@ -33,6 +34,9 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
         effects = [isinstance(item, EFFECTS) for item in value]
         if all(effects):
             return _checked(tuple(value))
+        others = [item for item in value if not isinstance(item, EFFECTS)]
+        if any(hasattr(type(item), "__await__") for item in others):
+            freeze_json(others, "the plan")  # which tells what was not awaited
         if any(effects):
             raise TypeError(
                 "a plan mixes effects with other values; return either a list of "
