@@ -268,8 +268,11 @@ def test_what_was_not_awaited_is_no_part_of_an_effect(build: Any) -> None:
 # ---------------------------------------- R3: a helper's coroutine that is dropped
 
 
-async def make() -> None:
+async def make_child() -> None:
     await fnop.create(config("a"))
+
+
+make: Any = make_child  # no type checker is to find the slips
 
 
 def drops_it() -> None:
@@ -328,9 +331,11 @@ def test_r3_a_coroutine_that_nobody_awaits_fails_the_attempt(handler: Any) -> No
     assert run.objects("configmaps") == []
     first, second = (say.message for say in run.said if say.level == "error")
     for line in (first, second):
-        assert f"make(...) at {__file__}:" in line, "told each time, and where"
-        assert "was not awaited, so it has done nothing: write `await make(" in line
-    assert "make(...) at" in str(plan_of(handler, example()).failure)
+        assert f"make_child(...) at {__file__}:" in line, "told each time, and where"
+        assert (
+            "was not awaited, so it has done nothing: write `await make_child(" in line
+        )
+    assert "make_child(...) at" in str(plan_of(handler, example()).failure)
 
 
 def test_r3_a_coroutine_is_missed_as_often_as_a_conversation_is_told_anew() -> None:
@@ -369,9 +374,9 @@ def test_r3_a_coroutine_of_somebody_else_is_warned_of_by_python() -> None:
         del knot
         gc.collect()
 
-    with pytest.warns(RuntimeWarning, match="'make' was never awaited"):
+    with pytest.warns(RuntimeWarning, match="'make_child' was never awaited"):
         assert plan_of(handler, example()).failure is None
-    with pytest.warns(RuntimeWarning, match="'make' was never awaited"):
+    with pytest.warns(RuntimeWarning, match="'make_child' was never awaited"):
         make()
 
 
