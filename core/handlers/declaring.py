@@ -238,8 +238,8 @@ def _presence(
                 f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
                 "fnop.ABSENT, or give a value"
             )
-        if not callable(value) and not isinstance(value, Presence):
-            _check_mark(name, key, value)
+        is_value = not callable(value) and not isinstance(value, Presence)
+        _check_mark(name, key, value if is_value else "")
     return tuple(
         (key, asking.wanted(value, name))
         for key, value in sorted((values or {}).items())

@@ -251,8 +251,10 @@ def test_a_filter_that_fits_no_object_is_refused(option: str, value: Any) -> Non
     )
 
 
-@pytest.mark.parametrize(("key", "value"), [("n", "a b"), ("n", "x" * 64), ("n!", "a")])
-def test_a_label_that_no_object_can_have_is_refused(key: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"), [("n", "a b"), ("n", "x" * 64), ("n!", "a"), ("a b", PRESENT)]
+)
+def test_a_label_that_no_object_can_have_is_refused(key: str, value: Any) -> None:
     message = refusal(nothing, labels={key: value})
     assert "cannot be a label, so no object has it" in message
     if key == "n":  # an annotation's value is any text
