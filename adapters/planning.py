@@ -88,6 +88,7 @@ from fnop.effects.wire import digest_of
 from fnop.interpreters.calls import StopFlag, called
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.guard import Guard
+from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Plan", "matches", "plan_of"]
 
@@ -602,6 +603,7 @@ class _Drive:
         self.body: Any = situation.body.data if situation.body else None
 
     def plan(self) -> Plan:
+        watch_coroutines()
         live = LiveCache()
         key = ("plan",)
         for _ in range(ASKED_MAX):

@@ -36,7 +36,7 @@ from fnop.effects.effects import (
     label_patterns,
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
-from fnop.effects.names import field_selector, label_selector
+from fnop.effects.names import check_marks, field_selector, label_selector
 
 __all__ = [
     "adopt",
@@ -200,7 +200,7 @@ def patch(
 
     `fields` are top-level stanzas as a JSON merge patch: None removes a key.  Raises
     `ValueError` where `metadata=` gives a label or annotation another value than
-    `labels=` or `annotations=`.
+    `labels=` or `annotations=`, and for one that is no text.
 
     >>> patch(status={"phase": "Ready"}).merge
     {'status': {'phase': 'Ready'}}
@@ -211,12 +211,19 @@ def patch(
             merge["metadata"] = _with_marks(
                 merge.get("metadata", {}), name, dict(values)
             )
+    check_marks(merge.get("metadata"), "Patch")
     return Patch(
         None if where is None else _target_of(where),
         merge or None,
         tuple(json),
         subresource,
     )
+
+
+def _marked_with_texts(manifest: Any, where: str) -> dict[str, Any]:
+    """A copy of a manifest; raises `ValueError` for labels that are no texts."""
+    check_marks(manifest.get("metadata"), where)
+    return dict(manifest)
 
 
 @overload
@@ -230,7 +237,11 @@ def apply(manifest: Any, *, force: bool = False) -> Any:
 
     Of several manifests it is a plan, to be returned.
     """
-    return each_manifest(manifest, lambda one: Apply(dict(one), force), flat=True)
+
+    def applied(one: Manifest) -> Apply:
+        return Apply(_marked_with_texts(one, "Apply"), force)
+
+    return each_manifest(manifest, applied, flat=True)
 
 
 @overload
@@ -242,7 +253,11 @@ def create(manifest: Any) -> Any:
 
     Of several manifests it is a plan, to be returned.
     """
-    return each_manifest(manifest, lambda one: Create(dict(one)), flat=True)
+
+    def created(one: Manifest) -> Create:
+        return Create(_marked_with_texts(one, "Create"))
+
+    return each_manifest(manifest, created, flat=True)
 
 
 @_named_after(1, "fnop.delete({}, name={})")
@@ -339,9 +354,11 @@ def adopt(
     """
     paths = (nested,) if isinstance(nested, str) else tuple(nested)
     chosen = label_patterns(labels)
-    made = each_manifest(
-        child, lambda one: Adopt(dict(one), role, paths, chosen), flat=True
-    )
+
+    def adopted(one: Manifest) -> Adopt:
+        return Adopt(_marked_with_texts(one, "Adopt"), role, paths, chosen)
+
+    made = each_manifest(child, adopted, flat=True)
     if role is not None and not isinstance(made, Adopt):
         raise ValueError("a role is for one child; adopt each with one of its own")
     return made

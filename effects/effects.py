@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
@@ -40,6 +41,7 @@ __all__ = [
     "Target",
     "Wait",
     "Witness",
+    "unanswered",
 ]
 
 # Kubernetes limits an Event's message to 1024 bytes and its reason to 128
@@ -56,6 +58,11 @@ _OWN_MODULES = __name__.rpartition(".")[0] + "."
 
 def _is_own(module: dict[str, Any]) -> bool:
     return str(module.get("__name__")).startswith(_OWN_MODULES)
+
+
+def _place(frame: FrameType) -> str:
+    file = frame.f_globals.get("__file__") or frame.f_code.co_filename
+    return f"{file}:{frame.f_lineno}"
 
 
 def _endless(effect: Any, where: str) -> BaseException:
@@ -76,15 +83,22 @@ class Witness:
     `refused` is what the handler was forbidden to do in the world, if anything: that
     fails it, even if it catches the error.  `unasked` counts what was built since the
     handler last asked for something: a loop that forgets its await never ends.
+
+    In one that `is_driven`, a helper's coroutine that is dropped counts as well:
+    `dropped` is the error that the first of them is.  `made` are the settings that were
+    made of others, each with those and with its line.
     """
 
     UNASKED_MAX: ClassVar[int] = 10_000
 
     current: ClassVar[ContextVar[Witness | None]] = ContextVar("witness", default=None)
 
-    def __init__(self, most: int = sys.maxsize) -> None:
+    def __init__(self, most: int = sys.maxsize, *, is_driven: bool = False) -> None:
         self.built: list[tuple[Any, str]] = []
         self.refused: BaseException | None = None
+        self.dropped: TypeError | None = None
+        self.made: list[tuple[Any, Any, str]] = []
+        self.is_driven = is_driven
         self.unasked = 0
         self._most = most
 
@@ -116,12 +130,29 @@ class Witness:
         # of modules: Python tells audit hooks of each look at a frame's code.
         while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
-        file = frame.f_globals.get("__file__") or frame.f_code.co_filename
-        where = f"{file}:{frame.f_lineno}"
+        where = _place(frame)
         if self.unasked > self.UNASKED_MAX:
             self.refused = self.refused or _endless(effect, where)
             raise self.refused
         self.built.append((effect, where))
+
+    def saw_made(self, made: Any, base: Any) -> None:
+        """Take note that the author has made other settings of these."""
+        self.made.append((made, base, _place(sys._getframe(2))))
+
+    def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
+        """Take note of a coroutine that nobody can await any more."""
+        if self.dropped is None:
+            self.dropped = TypeError(
+                f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "
+                f"so it has done nothing: write `await {coroutine.__name__}(...)`"
+            )
+
+
+def _made_at(coroutine: CoroutineType[Any, Any, Any]) -> str:
+    """Where it was made, if Python has kept it (`cr_origin`)."""
+    origin = coroutine.cr_origin
+    return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
 
 
 class _Effect:
@@ -211,6 +242,16 @@ def _not_awaited(effect: _Effect, lack: str) -> str:
 
 
 _BUILT_BY = {"Wait": "stopped.wait"}
+
+
+def unanswered(effect: Any) -> str | None:
+    """Why an effect is no part of a plan: its answer is all that it is for.
+
+    None for any other, which a plan may have.
+    """
+    if not isinstance(effect, _Question):
+        return None
+    return _not_awaited(effect, "answers nobody")
 
 
 def _encodable(value: str, where: str) -> None:
@@ -328,10 +369,20 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
         if metadata.get(key) not in (None, ""):  # which is the same in a manifest
             check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):
-        raise ValueError(
-            f"{label}: the manifest has no metadata.name; a name that is the same at "
-            "every run lets a repeated run find its own object"
+        raise ValueError(f"{label}: {_nameless(metadata)}")
+
+
+def _nameless(metadata: Mapping[str, Any]) -> str:
+    """Why a manifest without a name is refused; a handler may run more than once."""
+    if metadata.get("generateName"):
+        return (
+            "generateName would make a new object at every run; give metadata.name, "
+            "one that is the same at every run"
         )
+    return (
+        "the manifest has no metadata.name; a name that is the same at every run lets "
+        "a repeated run find its own object"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +403,7 @@ class Create(_Asking):
     manifest: Any
 
     def _check(self) -> None:
-        _manifest(self, named=False)
-        metadata = self.manifest.get("metadata", {})
-        if not metadata.get("name") and not metadata.get("generateName"):
-            raise ValueError("Create: give the manifest a metadata.name")
+        _manifest(self, named=True)
 
 
 @dataclass(frozen=True, slots=True)

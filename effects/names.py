@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
+    "check_label",
+    "check_marks",
     "check_name",
     "check_namespace",
     "check_subresource",
@@ -66,6 +68,41 @@ def check_subresource(value: Any, where: str) -> None:
         )
 
 
+def check_label(key: Any, value: Any) -> None:
+    """Raise `ValueError` for a label to be looked for that no object can have."""
+    if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
+        raise ValueError(
+            f"labels: {_shown(key)}: {_shown(value)} cannot be a label, so no "
+            "object has it; a value has at most 63 letters, digits, -, _ and ."
+        )
+
+
+def check_marks(metadata: Any, where: str) -> None:
+    """Raise `ValueError` for labels and annotations to be written that are no texts.
+
+    `metadata` is that of a manifest or of a patch, where None removes one.
+
+    >>> check_marks({"labels": {"n": 5}}, "Patch")
+    Traceback (most recent call last):
+        ...
+    ValueError: Patch: the label 'n' must be a text, not 5; write str(...)
+    """
+    if not isinstance(metadata, Mapping):
+        return
+    for name, one in (("labels", "label"), ("annotations", "annotation")):
+        marks = metadata.get(name)
+        if marks is not None and not isinstance(marks, Mapping):
+            raise ValueError(
+                f"{where}: the {name} are a mapping of texts, not {_shown(marks)}"
+            )
+        for key, value in (marks or {}).items():
+            if value is not None and not isinstance(value, str):
+                raise ValueError(
+                    f"{where}: the {one} {_shown(key)} must be a text, not "
+                    f"{_shown(value)}; write str(...)"
+                )
+
+
 def label_selector(labels: Mapping[str, str]) -> str:
     """The selector of objects with all of these labels.
 
@@ -76,11 +113,7 @@ def label_selector(labels: Mapping[str, str]) -> str:
     'app=x,tier=web'
     """
     for key, value in labels.items():
-        if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
-            raise ValueError(
-                f"labels: {_shown(key)}: {_shown(value)} cannot be a label, so no "
-                "object has it; a value has at most 63 letters, digits, -, _ and ."
-            )
+        check_label(key, value)
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
@@ -188,6 +189,18 @@ def freeze_json(value: Any, where: str) -> Any:
         return _freeze(value, where) if found is _UNUSUAL else found
     except RecursionError:
         raise ValueError(f"{where}: it contains itself, or is too deep") from None
+    except TypeError:
+        _close_coroutines(value)
+        raise
+
+
+def _close_coroutines(value: Any) -> None:
+    """Python would warn of those that nobody awaits, where the error tells of them."""
+    if isinstance(value, CoroutineType):
+        value.close()
+    elif isinstance(value, (Mapping, list, tuple)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            _close_coroutines(item)
 
 
 # What takes a closer look, to be told from values.
@@ -231,10 +244,29 @@ def _freeze(value: Any, where: str) -> Any:
         return ReadOnlyList(
             [_freeze(item, f"{where}[{n}]") for n, item in enumerate(value)]
         )
-    remedy = "use str, int, float, bool, None, dict or list"
+    raise TypeError(
+        f"{where}: {type(value).__name__} is not a JSON value; {_remedy(value)}"
+    )
+
+
+def _remedy(value: Any) -> str:
+    """What the author has probably forgotten."""
+    if isinstance(value, BaseException) or _is_error_class(value):
+        return "it is an error: write `raise` before it, instead of `return`"
+    if isinstance(value, type):
+        return "use str, int, float, bool, None, dict or list"
     if hasattr(value, "__await__"):
-        remedy = "it was not awaited; write `await` before it, and use its answer"
-    raise TypeError(f"{where}: {type(value).__name__} is not a JSON value; {remedy}")
+        return "it was not awaited; write `await` before it, and use its answer"
+    if isinstance(value, GeneratorType):
+        return "write `yield from` before it, and use its answer"
+    if callable(value):
+        name = getattr(value, "__name__", "it")
+        return f"it is a function: call it, as in {name}(...)"
+    return "use str, int, float, bool, None, dict or list"
+
+
+def _is_error_class(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
 
 
 def _freeze_scalar(value: Any, where: str) -> Any:

@@ -16,6 +16,7 @@ from fnop.core.seam.inputs import Input
 from fnop.core.state.turn import settings_of
 from fnop.core.values.now import Now
 from fnop.interpreters.guard import GUARDED, Act, Guard
+from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Machine", "Observer"]
 
@@ -42,6 +43,7 @@ class Machine:
         *,
         refuses: bool = True,
     ) -> None:
+        watch_coroutines()
         self.program = program
         self.state: State = NEW
         self._observers = tuple(observers)

@@ -278,7 +278,16 @@ def _managers_of(body: Any) -> tuple[str, ...]:
 
 
 def message_of(response: ApiResponse) -> tuple[str, str]:
-    """The message and the reason of an error's `Status`."""
+    """The message and the reason of an error's `Status`.
+
+    Of a long value that the message repeats, such as the whole object (Kubernetes:
+    field.Invalid), only the beginning is left: the message is logged, and stored.
+    """
     body = response.body if isinstance(response.body, dict) else {}
-    message = body.get("message") or f"HTTP status {response.status}"
-    return str(message), str(body.get("reason") or "")
+    message = str(body.get("message") or f"HTTP status {response.status}")
+    return _LONG_VALUE.sub(r'\1..."', message), str(body.get("reason") or "")
+
+
+# A value in quotes of Go, of more than 200 signs; what is kept are 60 of them.
+_SIGN = r'(?:[^"\\]|\\.)'
+_LONG_VALUE = re.compile(rf'(Invalid value: "{_SIGN}{{60}}){_SIGN}{{140,}}"', re.DOTALL)

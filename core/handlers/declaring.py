@@ -61,6 +61,7 @@ from fnop.core.values.errors import (
     hint_of,
 )
 from fnop.core.values.evolve import replace
+from fnop.effects.names import check_label
 
 __all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
 
@@ -240,16 +241,35 @@ def _presence(
                 f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
                 "fnop.ABSENT, or give a value"
             )
+        is_value = not callable(value) and not isinstance(value, Presence)
+        _check_mark(name, key, value if is_value else "")
     return tuple(
         (key, asking.wanted(value, name))
         for key, value in sorted((values or {}).items())
     )
 
 
+def _check_mark(name: str, key: Any, value: Any) -> None:
+    """Raise `RegistrationError` for a label or annotation that no object can have."""
+    if not isinstance(value, str):
+        raise RegistrationError(
+            f"{name}={{{key!r:.60}: {value!r:.60}}} fits no object, for its values are "
+            f"texts; write {str(value)!r:.60}"
+        )
+    if name == "labels":
+        try:
+            check_label(key, value)
+        except ValueError as problem:
+            raise RegistrationError(str(problem)) from None
+
+
 def _filters(
     options: Mapping[str, Any], label: str, role: Role, indices: Collection[str]
 ) -> Filters:
-    field = parse_field(options.get("field"))
+    try:
+        field = parse_field(options.get("field"))
+    except ValueError as problem:
+        raise RegistrationError(f"{label}: {problem}") from None
     sides = [name for name in ("old", "new") if options.get(name) is not None]
     if not field and (sides or options.get("value") is not None):
         raise RegistrationError(f"{label}: value=, old= and new= need field=")

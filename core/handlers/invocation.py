@@ -13,6 +13,7 @@ names both effects.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -122,7 +123,7 @@ class _Drive:
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self.writers = Writers()
-        self.witness = Witness()
+        self.witness = Witness(is_driven=True)
         self.taken: set[int] = set()
         self.told = 0
         self.declaring = Declaring(situation.handler, situation.indices)
@@ -132,9 +133,13 @@ class _Drive:
         """Run user code with its effects and sub-handlers witnessed."""
         outer = Witness.current.set(self.witness)
         parent = Declaring.current.set(self.declaring)
+        depth = sys.get_coroutine_origin_tracking_depth()
+        # For the line of a coroutine that is dropped; a debugger may ask for more.
+        sys.set_coroutine_origin_tracking_depth(depth or 1)
         try:
             return move()
         finally:
+            sys.set_coroutine_origin_tracking_depth(depth)
             Witness.current.reset(outer)
             Declaring.current.reset(parent)
 
@@ -179,8 +184,9 @@ class _Drive:
         return lines
 
     def close(self) -> None:
+        # Guarded, since a coroutine that it is done with is no slip of the author's.
         if self.conversation is not None:
-            self.conversation.close()
+            self.guarded(self.conversation.close)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +279,10 @@ def advance(
         raise
     except BaseException as problem:  # a handler's error is an outcome, whatever it is
         return _failed(drive, problem)
-    if drive.witness.refused is not None:  # it has caught the error, and went on
-        return _failed(drive, drive.witness.refused)
+    # It has caught the error, and went on; or something of it is lost (R3).
+    slip = drive.witness.refused or drive.witness.dropped
+    if slip is not None:
+        return _failed(drive, slip)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
         return Advance(drive.fresh_lines(), step.effect, children=drive.children)
@@ -362,6 +370,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     try:
         if isinstance(value, Settings):
             settings, value = _settings_for(drive, value), None
+        _refuse_lost_settings(drive, settings)
         plan = plan_of(value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
         patches = drive.writers.patch.changes()
@@ -369,6 +378,22 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         return _failed(drive, problem)
     ending = Ending(plan, patches, None, drive.children, settings)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
+
+
+def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:
+    """Raise `TypeError` for settings that a startup handler has made in vain.
+
+    Others may be made on the way to those that it returns; but if it returns none, or
+    has made further ones of what it returns, a `return` or a name is missing.
+    """
+    if drive.situation.handler.role is not Role.STARTUP:
+        return
+    for _, base, where in reversed(drive.witness.made):
+        if kept is None or base is kept:
+            raise TypeError(
+                f"the settings made at {where} have no effect: return them, as in "
+                "return settings.replace(...)"
+            )
 
 
 def _settings_for(drive: _Drive, settings: Settings) -> Settings:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from fnop.effects import Effect, Return, Witness
+from fnop.effects.effects import unanswered
+from fnop.effects.values import freeze_json
 
 __all__ = ["EFFECTS", "identity", "plan_of", "refuse_lost"]
 
@@ -27,11 +29,14 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
     if value is None:
         return ()
     if isinstance(value, EFFECTS):
-        return (value,)
+        return _checked((value,))
     if isinstance(value, (list, tuple)):
         effects = [isinstance(item, EFFECTS) for item in value]
         if all(effects):
-            return tuple(value)
+            return _checked(tuple(value))
+        others = [item for item in value if not isinstance(item, EFFECTS)]
+        if any(hasattr(type(item), "__await__") for item in others):
+            freeze_json(others, "the plan")  # which tells what was not awaited
         if any(effects):
             raise TypeError(
                 "a plan mixes effects with other values; return either a list of "
@@ -41,6 +46,14 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
             "a list as a result needs fnop.result([...]), to tell it from a plan"
         )
     return (Return(value),)
+
+
+def _checked(plan: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """The plan; a read in it is a forgotten await, since a plan gets no answers."""
+    for effect in plan:
+        if why := unanswered(effect):
+            raise TypeError(why)
+    return plan
 
 
 def refuse_lost(

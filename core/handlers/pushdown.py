@@ -10,7 +10,6 @@ deletions, spies, or finalizers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from fnop.core.api.resources import Selectors
@@ -19,8 +18,6 @@ from fnop.core.handlers.handler import Handler, Role
 
 __all__ = ["selectors_of"]
 
-# Kubernetes: label values are up to 63 characters, or empty.
-_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 # What every kind can be selected by (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
 
@@ -55,7 +52,7 @@ def _labels(handler: Handler) -> list[str]:
             found.append(name)
         elif want is Presence.ABSENT:
             found.append(f"!{name}")
-        elif isinstance(want, str) and _VALUE.fullmatch(want):
+        elif isinstance(want, str):  # registration has checked it
             found.append(f"{name}={want}")
     return found
 

@@ -21,7 +21,7 @@ from fnop.core.peers.peers import Member
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
-from fnop.effects.effects import LEVELS, label_patterns
+from fnop.effects.effects import LEVELS, Witness, label_patterns
 from fnop.effects.values import check_seconds
 
 __all__ = ["Settings"]
@@ -244,7 +244,11 @@ class Settings:
 
         Raises `TypeError` for a setting that there is not.
         """
-        return replace(self, **changes)
+        made = replace(self, **changes)
+        witness = Witness.current.get()
+        if witness is not None:
+            witness.saw_made(made, self)
+        return made
 
     if not TYPE_CHECKING:  # a type checker knows what there is
 

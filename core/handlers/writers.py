@@ -17,6 +17,7 @@ from fnop.core.values.callables import is_awaited, takes_values
 from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
+from fnop.effects.names import check_marks
 from fnop.effects.values import thaw_json
 
 __all__ = [
@@ -96,7 +97,24 @@ class Nest(dict[str, Any]):
         _refuse_attribute(name)
 
     def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(getattr(type(self), name, None), property):
+            raise AttributeError(
+                f"the {name} of a patch is not assigned as a whole: write its keys, as "
+                f"in patch.{name}['key'] = ..., or patch.{name}.update(...)"
+            )
         _refuse_attribute(name)
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Take back what was written; `KeyError` says how to remove what was not."""
+        if not default and key not in self:
+            raise KeyError(
+                f"this patch does not write {key!r}; to remove it from the object, set "
+                "it to None"
+            )
+        return super().pop(key, *default)
 
 
 def _refuse_attribute(name: str) -> NoReturn:
@@ -150,7 +168,7 @@ class PatchWriter(Nest):
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "fns":
-            _refuse_attribute(name)
+            super().__setattr__(name, value)
         object.__setattr__(self, name, value)
 
     @cached_property
@@ -180,8 +198,12 @@ class PatchWriter(Nest):
         return self["status"]
 
     def effect(self) -> Patch | None:
-        """The patch that was written, or None."""
+        """The patch that was written, or None.
+
+        Raises `ValueError` for labels and annotations that are no texts.
+        """
         found = _written(self)
+        check_marks(found.get("metadata"), "patch")
         return Patch(merge=found) if found else None
 
     def changes(self) -> tuple[Patch | Transform, ...]:

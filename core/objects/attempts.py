@@ -378,8 +378,6 @@ def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
     assert errand is not None
     key, created = errand.requests[0].address.key, invocation.created
     if isinstance(errand.effect, Create) and isinstance(outcome, Applied):
-        if not key.name:
-            return invocation  # the server gives each a name of its own
         created = {**created, key: digest_of(errand.effect)}
     elif isinstance(errand.effect, Delete) and key in created:
         created = {each: made for each, made in created.items() if each != key}

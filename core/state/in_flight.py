@@ -167,7 +167,7 @@ def errand_for(
     """The errand of an effect; `manifest` is an adopted child's, made ours."""
     if isinstance(effect, Adopt):
         requests: tuple[Request, ...] = (Request(Create(manifest), address),)
-    elif isinstance(effect, Create) and address.name and token:
+    elif isinstance(effect, Create) and token:
         marked = Create(with_token(effect.manifest, token))
         requests = (Request(marked, address),)
     elif isinstance(effect, Patch):
@@ -213,12 +213,8 @@ def _later(
     return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
 
 
-def _unknown(
-    errand: Errand, outcome: Unknown, now: Now, jitter: float
-) -> Errand | Outcome:
+def _unknown(errand: Errand, outcome: Unknown, now: Now, jitter: float) -> Errand:
     request = errand.requests[0]
-    if request.address.name is None and isinstance(request.effect, Create):
-        return outcome  # what the server names cannot be looked up
     is_read = errand.looking or errand.reads_first
     if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
         tries = errand.tries + 1

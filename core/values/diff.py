@@ -116,6 +116,10 @@ def parse_field(field: Any) -> Path:
     """
     if not field:
         return ()
+    if isinstance(field, str) and field.startswith("/"):
+        meant = path_at(field)
+        plain = ".".join(meant) if not any("." in key for key in meant) else [*meant]
+        raise ValueError(f"field={field!r} is a JSON pointer; write field={plain!r}")
     path = tuple(field.split(".")) if isinstance(field, str) else tuple(field)
     if not all(isinstance(key, str) and key for key in path):
         raise ValueError(

@@ -6,7 +6,15 @@ from pathlib import Path
 
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, eventually, operating
-from tests.unit.test_authors import OPERATOR, SPEED, check, subject
+from tests.unit.test_authors import (
+    OPERATOR,
+    SLIPS,
+    SPEED,
+    check,
+    check_slips,
+    long_subject,
+    subject,
+)
 
 
 def test_an_operator_as_authors_write_it(
@@ -33,3 +41,25 @@ def test_an_operator_as_authors_write_it(
             user.get("configmaps", name) for name in ("adopted", "applied")
         )
         check(found, adopted, applied)
+
+
+def test_slips_as_authors_make_them(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "slips.py"
+    file.write_text(SLIPS)
+    user = User(apiserver, namespace)
+    user.define()
+    with operating(file, apiserver, namespace, tmp_path) as operator:
+        operator.start()
+        user.create(long_subject())
+
+        def is_told() -> bool:
+            status = (user.get("fnopexamples", "example-1") or {}).get("status") or {}
+            return "create" in status and bool(status.get("conditions"))
+
+        eventually(is_told, otherwise=lambda: "\n".join(operator.lines))
+        found = user.get("fnopexamples", "example-1")
+        assert found is not None
+        check_slips(found)
+        assert user.get("configmaps", "lost") is None

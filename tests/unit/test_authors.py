@@ -81,3 +81,60 @@ def test_an_operator_as_authors_write_it(tmp_path: Path) -> None:
     made = [sim.get(f"configmaps/{name}") for name in ("adopted", "applied")]
     found: Any = sim.get("fnopexamples/example-1")
     check(found, *made)
+
+
+# What authors forget, or mistake; each is told to them, with the same words everywhere.
+SLIPS = """
+import fnop
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+@fnop.on.create("fnopexamples")
+async def create(**_):
+    told = []
+    try:
+        await fnop.create({**CONFIG, "metadata": {"generateName": "x-"}})
+    except ValueError as problem:
+        told.append(str(problem))
+    labels = {"op": "add", "path": "/metadata/labels", "value": {"n": 5}}
+    try:
+        await fnop.patch(json=[labels])
+    except fnop.Refused as problem:
+        told.append(str(problem))
+    return {"told": told}
+
+
+async def make():
+    await fnop.create({**CONFIG, "metadata": {"name": "lost"}})
+
+
+@fnop.on.create("fnopexamples", retries=1)
+def drops(**_):
+    make()
+"""
+
+
+def long_subject() -> dict[str, Any]:
+    return example(text="to be quoted " * 300)
+
+
+def check_slips(found: dict[str, Any]) -> None:
+    named, refused = found["status"]["create"]["told"]
+    assert "generateName would make a new object at every run" in named
+    assert "Invalid value: " in refused
+    assert "to be quoted" not in refused[300:]
+    assert len(refused) < 500
+    (condition,) = found["status"]["conditions"]
+    assert "make(...) at " in condition["message"]
+    assert "was not awaited, so it has done nothing" in condition["message"]
+
+
+def test_slips_as_authors_make_them(tmp_path: Path) -> None:
+    file = tmp_path / "slips.py"
+    file.write_text(SLIPS)
+    sim = Simulation(file, crds=[DEFINITION])
+    sim.apply(long_subject()).settle()
+    found: Any = sim.get("fnopexamples/example-1")
+    check_slips(found)
+    assert sim.get("configmaps/lost") is None

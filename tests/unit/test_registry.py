@@ -242,6 +242,38 @@ def test_a_filter_of_labels_is_a_mapping(option: str) -> None:
     assert f"{option}= takes a mapping" in refusal(nothing, **options)
 
 
+@pytest.mark.parametrize("option", ["labels", "annotations"])
+@pytest.mark.parametrize("value", [1, True, 1.5, ["a"]])
+def test_a_filter_that_fits_no_object_is_refused(option: str, value: Any) -> None:
+    options: dict[str, Any] = {option: {"n": value}}
+    assert f"fits no object, for its values are texts; write {str(value)!r}" in refusal(
+        nothing, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("n", "a b"), ("n", "x" * 64), ("n!", "a"), ("a b", PRESENT)]
+)
+def test_a_label_that_no_object_can_have_is_refused(key: str, value: Any) -> None:
+    message = refusal(nothing, labels={key: value})
+    assert "cannot be a label, so no object has it" in message
+    if key == "n":  # an annotation's value is any text
+        found = declared(nothing, annotations={key: value})
+        assert found.filters.annotations == ((key, value),)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "meant"),
+    [
+        ("/spec/duration", "'spec.duration'"),
+        ("/metadata/labels/a.b~1c", "['metadata', 'labels', 'a.b/c']"),
+    ],
+)
+def test_a_field_is_no_json_pointer(pointer: str, meant: str) -> None:
+    message = refusal(nothing, field=pointer)
+    assert f"field={pointer!r} is a JSON pointer; write field={meant}" in message
+
+
 def test_filters_are_kept_as_given() -> None:
     handler = declared(nothing, labels={"b": "1", "a": PRESENT})
     assert handler.filters.labels == (("a", PRESENT), ("b", "1"))

@@ -279,6 +279,39 @@ def test_a_value_that_cannot_be_is_refused(registry: Registry) -> None:
     assert "the operator's name 'Not A Name' must be" in said
 
 
+def unreturned(settings: fnop.Settings) -> None:
+    settings.replace(default_backoff=7)
+
+
+def changed_further(settings: fnop.Settings) -> fnop.Settings:
+    changed = settings.replace(default_backoff=7)
+    changed.replace(conditions=False)
+    return changed
+
+
+@pytest.mark.parametrize("slip", [unreturned, changed_further])
+def test_settings_that_are_not_returned_are_told_with_their_line(
+    registry: Registry, slip: Any
+) -> None:
+    said = failing_startup(registry, slip)
+    line = slip.__code__.co_firstlineno + (1 if slip is unreturned else 2)
+    assert f"the settings made at {__file__}:{line} have no effect: return" in said
+
+
+def test_settings_on_the_way_to_others_are_no_slip(registry: Registry) -> None:
+    @fnop.on.startup(registry=registry)
+    async def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        slow = settings.replace(default_backoff=7)
+        await fnop.sleep(1)
+        quiet = slow.replace(conditions=False)
+        other = settings.replace(default_backoff=9)
+        return other if quiet == other else quiet
+
+    run = Scenario(registry, [])
+    assert run.settle()
+    assert run.machine.settings.default_backoff == 7
+
+
 def test_nobody_else_changes_settings(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, retries=1)
     def create(**_: Any) -> Any:

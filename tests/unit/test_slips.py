@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import doctest
+import gc
 import math
 import pickle
 import re
@@ -25,6 +26,7 @@ from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.unawaited import watch_coroutines
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
 
@@ -60,6 +62,10 @@ ASKING: dict[str, Callable[[], Any]] = {
     "call": lambda: fnop.call(called),
     "execute": lambda: Execute(()),
 }
+
+
+def config(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 
 
 def pod() -> dict[str, Any]:
@@ -101,6 +107,107 @@ def test_what_is_only_asked_is_not_true(name: str) -> None:
     asked = ASKING[name]()
     assert "is neither true nor false: write `await" in said(lambda: bool(asked))
     assert "has no length: write `await" in said(lambda: len(asked))
+
+
+READS = {**{name: ASKING[name] for name in ("get", "list", "random")}, "wait": wait}
+
+
+def reads_in_vain(**_: Any) -> Any:
+    return fnop.list("pods")
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_only_asked_is_no_plan(name: str) -> None:
+    read = READS[name]
+    for handler in (lambda **_: read(), lambda **_: [fnop.event("Made"), read()]):
+        text = str(plan_of(handler, example()).failure)
+        assert "(...) was not awaited, so it answers nobody: write `await " in text
+
+
+def test_what_is_only_asked_is_no_plan_of_an_impure_handler() -> None:
+    fnop.on.create(KIND, registry=Registry(), impure=True)(reads_in_vain)
+    text = str(plan_of(reads_in_vain, example()).failure)
+    assert "fnop.list(...) was not awaited, so it answers nobody" in text
+
+
+def listing() -> Any:
+    yield fnop.list("pods")
+
+
+AWAIT = "coroutine is not a JSON value; it was not awaited; write `await` before it"
+RAISE = "PermanentError is not a JSON value; it is an error: write `raise` before it"
+RETURNED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a coroutine": (lambda: helper(), f"Return.value: {AWAIT}"),
+    "several": (lambda: [helper(), helper()], f"the plan[0]: {AWAIT}"),
+    "one in a plan": (lambda: [fnop.event("A"), helper()], f"the plan[0]: {AWAIT}"),
+    "in a mapping": (lambda: {"a": [helper()], "b": helper()}, f"a[0]: {AWAIT}"),
+    "a generator": (lambda: listing(), "generator is not a JSON value; write `yield"),
+    "an error": (lambda: fnop.PermanentError("x"), f"Return.value: {RAISE}"),
+    "an error's class": (lambda: fnop.PermanentError, "write `raise` before it"),
+    "a function": (lambda: fnop.again, "it is a function: call it, as in again(...)"),
+    "a class": (lambda: dict, "type is not a JSON value; use str, int"),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_is_no_answer_is_told_with_its_remedy(name: str) -> None:
+    """Python warns of no coroutine that the error has told of: it would fail this."""
+    make, sentence = RETURNED[name]
+    assert sentence in str(plan_of(lambda **_: make(), example()).failure)
+
+
+def assigned(patch: Any, *path: str) -> None:
+    for name in path[:-1]:
+        patch = getattr(patch, name)
+    setattr(patch, path[-1], {"x": 1})
+
+
+def deleted(patch: Any) -> None:
+    del patch.spec["size"]
+
+
+PATCHED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "the status": (
+        lambda patch: assigned(patch, "status"),
+        "the status of a patch is not assigned as a whole: write its keys, as in "
+        "patch.status['key'] = ..., or patch.status.update(...)",
+    ),
+    "labels": (
+        lambda patch: assigned(patch, "metadata", "labels"),
+        "or patch.labels.update(...)",
+    ),
+    "a field of the status": (
+        lambda patch: assigned(patch, "status", "phase"),
+        "a patch has no attribute 'phase': its fields are keys",
+    ),
+    "deleted": (
+        deleted,
+        "does not write 'size'; to remove it from the object, set it to None",
+    ),
+    "popped": (lambda patch: patch.spec.pop("size"), "set it to None"),
+}
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_a_patch_is_written_by_its_keys(name: str) -> None:
+    slip, sentence = PATCHED[name]
+
+    def handle(patch: Any, **_: Any) -> None:
+        slip(patch)
+
+    assert sentence in str(plan_of(handle, example(size=1)).failure)
+
+
+def test_what_was_written_to_a_patch_can_be_taken_back() -> None:
+    def handle(patch: Any, **_: Any) -> None:
+        patch.status.update({"a": 1, "b": 2, "c": 3})
+        del patch.status["a"]
+        assert patch.status.pop("b") == 2
+        assert patch.status.pop("zzz", None) is None
+
+    plan = plan_of(handle, example())
+    assert plan.failure is None
+    assert plan.patched == {"status": {"c": 3}}
 
 
 def test_what_is_done_may_be_told_from_none() -> None:
@@ -156,6 +263,121 @@ def test_what_was_not_awaited_is_no_part_of_an_effect(build: Any) -> None:
         lambda: build(forgotten)
     )
     forgotten.close()
+
+
+# ---------------------------------------- R3: a helper's coroutine that is dropped
+
+
+async def make_child() -> None:
+    await fnop.create(config("a"))
+
+
+make: Any = make_child  # no type checker is to find the slips
+
+
+def drops_it() -> None:
+    make()
+
+
+async def drops_it_before_an_answer(**_: Any) -> None:
+    make()
+    await fnop.sleep(1)
+
+
+async def drops_it_after_an_answer(**_: Any) -> None:
+    await fnop.sleep(1)
+    make()
+
+
+async def keeps_it_to_the_end(**_: Any) -> None:
+    kept = make()
+    await fnop.sleep(1)
+    assert kept
+
+
+async def drops_it_in_a_helper(**_: Any) -> None:
+    async def helper() -> None:
+        make()
+
+    await helper()
+
+
+def drops_it_in_a_plan(**_: Any) -> Any:
+    drops_it()
+    return fnop.event("Made")
+
+
+def drops_it_in_a_generator(**_: Any) -> Any:
+    make()
+    yield fnop.sleep(1)
+
+
+DROPPING = [
+    drops_it_before_an_answer,
+    drops_it_after_an_answer,
+    keeps_it_to_the_end,
+    drops_it_in_a_helper,
+    drops_it_in_a_plan,
+    drops_it_in_a_generator,
+]
+
+
+@pytest.mark.parametrize("handler", DROPPING)
+def test_r3_a_coroutine_that_nobody_awaits_fails_the_attempt(handler: Any) -> None:
+    registry = Registry()
+    fnop.on.create(KIND, registry=registry, id="create", retries=2, backoff=1)(handler)
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert run.objects("configmaps") == []
+    first, second = (say.message for say in run.said if say.level == "error")
+    for line in (first, second):
+        assert f"make_child(...) at {__file__}:" in line, "told each time, and where"
+        assert (
+            "was not awaited, so it has done nothing: write `await make_child(" in line
+        )
+    assert "make_child(...) at" in str(plan_of(handler, example()).failure)
+
+
+def test_r3_a_coroutine_is_missed_as_often_as_a_conversation_is_told_anew() -> None:
+    """A conversation that is let go of halfway has yet to await what it keeps."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> None:
+        later = make()
+        await fnop.sleep(5)
+        await later
+
+    run = Scenario(registry, [example()])
+    run.wait(2)
+    run.machine.close()  # as where the operator ends
+    run.settle()
+    assert [each["metadata"]["name"] for each in run.objects("configmaps")] == ["a"]
+    assert not [say for say in run.said if say.level == "error"]
+
+
+def test_r3_what_was_raised_is_told_before_what_was_dropped() -> None:
+    async def handler() -> None:
+        make()
+        raise fnop.PermanentError("bad spec")
+
+    assert str(plan_of(handler, example()).failure) == "PermanentError: bad spec"
+
+
+def test_r3_a_coroutine_of_somebody_else_is_warned_of_by_python() -> None:
+    """One that the garbage collector finds within a drive, and one outside of all."""
+    watch_coroutines()
+
+    def handler() -> None:
+        knot: list[Any] = []
+        knot.append((knot, make()))
+        del knot
+        gc.collect()
+
+    with pytest.warns(RuntimeWarning, match="'make_child' was never awaited"):
+        assert plan_of(handler, example()).failure is None
+    with pytest.warns(RuntimeWarning, match="'make_child' was never awaited"):
+        make()
 
 
 def test_a_daemon_that_asks_can_be_stopped() -> None:
@@ -340,6 +562,84 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     (line,) = [line for line in run.lines if "'zzz'" in line]
     assert line.endswith("such owners")
     assert not [line for line in run.lines if "replicaset" in line]
+
+
+MARKED: dict[str, Callable[[Any], Any]] = {
+    "labels": lambda value: fnop.patch(labels={"n": value}),
+    "annotations": lambda value: fnop.patch(annotations={"n": value}),
+    "metadata": lambda value: fnop.patch(metadata={"annotations": {"n": value}}),
+    "of another": lambda value: fnop.patch(pod(), labels={"n": value}),
+    "created": lambda value: fnop.create(marked(value)),
+    "applied": lambda value: fnop.apply([marked(value)]),
+    "adopted": lambda value: fnop.adopt(marked(value)),
+}
+
+
+def marked(value: Any) -> dict[str, Any]:
+    return {**pod(), "metadata": {"name": "a", "labels": {"n": value}}}
+
+
+@pytest.mark.parametrize("value", [5, True, 1.5, {"a": "b"}])
+@pytest.mark.parametrize("name", MARKED)
+def test_labels_and_annotations_are_texts(name: str, value: Any) -> None:
+    text = said(lambda: MARKED[name](value))
+    assert text.endswith(f"'n' must be a text, not {value!r}; write str(...)")
+    assert MARKED[name]("5")
+    assert MARKED[name](None), "it is removed, or left out"
+
+
+def test_what_a_patch_writes_of_labels_is_texts() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    def create(patch: Any, **_: Any) -> None:
+        patch.metadata["annotations"] = {"x": 1}
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    (line,) = [say.message for say in run.said if say.level == "error"]
+    assert "patch: the annotation 'x' must be a text, not 1; write str(...)" in line
+    assert "a mapping of texts, not 'a'" in said(
+        lambda: fnop.patch(metadata={"labels": "a"})
+    )
+
+
+def test_a_refusal_does_not_repeat_the_whole_object() -> None:
+    """Kubernetes quotes it where a patch makes an object that cannot be decoded."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, retries=1)
+    async def create(**_: Any) -> None:
+        steps = [{"op": "add", "path": "/metadata/labels", "value": {"n": 5}}]
+        await fnop.patch(json=steps)
+
+    run = Scenario(registry, [example(text='a "long" one ' * 300)])
+    run.settle()
+    (line,) = [say.message for say in run.said if say.level == "error"]
+    assert 'Invalid value: "{' in line
+    assert len(line) < 500
+
+
+def test_an_object_that_the_server_would_name_is_not_created() -> None:
+    """A repeated handler could not find it, and would make another one."""
+    registry = Registry()
+    unnamed = {**config(""), "metadata": {"generateName": "x-"}}
+
+    @fnop.on.create(KIND, registry=registry, retries=3, backoff=1)
+    async def create(**_: Any) -> None:
+        await fnop.create(unnamed)
+
+    run = Scenario(registry, [example()])
+    run.settle()
+    assert run.objects("configmaps") == []
+    assert any("generateName would make a new object" in line for line in run.lines)
+    for build in (fnop.create, fnop.apply):
+        assert said(partial(build, unnamed)).endswith("the same at every run")
+        assert said(partial(build, {**pod(), "metadata": {}})).startswith(
+            f"{build.__name__.title()}: the manifest has no metadata.name"
+        )
+    both = {**pod(), "metadata": {"name": "a", "generateName": "x-"}}
+    assert fnop.create(both).manifest == both, "the name counts"
 
 
 def test_a_mistyped_kind_is_told_to_a_test() -> None:

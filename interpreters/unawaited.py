@@ -1,0 +1,53 @@
+"""Coroutines that a handler has made and dropped: what they would have done is lost.
+
+Python tells of a coroutine that nobody has awaited when it lets go of it, by a warning
+on standard error.  A handler that forgets an `await` before a helper of its own would
+succeed with nothing done, as one that drops an effect would (R3): the core is told, and
+fails the attempt.  The moment is the same in each run and replay, since Python counts
+references: what only its garbage collector has found belongs to no drive.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable
+from types import CoroutineType
+from typing import Any
+
+from fnop.effects import Witness
+
+__all__ = ["watch_coroutines"]
+
+_Told = Callable[[Any], None]
+_installed = False
+
+
+def watch_coroutines() -> None:
+    """Let the witness of a drive see the coroutines that are dropped in it.
+
+    All others are warned of by Python as ever.  It is done once for the process.
+    Python calls the function of this name for each such coroutine; filters and
+    `warnings.showwarning` come after it, and would let only the first one through.
+    """
+    global _installed
+    if not _installed:
+        _installed = True
+        name = "_warn_unawaited_coroutine"
+        setattr(warnings, name, _telling(getattr(warnings, name)))
+
+
+def _telling(otherwise: _Told) -> _Told:
+    def tell(
+        coroutine: CoroutineType[Any, Any, Any],
+        # Bound here, for at the end of the process the module is empty.
+        witnesses: Any = Witness.current,
+        is_garbage: Callable[[Any], bool] = gc.is_finalized,
+    ) -> None:
+        witness = witnesses.get()
+        if witness is None or not witness.is_driven or is_garbage(coroutine):
+            otherwise(coroutine)
+        else:
+            witness.saw_dropped(coroutine)
+
+    return tell
