@@ -54,6 +54,8 @@ FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
+# So many digits that a number becomes infinity: a recording has none.
+_ADVICE_MAX_SECONDS = 1e9
 
 _HEADERS = {
     # Compressing large lists costs both sides more than it saves nearby.
@@ -453,12 +455,14 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
     """The server's advice in seconds, from the header or from its `Status`."""
     given = response.headers.get("Retry-After")
     if given is not None and given.isdecimal():
-        return float(given)
+        return min(float(given), _ADVICE_MAX_SECONDS)
     details = body.get("details") if isinstance(body, dict) else None
     if response.status < 400 or not isinstance(details, dict):
         return None
     seconds = details.get("retryAfterSeconds")
-    return float(seconds) if isinstance(seconds, int) and seconds else None
+    if not isinstance(seconds, int) or seconds <= 0:
+        return None
+    return float(min(seconds, _ADVICE_MAX_SECONDS))
 
 
 def _check_time(request: ApiRequest) -> None:

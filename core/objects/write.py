@@ -46,7 +46,7 @@ from fnop.core.state.fusion import (
 from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, Known
 from fnop.core.state.requests import Ticket
-from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
@@ -270,7 +270,7 @@ def answer_write(
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _go_on(context, refused(context, known, writing, message))
         case Unreachable(message=message, retry_after_seconds=after):
-            _later(context, known, writing, message, after or 0.0)
+            _later(context, known, writing, message, after)
         case Refused(message=message):
             _later(context, known, writing, message)
         case _:
@@ -353,12 +353,12 @@ def _later(
     known: Known,
     writing: Writing,
     message: str,
-    at_least: float = 0.0,
+    advice: float | None = None,
 ) -> None:
     writing = writing._replace(tries=writing.tries + 1)
     if writing.tries in (1, 5) or writing.tries % 20 == 0:
         _warn_unwritten(context, message)
-    _wait(context, known, writing, at_least)
+    _wait(context, known, writing, advice)
 
 
 def _warn_unwritten(context: Context, message: str) -> None:
@@ -367,9 +367,9 @@ def _warn_unwritten(context: Context, message: str) -> None:
 
 
 def _wait(
-    context: Context, known: Known, writing: Writing, at_least: float = 0.0
+    context: Context, known: Known, writing: Writing, advice: float | None = None
 ) -> None:
-    pause = max(backoff_seconds(writing.tries, context.jitter()), at_least)
+    pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
     due = context.now.mono + pause
     _put(context, known, writing._replace(due=due))
     context.due(due)

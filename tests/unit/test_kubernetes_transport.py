@@ -166,6 +166,12 @@ async def test_an_answer_is_parsed(tmp_path: Path) -> None:
     [
         (http(b"{}", "429 Too Many Requests", retry_after="7"), 7),
         (http(b'{"details": {"retryAfterSeconds": 2}}', "503 Busy"), 2),
+        (http(b"{}", "429 Too Many Requests", retry_after="9" * 400), 1e9),
+        (
+            http(b'{"details": {"retryAfterSeconds": %s}}' % (b"9" * 18), "429 Busy"),
+            1e9,
+        ),
+        (http(b'{"details": {"retryAfterSeconds": -5}}', "429 Busy"), None),
         (http(b'{"details": {"retryAfterSeconds": 2}}'), None),
         (http(b'{"details": "?"}', "503 Busy"), None),
         (http(b"{}", "503 Busy", retry_after="Wed, 21 Oct 2026 07:28:00 GMT"), None),

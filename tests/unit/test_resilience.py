@@ -17,7 +17,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
 )
-from fnop.effects import Outcome, Patch
+from fnop.effects import Create, Outcome, Patch
 from fnop.effects.outcomes import Conflict, Missing, Refused, Unknown, Unreachable
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
 from fnop.interpreters.requests import listed_page, outcome_of
@@ -38,6 +38,49 @@ def refuse_status(story: Story, command: Perform) -> Outcome | None:
     if isinstance(effect, Patch) and effect.subresource == "status":
         return Refused(422, "status: Invalid value", "Invalid")
     return None
+
+
+THREE_YEARS = 99_999_999.0
+
+
+@pytest.mark.parametrize("written", ["own", "other"])
+def test_an_advice_to_come_again_in_years_is_heeded_for_five_minutes(
+    registry: Registry, written: str
+) -> None:
+    """Retry-After (RFC 9110) may say anything; a proxy's mistake parks no object."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "default"},
+    }
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> Any:
+        return fnop.create(manifest) if written == "other" else {"done": True}
+
+    story = Story(registry, [example()])
+    told: list[float] = []
+
+    def busy_once(story: Story, command: Perform) -> Outcome | None:
+        is_other = isinstance(command.effect, Create)
+        if told or is_other is not (written == "other"):
+            return None
+        if not isinstance(command.effect, (Create, Patch)):
+            return None
+        told.append(story.clock.elapsed)
+        return Unreachable("too many requests", THREE_YEARS)
+
+    story.fate = busy_once
+    story.wait(250)
+    assert told
+    (line,) = story.said_at("warning")
+    assert "too many requests" in line
+    assert "again" in line
+    assert story.sent_at[-1] < 250
+    story.wait(60)
+    if written == "other":
+        assert story.get("configmaps", "a") is not None
+    assert any("succeeded" in line for line in story.lines)
 
 
 def test_a_state_that_is_refused_holds_up_neither_updates_nor_deletion(
