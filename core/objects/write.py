@@ -7,6 +7,7 @@ the freshest body; the handlers behind it are not run again (R22).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from fnop.core.handlers.handler import declarer_of
 from fnop.core.memory.conditions import told_by
@@ -102,10 +103,13 @@ def _place(order: Mapping[str, int], name: str) -> int:
 
 def _warn_collisions(context: Context, writing: Writing) -> None:
     """Two handlers, two values for one field: the later registration wins (R18)."""
-    so_far: dict[str, object] = {}
+    so_far: Any = {}
+    before, author = so_far, ""
     for handler, patch in writing.patches:
+        if handler != author:  # a timer's second turn collides with no other's
+            before, author = so_far, handler
         merge = patch.merge or {}
-        for pointer in collisions(so_far, merge):
+        for pointer in collisions(before, merge):
             context.say(
                 "warning",
                 f"several handlers set {pointer} to different values; "
