@@ -54,6 +54,7 @@ FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
+_SHOWN_PAGE = 200
 # So many digits that a number becomes infinity: a recording has none.
 _ADVICE_MAX_SECONDS = 1e9
 
@@ -442,9 +443,18 @@ def _status(code: int, text: bytes) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Success" if code < 300 else "Failure",
-        "message": _shown(text),
+        "message": _page(text) if text.lstrip()[:1] == b"<" else _shown(text),
         "code": code,
     }
+
+
+def _page(text: bytes) -> str:
+    """What a page says, in one line; an API server answers in JSON or plain text."""
+    said = " ".join(_shown(text).split())[:_SHOWN_PAGE]
+    return (
+        "a page has come that no API server sends, so look at the proxies and load "
+        f"balancers in between; it says {said!r}"
+    )
 
 
 def _shown(text: bytes) -> str:

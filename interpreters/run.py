@@ -455,8 +455,8 @@ class Runner:
         Who swallows its cancellation would keep the process for ever.
         """
         running = {each.running: each for each in under_way if each.running is not None}
-        left = {each for each in running if not each.done()}
-        hurry = asyncio.create_task(self._hurry.wait())
+        left: set[asyncio.Future[Any]] = {each for each in running if not each.done()}
+        hurry: asyncio.Future[Any] = asyncio.create_task(self._hurry.wait())
         try:
             until = asyncio.get_running_loop().time() + TIDY_SECONDS
             while left and not hurry.done():

@@ -191,6 +191,20 @@ async def test_an_error_in_text_becomes_a_status(tmp_path: Path) -> None:
     assert answer.body["message"] == "404 page not found"
 
 
+async def test_a_refusal_in_a_page_is_not_blamed_on_the_api_server(
+    tmp_path: Path,
+) -> None:
+    html = b"<html>\n<h1>403 Forbidden</h1>\n" + b"x" * 5000
+    page = http(html, "403 Forbidden", content_type="text/html")
+    answer = await send(tmp_path, answering(page))
+    message = answer.body["message"]
+    assert "no API server sends" in message
+    assert "load balancers" in message
+    assert "403 Forbidden" in message
+    assert "\n" not in message
+    assert len(message) < 400
+
+
 async def test_a_login_page_is_no_empty_list(tmp_path: Path) -> None:
     page = http(b"<html>Please sign in</html>", content_type="text/html")
     with pytest.raises(Unreachable, match="Please sign in") as problem:
