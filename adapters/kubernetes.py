@@ -54,6 +54,9 @@ FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
+_SHOWN_PAGE = 200
+# So many digits that a number becomes infinity: a recording has none.
+_ADVICE_MAX_SECONDS = 1e9
 
 _HEADERS = {
     # Compressing large lists costs both sides more than it saves nearby.
@@ -440,9 +443,18 @@ def _status(code: int, text: bytes) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Success" if code < 300 else "Failure",
-        "message": _shown(text),
+        "message": _page(text) if text.lstrip()[:1] == b"<" else _shown(text),
         "code": code,
     }
+
+
+def _page(text: bytes) -> str:
+    """What a page says, in one line; an API server answers in JSON or plain text."""
+    said = " ".join(_shown(text).split())[:_SHOWN_PAGE]
+    return (
+        "a page has come that no API server sends, so look at the proxies and load "
+        f"balancers in between; it says {said!r}"
+    )
 
 
 def _shown(text: bytes) -> str:
@@ -453,12 +465,14 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
     """The server's advice in seconds, from the header or from its `Status`."""
     given = response.headers.get("Retry-After")
     if given is not None and given.isdecimal():
-        return float(given)
+        return min(float(given), _ADVICE_MAX_SECONDS)
     details = body.get("details") if isinstance(body, dict) else None
     if response.status < 400 or not isinstance(details, dict):
         return None
     seconds = details.get("retryAfterSeconds")
-    return float(seconds) if isinstance(seconds, int) and seconds else None
+    if not isinstance(seconds, int) or seconds <= 0:
+        return None
+    return float(min(seconds, _ADVICE_MAX_SECONDS))
 
 
 def _check_time(request: ApiRequest) -> None:

@@ -30,6 +30,7 @@ import orjson
 
 from fnop.adapters.loading import is_authors_file
 from fnop.adapters.plain import block, one_line
+from fnop.core.values.errors import shortened
 
 if TYPE_CHECKING:
     from fnop.core.seam.commands import Say
@@ -49,6 +50,9 @@ _LEVELS = {
 _SEVERITIES = {number: name for name, number in _LEVELS.items() if name != "verbose"}
 # Dim, yellow, red; ordinary lines stay as they are.
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31"}
+# An author's line is shown with where it stands in a chain of errors, whose texts
+# may be whole answers of a server.
+_TRACEBACK_LENGTH_MAX = 32_000
 _OPERATOR = logging.getLogger("fnop")
 _OBJECTS = logging.getLogger("fnop.objects")
 
@@ -247,7 +251,8 @@ def _traceback(problem: BaseException) -> str | None:
     begin = steps[first] if steps else None
     found = traceback.TracebackException(type(problem), problem, begin, compact=True)
     del found.stack[last - first :]
-    return "".join(found.format()).rstrip("\n")
+    text = "".join(found.format()).rstrip("\n")
+    return shortened(text, _TRACEBACK_LENGTH_MAX)
 
 
 def _steps(step: TracebackType | None) -> Iterator[TracebackType]:

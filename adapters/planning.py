@@ -88,6 +88,7 @@ from fnop.effects.wire import digest_of
 from fnop.interpreters.calls import StopFlag, called
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.guard import Guard
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Plan", "matches", "plan_of"]
@@ -607,7 +608,7 @@ class _Drive:
         live = LiveCache()
         key = ("plan",)
         for _ in range(ASKED_MAX):
-            with _guarding(self.situation.settings):
+            with interruptible(), _guarding(self.situation.settings):
                 found = driving.advance(self.situation, self.journal, live, key)
             self.lines += found.lines
             if found.asks is None:

@@ -21,6 +21,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.memory.storage import AnnotationStorage, AnyStorage, StatusStorage
 from fnop.core.operator.uninstalling import Tally, kinds_named, settings_told
 from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem
 
@@ -136,7 +137,8 @@ def _told(
     storages: tuple[AnyStorage, ...],
 ) -> Settings:
     """The settings that the operator has had, looked for in these storages, too."""
-    told, silent = settings_told(handlers, given, SystemClock().now())
+    with interruptible():
+        told, silent = settings_told(handlers, given, SystemClock().now())
     for name in silent:
         _warn(
             f"the startup handler {name} does not tell its settings without being "

@@ -20,6 +20,7 @@ from fnop.core.handlers.plans import refuse_lost
 from fnop.core.values.errors import PermanentError, TemporaryError, text_of
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Witness
 from fnop.effects.values import freeze_json
+from fnop.interpreters.interrupts import Interrupted, interruptible
 
 __all__ = [
     "CallThreads",
@@ -68,6 +69,8 @@ class StopFlag:
 
     def __init__(self) -> None:
         self.reason = ""
+        # The operator has gone on without it: it is to have no turn any more.
+        self.is_given_up = False
         self._fresh: tuple[dict[str, Any], float] | None = None
         self._show: Callable[[dict[str, Any], float], None] = lambda data, wall: None
         self._remind: Callable[[], None] = lambda: None
@@ -223,11 +226,13 @@ def called(
     except Exception as problem:
         return raised(problem)
     try:
-        with run.witness.looking():
+        with interruptible(), run.witness.looking():
             value = function(**run.arguments)
             if inspect.iscoroutine(value):
                 value = asyncio.run(value)
         return run.returned(value)
+    except Interrupted:
+        raise
     except BaseException as problem:
         return run.failed(problem)
 
@@ -244,20 +249,23 @@ async def called_on_loop(
     Whenever it goes on, up to its next await, it does so within a `turn`.
     A cancellation of the task itself, as when the operator ends, goes through.
     """
+    flag = LiveStopped() if stopped is None else stopped  # it may be false
     try:
-        run = _Run(call, say, stopped)
+        run = _Run(call, say, flag)
     except Exception as problem:
         return raised(problem)
     try:
         with run.witness.looking():
-            value = await _in_turns(function(**run.arguments), turn)
+            value = await _in_turns(function(**run.arguments), turn, flag)
         return run.returned(value)
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         return run.failed(problem)
-    except (Exception, SystemExit) as problem:
+    except Interrupted:
+        raise
+    except BaseException as problem:  # an error is an outcome, whatever it is
         return run.failed(problem)
 
 
@@ -265,11 +273,16 @@ async def called_on_loop(
 def _in_turns(
     coroutine: Coroutine[Any, Any, Any],
     turn: Callable[[], AbstractContextManager[None]],
+    stopped: StopFlag,
 ) -> Generator[Any, Any, Any]:
-    """What a coroutine is, with each of its turns in a context of its own."""
+    """What a coroutine is, with each of its turns in a context of its own.
+
+    It has none any more once it is given up: one that swallows its cancellation would
+    keep the loop, and the process, for ever.
+    """
     problem: BaseException | None = None
     while True:
-        with turn():
+        with turn(), interruptible():
             try:
                 if problem is None:
                     awaited = coroutine.send(None)
@@ -281,6 +294,10 @@ def _in_turns(
         try:
             yield awaited
         except BaseException as found:  # a cancellation, too: it is the coroutine's
+            if stopped.is_given_up:
+                with suppress(BaseException):
+                    coroutine.close()
+                raise
             problem = found
 
 

@@ -16,6 +16,7 @@ from fnop.core.seam.inputs import Input
 from fnop.core.state.turn import settings_of
 from fnop.core.values.now import Now
 from fnop.interpreters.guard import GUARDED, Act, Guard
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Machine", "Observer"]
@@ -67,7 +68,9 @@ class Machine:
         if self._guard is not None:
             GUARDED[thread] = self._guard
         try:
-            self.state, commands = step(self.program, self.state, now, input)
+            with interruptible():
+                found = step(self.program, self.state, now, input)
+            self.state, commands = found
         finally:
             GUARDED.pop(thread, None)
             asyncio._set_running_loop(loop)
@@ -81,5 +84,5 @@ class Machine:
 
     def close(self) -> None:
         """Let go of conversations that are still open."""
-        with self._guard or nullcontext():
+        with interruptible(), self._guard or nullcontext():
             self.program.live.clear()

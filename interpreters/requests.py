@@ -225,6 +225,8 @@ def _can_answer(effect: Effect | None, body: Any) -> bool:
         return True
     if not isinstance(body, dict):
         return False
+    if body.get("kind") == "Status" and body.get("status") == "Failure":
+        return False  # whatever the HTTP status says
     match effect:
         case List():
             return "items" in body

@@ -47,6 +47,7 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.state.lifecycle import ECHO_SECONDS
 from fnop.core.values.body import Body
 from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
@@ -92,12 +93,17 @@ __all__ = ["Runner"]
 # So many inputs are taken before the transport gets a turn.
 _BATCH = 32
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+# How long coroutines that are cancelled at the end may take to tidy up.
+TIDY_SECONDS = 5.0
+# How long those that are given up may take to be gone.
+_UNWINDING_SECONDS = 1.0
 
 
 class _Outside:
     """A call: what tells it to stop, and its end, once it has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.stopped = LiveStopped()
         self.running: asyncio.Future[Outcome] | None = None
         self.cancelled = False
@@ -138,6 +144,9 @@ class Runner:
         self._watchdog: Watchdog | None = None
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
+        # When its end was first asked for (monotonic); and that it was once more.
+        self._asked: float | None = None
+        self._hurry = asyncio.Event()
 
     @property
     def state(self) -> State:
@@ -146,6 +155,11 @@ class Runner:
 
     def stop(self, reason: str) -> None:
         """Ask the operator to end, gracefully; asked again, it ends at once."""
+        now = self._clock.now().mono
+        if self._asked is None:
+            self._asked = now
+        elif now >= self._asked + ECHO_SECONDS:
+            self._hurry.set()
         self._put(StopRequested(reason))
 
     async def run(self) -> Exit:
@@ -209,7 +223,7 @@ class Runner:
         match command:
             case Perform(id, effect):
                 if isinstance(effect, Call):
-                    self._outside[id] = _Outside()
+                    self._outside[id] = _Outside(effect.function)
                 self._spawn(self._effect(command))
             case Interrupt() | Refresh():
                 self._tell(command)
@@ -317,13 +331,11 @@ class Runner:
         outside.running = running
         if outside.cancelled:
             running.cancel()
-        try:
-            return await running
-        except asyncio.CancelledError:
-            if not _is_being_cancelled():
-                return outcomes.Raised("Cancelled", "it was told to stop, and did not")
-            running.cancel()
-            raise  # the operator ends
+        # Awaited itself, one that swallows its cancellation would keep this task, too.
+        await asyncio.wait((running,))
+        if running.cancelled():
+            return outcomes.Raised("Cancelled", "it was told to stop, and did not")
+        return running.result()
 
     def _begun(
         self,
@@ -417,14 +429,47 @@ class Runner:
     async def _close(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        for outside in self._outside.values():
+        under_way = tuple(self._outside.values())
+        for outside in under_way:
             outside.stopped.set(DaemonStoppingReason.OPERATOR_EXITING.value)
+            if outside.running is not None:
+                outside.running.cancel()
         for task in tuple(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._let_go(under_way)
         self._threads.close()
         self._machine.close()
+
+    async def _let_go(self, under_way: Iterable[_Outside]) -> None:
+        """Let cancelled coroutines tidy up, and give up those that do not end.
+
+        Who swallows its cancellation would keep the process for ever.
+        """
+        running = {each.running: each for each in under_way if each.running is not None}
+        left: set[asyncio.Future[Any]] = {each for each in running if not each.done()}
+        hurry: asyncio.Future[Any] = asyncio.create_task(self._hurry.wait())
+        try:
+            until = asyncio.get_running_loop().time() + TIDY_SECONDS
+            while left and not hurry.done():
+                wait = max(0.0, until - asyncio.get_running_loop().time())
+                done, _ = await asyncio.wait(
+                    {*left, hurry}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    break
+                left -= done
+        finally:
+            hurry.cancel()
+            for each in left:
+                self._give_up(running[each], each)
+        await asyncio.wait({hurry, *left}, timeout=_UNWINDING_SECONDS)
+
+    def _give_up(self, outside: _Outside, running: asyncio.Future[Outcome]) -> None:
+        self._warn(f"{outside.name} was cancelled and goes on; it is ended as it is")
+        outside.stopped.is_given_up = True
+        running.cancel()
 
 
 def _kept(item: dict[str, Any]) -> bytes | None:
@@ -436,11 +481,6 @@ def _kept(item: dict[str, Any]) -> bytes | None:
         return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
     except TypeError:
         return None
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and bool(task.cancelling())
 
 
 def _refused(stream: int, response: ApiResponse) -> StreamEnded:

@@ -26,7 +26,7 @@ from fnop.core.operator.uninstalling import (
 )
 from fnop.core.peers.lease import LEASES
 from fnop.core.peers.peering import kinds_for
-from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.interpreters.protocol import (
@@ -329,7 +329,7 @@ class Uninstaller:
                     return response
                 advice = response.retry_after_seconds
             wait = backoff_seconds(tries, self._jitter())
-            await self._pause(max(wait, advice or 0.0))
+            await self._pause(heeding(advice, wait))
         return await self._api.send(request)
 
 

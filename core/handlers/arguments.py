@@ -168,8 +168,6 @@ def seconds_of(
             raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
         if not found < float("inf"):  # nor is what is no number at all
             raise ValueError(f"it answers a number of seconds, not {found}")
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         return otherwise, problem
     return max(0.0, float(found)), None

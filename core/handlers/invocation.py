@@ -5,7 +5,7 @@ conversation.  Its state is its *journal*: the answers that it has received so
 far.  Driving it from its start through the journal always leads to the same
 place, so a live coroutine is only a cache for the journal's tip.
 
-Guarantees: no event loop is needed; nothing but a KeyboardInterrupt escapes;
+Guarantees: no event loop is needed; nothing escapes that a handler raises;
 the same handler, situation and journal give the same advance, or a failure that
 names both effects.
 """
@@ -252,7 +252,7 @@ class LiveCache:
 
 def _close(drive: _Drive) -> None:
     # It is over, whatever it still says.
-    with suppress(Exception, SystemExit, NotPure):
+    with suppress(BaseException):
         drive.close()
 
 
@@ -275,8 +275,6 @@ def advance(
             step = drive.answer(cached[1], journal[-1])
         else:
             step = _redrive(drive, journal)
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:  # a handler's error is an outcome, whatever it is
         return _failed(drive, problem)
     # It has caught the error, and went on; or something of it is lost (R3).
@@ -425,8 +423,6 @@ def cancel(
             _redrive(drive, journal)
         if drive.conversation is not None:
             _throw_cancelled(drive)
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         if not isinstance(problem, Cancelled):
             line = f"failed while it was being cancelled: {described(problem)}"

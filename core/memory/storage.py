@@ -210,8 +210,6 @@ class _Own:
     def read(self, body: Body) -> Any:
         try:
             return self.storage.read(read_only(body.data))
-        except KeyboardInterrupt:
-            raise
         except BaseException as problem:  # of the author's: it hurts this object alone
             return Unreadable(described(problem))
 
@@ -221,8 +219,6 @@ class _Own:
             if not isinstance(found, Mapping):
                 raise TypeError(f"a merge patch is a mapping, not {found!r:.80}")
             frozen: dict[str, Any] = freeze_json(dict(found), "the merge patch")
-        except KeyboardInterrupt:
-            raise
         except BaseException as problem:
             raise StorageFailed(described(problem)) from problem
         return frozen

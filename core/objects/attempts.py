@@ -53,6 +53,8 @@ JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
 # How long a cancelled conversation's request is waited for.
 OUTSTANDING_SECONDS = 60.0
+# Nobody waits for so long but by the server's advice: then it is told each time.
+_LONG_SECONDS = 10.0
 
 
 def let_go(
@@ -119,8 +121,12 @@ def _address(
 
 
 def _tell_waiting(context: Context, invocation: Invocation, errand: Errand) -> None:
-    """Say now and then what is tried again, as often as it takes."""
-    if errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
+    """Say now and then what is tried again, as often as it takes; and a long wait."""
+    wait = (errand.due or 0.0) - context.now.mono
+    if wait > _LONG_SECONDS:
+        line = f"waits for {errand.label}, which is tried again in {wait:.0f} s"
+        report(context, invocation, "warning", f"{line}: {errand.why}")
+    elif errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
         line = f"waits for {errand.label}, which is tried again: {errand.why}"
         report(context, invocation, "warning", line)
 

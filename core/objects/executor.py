@@ -133,8 +133,6 @@ def guarded(context: Context, work: Callable[[], None]) -> bool:
     before = context.known
     try:
         work()
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         context.failed()
         text = described(problem)
@@ -170,8 +168,6 @@ def _decide(context: Context, known: Known) -> Move:
     at = Moment(kind, context.settings, context.now, seed, stopping, failed, indices)
     try:
         move = reconcile(at, known)
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
         complain(context, known, text, problem)

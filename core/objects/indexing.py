@@ -122,8 +122,6 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
         if not sees(handler, situation):
             return {}
         return _values(handler.fn(**arguments_for(situation, Writers())))
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"

@@ -118,8 +118,6 @@ def passes(
         return handler.filters.prematch(sight) and (
             not changed or handler.filters.change_fits(sight)
         )
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         if handler in at.kind.deleters:
             raise

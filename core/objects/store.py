@@ -266,8 +266,6 @@ def spy_wants(
     )
     try:
         return sees(handler, situation)
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         text = described(problem)
         context.say(

@@ -7,6 +7,7 @@ the freshest body; the handlers behind it are not run again (R22).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from fnop.core.handlers.handler import declarer_of
 from fnop.core.memory.conditions import told_by
@@ -46,7 +47,7 @@ from fnop.core.state.fusion import (
 from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, Known
 from fnop.core.state.requests import ForWrite
-from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
@@ -102,10 +103,13 @@ def _place(order: Mapping[str, int], name: str) -> int:
 
 def _warn_collisions(context: Context, writing: Writing) -> None:
     """Two handlers, two values for one field: the later registration wins (R18)."""
-    so_far: dict[str, object] = {}
+    so_far: Any = {}
+    before, author = so_far, ""
     for handler, patch in writing.patches:
+        if handler != author:  # a timer's second turn collides with no other's
+            before, author = so_far, handler
         merge = patch.merge or {}
-        for pointer in collisions(so_far, merge):
+        for pointer in collisions(before, merge):
             context.say(
                 "warning",
                 f"several handlers set {pointer} to different values; "
@@ -268,7 +272,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
         case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
             _go_on(context, refused(context, known, writing, message))
         case Unreachable(message=message, retry_after_seconds=after):
-            _later(context, known, writing, message, after or 0.0)
+            _later(context, known, writing, message, after)
         case Refused(message=message):
             _later(context, known, writing, message)
         case _:
@@ -351,12 +355,12 @@ def _later(
     known: Known,
     writing: Writing,
     message: str,
-    at_least: float = 0.0,
+    advice: float | None = None,
 ) -> None:
     writing = writing._replace(tries=writing.tries + 1)
     if writing.tries in (1, 5) or writing.tries % 20 == 0:
         _warn_unwritten(context, message)
-    _wait(context, known, writing, at_least)
+    _wait(context, known, writing, advice)
 
 
 def _warn_unwritten(context: Context, message: str) -> None:
@@ -365,9 +369,9 @@ def _warn_unwritten(context: Context, message: str) -> None:
 
 
 def _wait(
-    context: Context, known: Known, writing: Writing, at_least: float = 0.0
+    context: Context, known: Known, writing: Writing, advice: float | None = None
 ) -> None:
-    pause = max(backoff_seconds(writing.tries, context.jitter()), at_least)
+    pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
     due = context.now.mono + pause
     _put(context, known, writing._replace(due=due))
     context.due(due)

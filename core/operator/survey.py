@@ -221,8 +221,6 @@ def _found(
     """The kinds that a handler means; None where its own function fails."""
     try:
         return turn.survey.catalogue.find(selector)
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         about = f"selector {handler.id}"
         if about not in turn.notes.warned:

@@ -33,13 +33,15 @@ What differs, and why:
 - Whoever stops to lead stands by again, instead of ending; its store stays filled.
 - Any write to the Lease counts as a sign of life, not only one of its spec.
 - Writes are patches, so that what others keep in a Lease stays there.
-- A Lease that is deleted while another holds it is waited for as if it were there; one
-  that was never seen is made at once.  Who deletes a Lease by hand and starts a new
-  replica may so have two leaders, until the first one's next renewal.
+- A Lease that is deleted, or emptied, while another holds it is waited for as if it
+  were there; one that was never seen is made, or taken, at once.  Who deletes a Lease
+  by hand and starts a new replica may so have two leaders, until the first one's next
+  renewal.
 
 What no lease can do: a request that was started in time may arrive late, after another
-has begun to lead.  It carries the version of the object that it was decided on, and so
-either finds that nothing has happened since, or is refused.
+has begun to lead.  A write of the handled object carries the version that it was
+decided on, and so either finds that nothing has happened since, or is refused.  Effects
+on other objects carry what their author gives them: a target's uid, or its version.
 
 An identity has to be unique to the process, not only to the pod: a Lease that names it
 is taken for one's own.
@@ -55,6 +57,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.peers.lease import (
     JITTER_FACTOR,
+    RELEASED_SECONDS,
     Candidate,
     Leading,
     Lease,
@@ -279,6 +282,7 @@ def _answered(
 
 def _observed(election: Election, lease: Lease, now: Now, later: float) -> Election:
     """The Lease is there, and so.  What has changed has done so just now."""
+    lease = _unemptied(election, lease)
     is_same = lease == election.lease and election.gone_at is None
     election = replace(
         election,
@@ -290,6 +294,21 @@ def _observed(election: Election, lease: Lease, now: Now, later: float) -> Elect
         trouble="",
     )
     return election if election.is_mine else replace(election, until=None)
+
+
+def _unemptied(election: Election, lease: Lease) -> Lease:
+    """A Lease without a holder, which was not given away, is as one that is deleted.
+
+    Its holder does not know it yet, so others wait.  Who gives a Lease away says a
+    duration of one second (client-go's `release`).
+    """
+    before = election.lease
+    if before is None or lease.holder or lease.seconds == RELEASED_SECONDS:
+        return lease
+    kept = replace(lease, transitions=max(lease.transitions, before.transitions))
+    if election.is_mine:
+        return kept
+    return replace(kept, holder=before.holder, seconds=before.seconds)
 
 
 def _missing(election: Election, now: Now, later: float) -> Election:
@@ -403,7 +422,7 @@ def _effect(election: Election, purpose: Purpose, now: Now) -> Effect:
         case Purpose.TAKE:
             mine |= {"acquireTime": time, "leaseTransitions": lease.transitions + 1}
         case Purpose.RELEASE:
-            mine |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+            mine |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
             mine |= {"acquireTime": time}
         case Purpose.RENEW:
             pass

@@ -14,6 +14,7 @@ from fnop.effects.values import check_seconds
 __all__ = [
     "JITTER_FACTOR",
     "LEASES",
+    "RELEASED_SECONDS",
     "Candidate",
     "Leading",
     "Lease",
@@ -32,6 +33,8 @@ LEASES = "leases.v1.coordination.k8s.io"
 # Who looks at the Lease waits up to so many times longer, by chance (client-go's
 # JitterFactor).
 JITTER_FACTOR = 1.2
+# The duration in a Lease that its holder has given away (client-go's `release`).
+RELEASED_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)

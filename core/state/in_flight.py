@@ -45,7 +45,7 @@ from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
 from fnop.core.state.address import Address, Request
 from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
 from fnop.core.state.splitting import split
-from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
@@ -208,8 +208,8 @@ def _later(
     """
     tries = errand.tries + 1
     wait = backoff_seconds(tries, jitter)
-    if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
-        wait = max(wait, outcome.retry_after_seconds)
+    if isinstance(outcome, Unreachable):
+        wait = heeding(outcome.retry_after_seconds, wait)
     return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
 
 

@@ -23,15 +23,20 @@ __all__ = [
     "described",
     "joined",
     "number_of",
+    "shortened",
     "text_of",
 ]
+
+# So many characters of an error are kept, told and compared.
+TEXT_LENGTH_MAX = 4_000
 
 
 def text_of(problem: BaseException) -> str:
     """The text of an exception as a value: wherever it is kept, told or compared.
 
-    It is Unicode in any case, though names of files may well be none; and it is the
-    same each time, though objects may be in it that have an address.
+    It is Unicode in any case, though names of files may well be none; it is the same
+    each time, though objects may be in it that have an address; and it has some 4,000
+    characters at the most, though a library may put a whole answer into it.
 
     >>> text_of(FileNotFoundError("caf\\udce9"))
     'caf\\\\udce9'
@@ -42,7 +47,21 @@ def text_of(problem: BaseException) -> str:
         text = str(problem)
     except Exception:
         return "(an error whose text cannot be had)"
-    return as_unicode(without_addresses(text))
+    return as_unicode(shortened(without_addresses(text)))
+
+
+def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
+    """A text of which the middle is left out where it has more characters than that.
+
+    >>> shortened("abc"), shortened("abcdefghijkl", most=8)
+    ('abc', 'abcdef ... (4 characters left out) ... kl')
+    """
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    end = most // 4
+    told = f" ... ({left_out:,} characters left out) ... "
+    return f"{text[: most - end]}{told}{text[-end:]}"
 
 
 def as_unicode(text: str) -> str:

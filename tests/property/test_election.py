@@ -12,12 +12,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, note, settings, strategies as st
 
+from fnop.core.api.resources import path_of
 from fnop.core.peers.election import Resign, has_resigned
 from fnop.core.peers.lease import LEASES as LEASES_KEY, Resigned, Timing
 from fnop.effects import Applied, Conflict, Effect, Outcome, Patch
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.rivals import LEASES, WORK, Fate, Host, Replica, World, overlaps
 
 TIMING = Timing()
@@ -113,6 +114,41 @@ def test_no_two_leaders_may_start_requests_at_one_time(
     )
     for (_, one, before), (_, other, after) in pairwise(order):
         assert after > before if one != other else after >= before
+
+
+# What somebody does to the Lease by hand: `kubectl edit`, `kubectl delete`.
+BY_HAND = {
+    "emptied": ("PATCH", {"spec": None}),
+    "without a holder": ("PATCH", {"spec": {"holderIdentity": ""}}),
+    "deleted": ("DELETE", None),
+}
+
+
+@settings(max_examples=60)
+@given(st.lists(times, min_size=1, max_size=3), st.sampled_from(sorted(BY_HAND)))
+def test_who_empties_the_lease_gets_no_two_leaders(
+    moments: list[float], deed: str
+) -> None:
+    """All candidates have seen its holder before."""
+    world = World(CLUSTER)
+    done: list[int] = []
+    replicas = [Replica(world, Host(name), n / 2) for n, name in enumerate("abc")]
+    method, body = BY_HAND[deed]
+    path = path_of(LEASES, "default", "operator")
+
+    def by_hand() -> None:
+        request = ApiRequest(method, path, (), body, MERGE_PATCH)
+        world.cluster, found, _ = answer(world.cluster, request, EPOCH + world.time)
+        done.append(found.status)
+
+    for moment in moments:
+        world.at(8.0 + moment, by_hand)
+    world.run(LENGTH + CALM)
+    assert 200 in done
+    windows = {each.host.name: each.windows for each in replicas}
+    note(str(windows))
+    assert overlaps(windows) == []
+    assert sum(each.may_start for each in replicas) == 1
 
 
 @settings(max_examples=80)

@@ -517,6 +517,40 @@ def test_others_wait_for_the_leader_of_a_lease_that_is_deleted() -> None:
     assert story.spec()["leaseTransitions"] == 5
 
 
+EMPTIED = [
+    {"holderIdentity": "", "leaseDurationSeconds": None, "leaseTransitions": None},
+    {"holderIdentity": None},
+]
+
+
+@pytest.mark.parametrize("emptied", EMPTIED)
+def test_others_wait_for_the_leader_of_a_lease_that_is_emptied(
+    emptied: dict[str, Any],
+) -> None:
+    """As by `kubectl edit`: it may not know it yet."""
+    story = standby().after(3.3)
+    story.write(**emptied)
+    story.answer()
+    assert wait_for_write(story) == pytest.approx(18.3)
+    assert isinstance(story.asked(), Patch)
+    assert story.spec()["leaseTransitions"] == 5
+
+
+@pytest.mark.parametrize("emptied", EMPTIED)
+def test_the_leader_of_a_lease_that_is_emptied_stops_and_takes_it_again(
+    emptied: dict[str, Any],
+) -> None:
+    story = leader().after(2)
+    story.write(**emptied)
+    story.answer().answer()
+    assert not story.leads()
+    assert "held by nobody" in story.lines("warning")[0]
+    story.after(2)
+    assert story.spec()["leaseTransitions"] == 6
+    story.answer()
+    assert story.leads()
+
+
 def test_a_lease_that_comes_back_is_seen() -> None:
     story = standby().after(3.3)
     lease, story.lease = story.lease, None

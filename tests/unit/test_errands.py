@@ -320,6 +320,15 @@ def test_the_server_s_word_on_when_to_come_back_is_kept() -> None:
     assert found.due == NOW.mono + 30.0
 
 
+@pytest.mark.parametrize("seconds", [99_999_999.0, float("inf")])
+@pytest.mark.parametrize("effect", REQUESTS, ids=named)
+def test_the_server_s_word_is_kept_for_five_minutes_at_most(
+    effect: Effect, seconds: float
+) -> None:
+    found = going_on(effect, Unreachable("busy", seconds))
+    assert found.due == NOW.mono + 300.0
+
+
 # ---------------------------------------------------------------------- adopting
 
 

@@ -200,3 +200,40 @@ def test_a_manifest_is_in_a_namespace_that_can_be(
     done = CliRunner().invoke(main, [*arguments, str(manifest)])
     assert done.exit_code == 1
     assert "the namespace '../x' cannot be a namespace" in done.output
+
+
+HUGE = 5_000_000
+
+
+def huge(**_: Any) -> Any:
+    raise ValueError("an answer: " + "x" * HUGE)
+
+
+def test_the_text_of_an_error_is_told_in_part() -> None:
+    """As some libraries put a whole answer of their server into it."""
+    registry = Registry()
+    often: dict[str, Any] = {"registry": registry, "retries": 1}
+    fnop.on.create(KIND, id="plain", **often)(huge)
+    fnop.on.create(KIND, id="outside", impure=True, **often)(huge)
+    fnop.on.create(KIND, id="filtered", when=huge, **often)(lambda **_: None)
+    fnop.on.event(KIND, id="event", registry=registry)(huge)
+    fnop.index(KIND, id="index", registry=registry)(huge)
+
+    @fnop.on.create(KIND, **often)
+    async def calls(**_: Any) -> None:
+        await fnop.call(huge)
+
+    @fnop.on.create(KIND, **often)
+    def changes(patch: Any, **_: Any) -> None:
+        patch.fns.append(lambda body: huge())
+
+    calls_ = {f"{__name__}:huge": huge}
+    story = Story(registry, [example()], calls=calls_)
+    story.settle(seconds=60)
+    told = [say for say in story.said if "an answer: xxx" in say.message]
+    said = " ".join(f"{say.handler} {say.message}" for say in told)
+    for name in ("plain", "outside", "filtered", "event", "index", "calls", "changes"):
+        assert name in said
+    assert all("characters left out" in say.message for say in told)
+    assert max(len(say.message) + len(say.error or "") for say in story.said) < 10_000
+    assert max(len(json.dumps(body, default=str)) for _, body in story.bodies) < 10_000

@@ -166,6 +166,12 @@ async def test_an_answer_is_parsed(tmp_path: Path) -> None:
     [
         (http(b"{}", "429 Too Many Requests", retry_after="7"), 7),
         (http(b'{"details": {"retryAfterSeconds": 2}}', "503 Busy"), 2),
+        (http(b"{}", "429 Too Many Requests", retry_after="9" * 400), 1e9),
+        (
+            http(b'{"details": {"retryAfterSeconds": %s}}' % (b"9" * 18), "429 Busy"),
+            1e9,
+        ),
+        (http(b'{"details": {"retryAfterSeconds": -5}}', "429 Busy"), None),
         (http(b'{"details": {"retryAfterSeconds": 2}}'), None),
         (http(b'{"details": "?"}', "503 Busy"), None),
         (http(b"{}", "503 Busy", retry_after="Wed, 21 Oct 2026 07:28:00 GMT"), None),
@@ -183,6 +189,20 @@ async def test_an_error_in_text_becomes_a_status(tmp_path: Path) -> None:
     assert answer.status == 404
     assert answer.body["kind"] == "Status"
     assert answer.body["message"] == "404 page not found"
+
+
+async def test_a_refusal_in_a_page_is_not_blamed_on_the_api_server(
+    tmp_path: Path,
+) -> None:
+    html = b"<html>\n<h1>403 Forbidden</h1>\n" + b"x" * 5000
+    page = http(html, "403 Forbidden", content_type="text/html")
+    answer = await send(tmp_path, answering(page))
+    message = answer.body["message"]
+    assert "no API server sends" in message
+    assert "load balancers" in message
+    assert "403 Forbidden" in message
+    assert "\n" not in message
+    assert len(message) < 400
 
 
 async def test_a_login_page_is_no_empty_list(tmp_path: Path) -> None:

@@ -279,6 +279,17 @@ def test_errors_of_libraries_keep_the_lines_of_the_library(
     assert "in raw_decode" in files[-1]
 
 
+def test_a_traceback_has_an_end(console: Make, stream: io.StringIO) -> None:
+    def fails(**_: Any) -> None:
+        raise ValueError("an answer: " + "x" * 5_000_000)
+
+    lines = lines_of(stream, console("plain"), failure_of(fails))
+    assert any("in fails" in line for line in lines)
+    assert any("ValueError: an answer: xxx" in line for line in lines)
+    assert any("characters left out" in line for line in lines)
+    assert len("".join(lines)) < 40_000
+
+
 def test_a_fault_of_ours_is_whole(console: Make, stream: io.StringIO) -> None:
     with pytest.raises(TypeError) as caught:
         canonical({"x": object()})

@@ -17,8 +17,15 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
 )
-from fnop.effects import Outcome, Patch
-from fnop.effects.outcomes import Conflict, Missing, Refused, Unknown, Unreachable
+from fnop.effects import Create, Delete, Outcome, Patch
+from fnop.effects.outcomes import (
+    Applied,
+    Conflict,
+    Missing,
+    Refused,
+    Unknown,
+    Unreachable,
+)
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
 from fnop.interpreters.requests import listed_page, outcome_of
 from tests.live import operating
@@ -38,6 +45,49 @@ def refuse_status(story: Story, command: Perform) -> Outcome | None:
     if isinstance(effect, Patch) and effect.subresource == "status":
         return Refused(422, "status: Invalid value", "Invalid")
     return None
+
+
+THREE_YEARS = 99_999_999.0
+
+
+@pytest.mark.parametrize("written", ["own", "other"])
+def test_an_advice_to_come_again_in_years_is_heeded_for_five_minutes(
+    registry: Registry, written: str
+) -> None:
+    """Retry-After (RFC 9110) may say anything; a proxy's mistake parks no object."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "default"},
+    }
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> Any:
+        return fnop.create(manifest) if written == "other" else {"done": True}
+
+    story = Story(registry, [example()])
+    told: list[float] = []
+
+    def busy_once(story: Story, command: Perform) -> Outcome | None:
+        is_other = isinstance(command.effect, Create)
+        if told or is_other is not (written == "other"):
+            return None
+        if not isinstance(command.effect, (Create, Patch)):
+            return None
+        told.append(story.clock.elapsed)
+        return Unreachable("too many requests", THREE_YEARS)
+
+    story.fate = busy_once
+    story.wait(250)
+    assert told
+    (line,) = story.said_at("warning")
+    assert "too many requests" in line
+    assert "again" in line
+    assert story.sent_at[-1] < 250
+    story.wait(60)
+    if written == "other":
+        assert story.get("configmaps", "a") is not None
+    assert any("succeeded" in line for line in story.lines)
 
 
 def test_a_state_that_is_refused_holds_up_neither_updates_nor_deletion(
@@ -562,6 +612,23 @@ def test_a_success_of_another_form_is_none(effect: Any, body: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "effect",
+    [
+        fnop.create(example()),
+        fnop.delete("pods", name="a"),
+        fnop.patch({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}}, a=1),
+    ],
+    ids=lambda effect: effect.kind,
+)
+def test_a_failure_with_the_status_of_a_success_is_none(effect: Any) -> None:
+    body = {"kind": "Status", "status": "Failure", "metadata": {}, "message": "no"}
+    assert isinstance(outcome_of(effect, ApiResponse(200, body)), Unknown)
+    done = {"kind": "Status", "status": "Success", "metadata": {}}
+    if isinstance(effect, Delete):
+        assert isinstance(outcome_of(effect, ApiResponse(200, done)), Applied)
+
+
+@pytest.mark.parametrize(
     ("status", "expected"),
     [
         (400, Refused),
@@ -601,6 +668,33 @@ def test_what_is_too_large_for_etcd_is_refused(message: str) -> None:
         assert outcome_of(effect, ApiResponse(500, status)) == Refused(
             413, message, "RequestEntityTooLarge"
         )
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_only_two_handlers_collide(registry: Registry, others: int) -> None:
+    """A timer may have several turns before what it has set can be written."""
+
+    @fnop.timer(KIND, registry=registry, interval=2)
+    def ticks(now: Any, **_: Any) -> fnop.Effect:
+        return fnop.patch(status={"tick": now.second})
+
+    for number in range(others):
+
+        @fnop.timer(KIND, registry=registry, interval=2, id=f"other{number}")
+        def other(**_: Any) -> fnop.Effect:
+            return fnop.patch(status={"tick": "none"})
+
+    def busy(story: Story, command: Perform) -> Outcome | None:
+        if isinstance(command.effect, Patch) and story.clock.elapsed < 30:
+            return Unreachable("too many requests", 25.0)
+        return None
+
+    story = Story(registry, [example()])
+    story.fate = busy
+    story.wait(60)
+    assert "tick" in story.status()
+    told = [line for line in story.said_at("warning") if "several handlers" in line]
+    assert bool(told) is bool(others)
 
 
 def test_a_write_that_ends_in_errors_of_the_server_is_told(registry: Registry) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
+from fnop.core.state.lifecycle import CLEANUP_SECONDS
 from tests.stories import Story
 
 WAITING = fnop.TemporaryError("not yet", delay=5)
@@ -65,3 +66,22 @@ def test_cleanup_where_all_have_or_there_is_none(registry: Registry) -> None:
     called = cleaned(registry)
     stopped_after(registry, 3)
     assert called == ["cleanup"]
+
+
+@pytest.mark.parametrize("way", ["sleeps", "fails"])
+def test_cleanup_handlers_have_a_minute(registry: Registry, way: str) -> None:
+    @fnop.on.cleanup(registry=registry, backoff=1)
+    async def cleanup(**_: Any) -> None:
+        if way == "fails":
+            raise ValueError("no way")
+        await fnop.sleep(3600)
+
+    story = Story(registry)
+    story.wait(1)
+    story.stop()
+    story.wait(CLEANUP_SECONDS - 2)
+    assert story.exit is None
+    story.wait(3)
+    assert story.exit is not None
+    assert story.exit.status == 1
+    assert "took longer than 60" in story.exit.reason
