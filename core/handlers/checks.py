@@ -103,7 +103,7 @@ def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) 
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-def check_daemon(handler: Handler, label: str) -> None:
+def check_daemon(handler: Handler, label: str, _indices: Collection[str]) -> None:
     """A plain function would end at once, or never let anybody else have a turn."""
     if handler.signature.form is Form.PLAN and not handler.function:
         raise RegistrationError(
@@ -112,7 +112,7 @@ def check_daemon(handler: Handler, label: str) -> None:
         )
 
 
-def check_outside(handler: Handler, label: str) -> None:
+def check_outside(handler: Handler, label: str, _indices: Collection[str]) -> None:
     if handler.signature.form is Form.GENERATOR:
         raise RegistrationError(
             f"{label} {handler.id} has no effects to yield; let it act by itself, and "

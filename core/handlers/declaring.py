@@ -402,11 +402,7 @@ def declare(
     owner = _owner(options, label)
 
     def decorate(fn: Fn) -> Fn:
-        own_id = _id_of(fn, options.get("id"))
-        if role is Role.INDEX:  # it is asked for by its bare name
-            own_id = own_id.rpartition(".")[2]
-        elif filters.field:
-            own_id = f"{own_id}/{'.'.join(filters.field)}"
+        own_id = _own_id(fn, role, options.get("id"), filters)
         handler = Handler(
             own_id,
             fn,
@@ -414,29 +410,54 @@ def declare(
             Signature.of(fn, role, f"{label} {own_id}", registry.indices),
             selector,
             filters,
-            errors=_errors(role, options.get("errors")),
-            timeout=options.get("timeout"),
-            retries=options.get("retries"),
-            backoff=options.get("backoff"),
-            param=options.get("param"),
-            optional=bool(options.get("optional")),
-            deleted=bool(options.get("deleted")),
             owner=owner,
             schedule=schedule,
-            # A timer needs nothing to be done at the end; a daemon is to be told.
-            finalizer=bool(options.get("finalizer", role is Role.DAEMON)),
             function=function_of(fn, options, f"{label} {own_id}"),
-            write_ahead=bool(options.get("write_ahead")),
-            cancellation_backoff=options.get("cancellation_backoff"),
-            cancellation_timeout=options.get("cancellation_timeout"),
+            **_plain(role, options),
         )
-        if role is Role.INDEX:
-            check_index(handler, label, registry.indices)
-        if role is Role.DAEMON:
-            check_daemon(handler, label)
-        if role in OUTSIDE:
-            check_outside(handler, label)
+        _CHECKS.get(role, _unchecked)(handler, label, registry.indices)
         registry.add(handler)
         return fn
 
     return decorate
+
+
+def _own_id(
+    fn: Callable[..., Any], role: Role, given: str | None, filters: Filters
+) -> str:
+    """The id of a handler; that of a field has its name, too."""
+    own_id = _id_of(fn, given)
+    if role is Role.INDEX:  # it is asked for by its bare name
+        return own_id.rpartition(".")[2]
+    return f"{own_id}/{'.'.join(filters.field)}" if filters.field else own_id
+
+
+_AS_GIVEN = (
+    *("timeout", "retries", "backoff", "param"),
+    *("cancellation_backoff", "cancellation_timeout"),
+)
+_FLAGS = ("optional", "deleted", "write_ahead")
+
+
+def _plain(role: Role, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a handler has as they are given."""
+    found = {name: options.get(name) for name in _AS_GIVEN}
+    found |= {name: bool(options.get(name)) for name in _FLAGS}
+    # A timer needs nothing to be done at the end; a daemon is to be told.
+    finalizer = bool(options.get("finalizer", role is Role.DAEMON))
+    return {
+        **found,
+        "errors": _errors(role, options.get("errors")),
+        "finalizer": finalizer,
+    }
+
+
+def _unchecked(handler: Handler, label: str, indices: Collection[str]) -> None:
+    """Nothing more is refused."""
+
+
+_CHECKS: dict[Role, Callable[[Handler, str, Collection[str]], None]] = {
+    Role.INDEX: check_index,
+    Role.DAEMON: check_daemon,
+    **dict.fromkeys(OUTSIDE, check_outside),
+}

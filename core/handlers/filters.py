@@ -80,12 +80,7 @@ class Callback:
             return cls(fn, (), False)
         if takes_value:
             parameters = _without_value(parameters, name)
-        for each in parameters:
-            if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
-                raise RegistrationError(
-                    f"{name}: {each.name!r} is positional, but a function in an option "
-                    "is called with keyword arguments; remove the / after it"
-                )
+        _check_by_name(parameters, name)
         rest = any(
             each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
             for each in parameters
@@ -105,6 +100,16 @@ class Callback:
     def asks_for(self, names: Collection[str]) -> bool:
         """Whether it is given any of these."""
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
+
+
+def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:
+    """Refuse what cannot be given by its name."""
+    for each in parameters:
+        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
+            raise RegistrationError(
+                f"{name}: {each.name!r} is positional, but a function in an option "
+                "is called with keyword arguments; remove the / after it"
+            )
 
 
 def _without_value(

@@ -213,12 +213,7 @@ def judge_failure(
             return Judgement(done, "warning", line, was_last=True)
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
-    if failure.temporary is not None:
-        delay = failure.temporary
-    elif isinstance(backoff, Backoff):
-        delay = round(backoff.seconds(counted.retries, jitter), 1)
-    else:
-        delay = backoff
+    delay = _delay(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
         return time_out(counted, timeout, str(failure))
@@ -233,6 +228,17 @@ def judge_failure(
         soon = f"times out in {round(left, 1):g} s"
         what = f"{soon}, before the next attempt in {delay:g} s"
     return Judgement(later, level, f"failed, {what}: {failure}", was_last=delay >= left)
+
+
+def _delay(
+    failure: Failure, backoff: float | Backoff, tries: int, jitter: float
+) -> float:
+    """How long until the next attempt: by the author's word, or by the backoff."""
+    if failure.temporary is not None:
+        return failure.temporary
+    if isinstance(backoff, Backoff):
+        return round(backoff.seconds(tries, jitter), 1)
+    return backoff
 
 
 def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:

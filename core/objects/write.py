@@ -39,6 +39,7 @@ from fnop.core.objects.refusal import Done, Later, Next, Send, judge_refusal, re
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
+    NextWrite,
     Writing,
     endpoints_of,
     next_write,
@@ -128,39 +129,9 @@ def _send(context: Context, known: Known, writing: Writing) -> None:
         number = read_live(context, ticket)
         _put(context, known, writing._replace(id=number, due=None))
         return
-    if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
-        # Too late: no finalizer can be added any more.
-        _done(context, known, writing)
-        return
-    place = home_of(context)
-    try:
-        found = next_write(
-            writing,
-            known.body,
-            resource,
-            context.settings,
-            place,
-            conditions=takes_conditions(context),
-            restated=lambda after, made: _restated(
-                context, known, writing, after, made
-            ),
-        )
-    except ValueError as problem:
-        _too_long(context, known, writing, str(problem))
-        return
-    except StorageFailed as problem:
-        falls_back(context, place, f"the storage has failed with {problem}")
-        _send(context, known, writing)
-        return
-    except OperationFailed as problem:
-        final = problem.final
-        found_out = judge_refusal(
-            context, known, writing, str(problem), split=False, final=final
-        )
-        _go_on(context, found_out)
-        return
-    if found is None:
-        _done(context, known, writing)
+    found = _request_for(context, known, writing)
+    if not isinstance(found, NextWrite):
+        _go_on(context, found)
         return
     endpoint, patch, more = found
     number = context.perform(patch, address, ticket, context.subject(known.body))
@@ -186,6 +157,35 @@ def _put(context: Context, known: Known, writing: Writing | None) -> None:
     context.put(kept)
 
 
+def _request_for(context: Context, known: Known, writing: Writing) -> NextWrite | Next:
+    """The request that is due, or what is to be done where there is none."""
+    if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
+        # Too late: no finalizer can be added any more.
+        return Done(known, writing)
+    place = home_of(context)
+    try:
+        found = next_write(
+            writing,
+            known.body,
+            context.kind.resource,
+            context.settings,
+            place,
+            conditions=takes_conditions(context),
+            restated=lambda after, made: _restated(
+                context, known, writing, after, made
+            ),
+        )
+    except ValueError as problem:
+        return _too_long(context, known, writing, str(problem))
+    except StorageFailed as problem:
+        falls_back(context, place, f"the storage has failed with {problem}")
+        return Send(known, writing)
+    except OperationFailed as problem:
+        text, final = str(problem), problem.final
+        return judge_refusal(context, known, writing, text, split=False, final=final)
+    return Done(known, writing) if found is None else found
+
+
 def _go_on(context: Context, what: Next) -> None:
     """Do what follows from a refusal."""
     match what:
@@ -197,7 +197,7 @@ def _go_on(context: Context, what: Next) -> None:
             _done(context, known, writing)
 
 
-def _too_long(context: Context, known: Known, writing: Writing, problem: str) -> None:
+def _too_long(context: Context, known: Known, writing: Writing, problem: str) -> Next:
     """A state that cannot be stored is the object's error, not the operator's.
 
     Digests always fit: they keep a restart from handling the object as a new one.
@@ -209,7 +209,7 @@ def _too_long(context: Context, known: Known, writing: Writing, problem: str) ->
     seen = writing.after.seen
     least = Stored(seen and Seen(seen.digests), writing.after.creating)
     memory = least if writing.memory is not None else None
-    _send(context, known, writing._replace(after=least, memory=memory))
+    return Send(known, writing._replace(after=least, memory=memory))
 
 
 def _done(context: Context, known: Known, writing: Writing) -> None:

@@ -48,12 +48,7 @@ from math import inf
 from typing import Any
 
 from fnop.core.peers.freezing import (
-    Frozen,
     Serving,
-    Verdict,
-    Why,
-    precedence,
-    together,
     transition,
 )
 from fnop.core.peers.peers import (
@@ -65,7 +60,7 @@ from fnop.core.peers.peers import (
     parse_peers,
     sight,
 )
-from fnop.core.peers.renewing import alive, asking, late_at, removal_at, renewal_at
+from fnop.core.peers.renewing import asking, late_at, removal_at, renewal_at
 from fnop.core.peers.seats import (
     Fact,
     Leave,
@@ -80,6 +75,7 @@ from fnop.core.peers.seats import (
     Seat,
     Unseen,
 )
+from fnop.core.peers.verdict import lacking_in, scope_of, verdict_of
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.values.backoff import backoff_seconds
@@ -95,14 +91,7 @@ from fnop.effects import (
     Unreachable,
 )
 
-__all__ = [
-    "CLUSTER_KINDS",
-    "NAMESPACED_KINDS",
-    "advance",
-    "begin",
-    "judge",
-    "kinds_for",
-]
+__all__ = ["CLUSTER_KINDS", "NAMESPACED_KINDS", "advance", "begin", "kinds_for"]
 
 # The kinds of peering objects, as keys of `Resource`.
 CLUSTER_KINDS = (
@@ -123,8 +112,6 @@ _SERVE_FOR = 0.9
 # For so long an operator that serves goes on serving while a new object is looked at
 # for the first time, or its own record is written again (seconds).
 GRACE_SECONDS = 5.0
-# So often somebody may take the own record away before it is taken seriously.
-_REMOVALS_MAX = 3
 
 
 # --------------------------------------------------------------------- state
@@ -160,7 +147,7 @@ def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move
     elif isinstance(fact, Leave):
         peering = replace(peering, is_leaving=True)
     peering, asks = asking(peering, now)
-    verdict = _verdict(peering, now)
+    verdict = verdict_of(peering, now)
     effect, line = transition(peering.verdict, verdict, peering.member)
     if line is not None:
         says.append(line)
@@ -415,75 +402,16 @@ def _about_refusal(seat: Seat, outcome: Refused) -> Say:
     return Say("warning", f"{text}; the operator's role needs the verb patch there")
 
 
-# -------------------------------------------------------------------- asking
-
-
 # ------------------------------------------------------------------- verdict
-
-
-def _verdict(peering: Peering, now: Now) -> Verdict:
-    """Of all places together: what weighs most, anywhere, counts everywhere."""
-    if peering.is_leaving:
-        return Frozen(Why.LEFT)
-    if peering.member.mode is Mode.STANDALONE:
-        return Serving()
-    if peering.namespaces is None:
-        return Frozen(Why.JOINING)
-    found = [judge(seat, peering.member, now) for seat in peering.seats]
-    if peering.member.mode is Mode.MANDATORY:
-        found += [Frozen(Why.MISSING, (), (_scope(n),)) for n in _without(peering)]
-    return together(found)
-
-
-def judge(seat: Seat, member: Member, now: Now) -> Verdict:
-    """What is to be seen in one place: the first line that fits decides.
-
-    A place without an object says nothing; whether there is to be one is `Mode`'s.
-    """
-    where = seat.place.label
-    is_good = seat.good_until is not None and now.mono < seat.good_until
-    by_rank = precedence(alive(seat), member.priority, where)
-    if seat.presence is Presence.ABSENT:
-        return Serving()
-    if seat.presence is Presence.UNKNOWN:
-        why = Why.UNSEEN if seat.trouble else Why.JOINING
-    elif isinstance(by_rank, Frozen):
-        return by_rank
-    elif now.mono < seat.doubled_until:
-        why, is_good = Why.DOUBLED, False
-    elif seat.removals >= _REMOVALS_MAX:
-        why, is_good = Why.REMOVED, False
-    elif seat.good_until is None and not seat.trouble:
-        why = Why.JOINING
-    else:
-        why = Why.UNRENEWED
-    return Serving() if is_good else Frozen(why, (), (where,), seat.trouble)
-
-
-def _without(peering: Peering) -> tuple[str | None, ...]:
-    """The namespaces of which is known that there is no peering object."""
-    return tuple(
-        namespace
-        for namespace in peering.namespaces or ()
-        if all(
-            seat.presence is Presence.ABSENT
-            for seat in peering.seats
-            if seat.place.namespace == namespace
-        )
-    )
-
-
-def _scope(namespace: str | None) -> str:
-    return f"in {namespace}" if namespace else "in the cluster"
 
 
 def _announced(peering: Peering, says: list[Say]) -> Peering:
     """Say once where there are no peers, to those who only take part if there are."""
-    lacking = _without(peering)
+    lacking = lacking_in(peering)
     if peering.is_leaving or lacking == peering.lacking:
         return peering
     if peering.member.mode is Mode.AUTO and set(lacking) - set(peering.lacking):
-        places = ", ".join(_scope(namespace) for namespace in lacking)
+        places = ", ".join(scope_of(namespace) for namespace in lacking)
         text = f"there is no peering object {peering.member.name!r} {places}"
         says.append(Say("info", f"{text}: other operators are not looked for"))
     return replace(peering, lacking=lacking)

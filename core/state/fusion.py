@@ -80,6 +80,14 @@ class Writing(NamedTuple):
     doubted: bool = False
 
 
+class NextWrite(NamedTuple):
+    """A patch for an endpoint, "" or "status"; for the other one `more` may follow."""
+
+    endpoint: str
+    patch: Patch
+    more: bool
+
+
 def next_write(
     writing: Writing,
     body: Body,
@@ -89,9 +97,8 @@ def next_write(
     *,
     conditions: bool = False,
     restated: Callable[[Stored, Body], Stored] = lambda after, made: after,
-) -> tuple[str, Patch, bool] | None:
-    """The endpoint ("" or "status"), the patch that is due next, and whether
-    another endpoint follows; None when all is written.
+) -> NextWrite | None:
+    """The patch that is due next; None when all is written.
 
     `place` is where the kind keeps the state, `conditions` tells that its status takes
     them; `restated` is the state to be remembered, for what the write makes of the
@@ -105,11 +112,10 @@ def next_write(
     if settings.conditions:
         target = _keeping_condition(target, body, settings.marker)
     if writing.after is not None:
-        after = writing.after
+        after, split = writing.after, resource.has_status
         if writing.patches and after.progress:
             after = restated(after, Body(target))
         text = write_stored(after, body.uid, settings.ignored)
-        split = resource.has_status
         for patch in settings.places.written(text, body, place, split=split):
             target = applied(patch, target)
     if conditions and writing.condition is not None:
@@ -122,7 +128,7 @@ def next_write(
         if part and endpoint not in writing.sent:
             merge = _bound(part, body)
             more = any(parts[each] for each in parts if each != endpoint)
-            return endpoint, Patch(None, merge, (), endpoint or None), more
+            return NextWrite(endpoint, Patch(None, merge, (), endpoint or None), more)
     return None
 
 

@@ -1,0 +1,84 @@
+"""Which verdict peering comes to, from what is seen in all places."""
+
+from __future__ import annotations
+
+from fnop.core.peers.freezing import (
+    Frozen,
+    Serving,
+    Verdict,
+    Why,
+    precedence,
+    together,
+)
+from fnop.core.peers.peers import (
+    Member,
+    Mode,
+)
+from fnop.core.peers.renewing import alive
+from fnop.core.peers.seats import (
+    Peering,
+    Presence,
+    Seat,
+)
+from fnop.core.values.now import Now
+
+__all__ = ["judge", "lacking_in", "scope_of", "verdict_of"]
+
+# So often somebody may take the own record away before it is taken seriously.
+REMOVALS_MAX = 3
+
+
+def verdict_of(peering: Peering, now: Now) -> Verdict:
+    """Of all places together: what weighs most, anywhere, counts everywhere."""
+    if peering.is_leaving:
+        return Frozen(Why.LEFT)
+    if peering.member.mode is Mode.STANDALONE:
+        return Serving()
+    if peering.namespaces is None:
+        return Frozen(Why.JOINING)
+    found = [judge(seat, peering.member, now) for seat in peering.seats]
+    if peering.member.mode is Mode.MANDATORY:
+        found += [Frozen(Why.MISSING, (), (scope_of(n),)) for n in lacking_in(peering)]
+    return together(found)
+
+
+def judge(seat: Seat, member: Member, now: Now) -> Verdict:
+    """What is to be seen in one place: the first line that fits decides.
+
+    A place without an object says nothing; whether there is to be one is `Mode`'s.
+    """
+    where = seat.place.label
+    is_good = seat.good_until is not None and now.mono < seat.good_until
+    by_rank = precedence(alive(seat), member.priority, where)
+    if seat.presence is Presence.ABSENT:
+        return Serving()
+    if seat.presence is Presence.UNKNOWN:
+        why = Why.UNSEEN if seat.trouble else Why.JOINING
+    elif isinstance(by_rank, Frozen):
+        return by_rank
+    elif now.mono < seat.doubled_until:
+        why, is_good = Why.DOUBLED, False
+    elif seat.removals >= REMOVALS_MAX:
+        why, is_good = Why.REMOVED, False
+    elif seat.good_until is None and not seat.trouble:
+        why = Why.JOINING
+    else:
+        why = Why.UNRENEWED
+    return Serving() if is_good else Frozen(why, (), (where,), seat.trouble)
+
+
+def lacking_in(peering: Peering) -> tuple[str | None, ...]:
+    """The namespaces of which is known that there is no peering object."""
+    return tuple(
+        namespace
+        for namespace in peering.namespaces or ()
+        if all(
+            seat.presence is Presence.ABSENT
+            for seat in peering.seats
+            if seat.place.namespace == namespace
+        )
+    )
+
+
+def scope_of(namespace: str | None) -> str:
+    return f"in {namespace}" if namespace else "in the cluster"
