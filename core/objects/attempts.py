@@ -25,6 +25,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.in_flight import Errand, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, Known
 from fnop.core.state.requests import ForEffect
+from fnop.core.values.backoff import is_told
 from fnop.core.values.body import Key
 from fnop.effects import (
     Again,
@@ -126,7 +127,7 @@ def _tell_waiting(context: Context, invocation: Invocation, errand: Errand) -> N
     if wait > _LONG_SECONDS:
         line = f"waits for {errand.label}, which is tried again in {wait:.0f} s"
         report(context, invocation, "warning", f"{line}: {errand.why}")
-    elif errand.tries in (2, 5) or (errand.tries and errand.tries % 20 == 0):
+    elif is_told(errand.tries, first=2):
         line = f"waits for {errand.label}, which is tried again: {errand.why}"
         report(context, invocation, "warning", line)
 

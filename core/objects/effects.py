@@ -126,19 +126,29 @@ def _request(
         manager=context.settings.marker,
         token=_token(context, known, invocation),
     )
-    if isinstance(effect, Create):
-        before = invocation.created.get(address.key)
-        errand = errand._replace(another=before not in (None, digest_of(effect)))
-    if isinstance(effect, (Patch, Apply)):
-        target = known if _is_of(effect, invocation) else context.of(address.key).known
-        errand = errand._replace(base=target and target.body)
-        is_meant = uid_meant(effect) in (None, known.body.uid)
-        if errand.reads_first and target is known and is_meant:
-            errand = errand._replace(guard=known.body)  # it need not be read
+    errand = _beside(context, known, invocation, errand)
     if _waits_for_mark(context, known, invocation, effect):
         held = invocation._replace(errand=errand._replace(held=True), ready=False)
         return known, held, None
     return known, send(context, invocation, errand), None
+
+
+def _beside(
+    context: Context, known: Known, invocation: Invocation, errand: Errand
+) -> Errand:
+    """The errand, with what is known here of the object that it changes."""
+    effect, key = errand.effect, errand.requests[0].address.key
+    if isinstance(effect, Create):
+        before = invocation.created.get(key)
+        return errand._replace(another=before not in (None, digest_of(effect)))
+    if not isinstance(effect, (Patch, Apply)):
+        return errand
+    target = known if _is_of(effect, invocation) else context.of(key).known
+    errand = errand._replace(base=target and target.body)
+    is_meant = uid_meant(effect) in (None, known.body.uid)
+    if errand.reads_first and target is known and is_meant:
+        return errand._replace(guard=known.body)  # it need not be read
+    return errand
 
 
 def _keeping_condition(

@@ -13,7 +13,7 @@ from fnop.core.state.fusion import (
     authors_at,
 )
 from fnop.core.state.record import IDLE, Known
-from fnop.core.values.backoff import backoff_seconds
+from fnop.core.values.backoff import backoff_seconds, is_told
 
 __all__ = ["Done", "Later", "Next", "Send", "judge_refusal", "refused"]
 
@@ -104,7 +104,7 @@ def _unsaved(context: Context, known: Known, writing: Writing, message: str) -> 
     tries = known.unsaved_tries + 1
     if tries == 1:
         context.failed()
-    if tries in (1, 5) or tries % 20 == 0:
+    if is_told(tries):
         text = f"what was handled cannot be stored on the object: {message}"
         context.say("error", text)
     until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)

@@ -48,7 +48,7 @@ from fnop.core.state.fusion import (
 from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, Known
 from fnop.core.state.requests import ForWrite
-from fnop.core.values.backoff import backoff_seconds, heeding
+from fnop.core.values.backoff import backoff_seconds, heeding, is_told
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
@@ -342,7 +342,7 @@ def _written(context: Context, known: Known, writing: Writing, body: Body) -> No
 def _look_again(context: Context, known: Known, writing: Writing, message: str) -> None:
     """Somebody was quicker, or nobody knows: read the object, then fuse anew."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
-    if writing.tries == 5 or writing.tries % 20 == 0:
+    if is_told(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
         _send(context, known, writing)
@@ -358,7 +358,7 @@ def _later(
     advice: float | None = None,
 ) -> None:
     writing = writing._replace(tries=writing.tries + 1)
-    if writing.tries in (1, 5) or writing.tries % 20 == 0:
+    if is_told(writing.tries):
         _warn_unwritten(context, message)
     _wait(context, known, writing, advice)
 

@@ -19,6 +19,7 @@ __all__ = [
     "drawn",
     "growing_seconds",
     "heeding",
+    "is_told",
     "jitter_of",
     "put_back",
 ]
@@ -147,6 +148,17 @@ def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
     left = had - 1.0
     wait = max(0.0, -left / allowance.per_second)
     return Allowance(allowance.per_second, allowance.burst, left, now), wait
+
+
+def is_told(tries: int, first: int = 1) -> bool:
+    """Whether a try in vain is worth a line: the `first`, the fifth, each twentieth.
+
+    >>> [tries for tries in range(45) if is_told(tries)]
+    [1, 5, 20, 40]
+    >>> [tries for tries in range(45) if is_told(tries, first=2)]
+    [2, 5, 20, 40]
+    """
+    return tries in (first, 5) or (tries > 0 and tries % 20 == 0)
 
 
 def put_back(allowance: Allowance) -> Allowance:
