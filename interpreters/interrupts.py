@@ -34,12 +34,12 @@ def interruptible() -> Iterator[None]:
     ):
         yield
         return
-    pressed = False
+    pressed: Interrupted | None = None
 
     def hear(_number: int, _frame: object) -> None:
         nonlocal pressed
-        pressed = True
-        raise Interrupted
+        pressed = Interrupted()
+        raise pressed
 
     signal.signal(signal.SIGINT, hear)
     try:
@@ -47,5 +47,5 @@ def interruptible() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGINT) is hear:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if pressed:
-            raise Interrupted
+        if pressed is not None:
+            raise pressed  # with its traceback: that is where it was pressed
