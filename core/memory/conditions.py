@@ -113,10 +113,11 @@ def keeping(conditions: Any, body: Body, type: str) -> Any:
     >>> [each["type"] for each in keeping([{"type": "Ready"}], body, "fnop")]
     ['Ready', 'fnop']
     >>> keeping([{"type": "fnop"}], body, "fnop"), keeping(None, body, "fnop")
-    ([{'type': 'fnop'}], None)
+    ([{'type': 'fnop'}], [{'type': 'fnop', 'status': 'True'}])
     """
-    given = conditions if isinstance(conditions, (list, tuple)) else None
-    if given is None or any(_is_of(each, type) for each in given):
+    given = () if conditions is None else conditions
+    is_list = isinstance(given, (list, tuple))
+    if not is_list or any(_is_of(each, type) for each in given):
         return conditions
     ours = [each for each in _conditions(body.stanza("status")) if _is_of(each, type)]
     return [*given, *ours] if ours else conditions

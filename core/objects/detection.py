@@ -123,7 +123,8 @@ def _takes_part(
             return cause.reason is Reason.DELETE
         case Role.FIELD:
             if cause.reason is Reason.CREATE:
-                return _field(at, known.body, handler) is not None
+                is_there = _field(at, known.body, handler) is not None
+                return is_there or _is_ahead(handler, known, seen)
             return cause.reason in (Reason.UPDATE, Reason.DELETE) and _differs(
                 handler, known, seen
             )

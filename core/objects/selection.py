@@ -136,19 +136,24 @@ def _before(seen: Seen | None, field: Path) -> Any:
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
-def _value_before(at: Moment, known: Known, handler: Handler) -> Any:
-    """What a field was for a handler: what it acted upon, if it is that no more.
+def _is_ahead(at: Moment, known: Known, handler: Handler) -> bool:
+    """Whether it has acted upon a value of its field that the object has no more.
 
-    Of that only the digest is stored, so another process knows no value of it.
+    The value is known in the process that has acted; another one has its digest.
     """
-    before, record = (
-        known.before(handler, at.kind.observation),
-        known.record_of(handler.id),
-    )
-    now = digest_at(known.body, handler.field, at.kind.observation)
-    if record is None or record.seen is not None or record.acted in ("", now):
+    record = known.record_of(handler.id)
+    if record is None or record.seen is not None or not record.acted:
+        return False
+    return record.acted != digest_at(known.body, handler.field, at.kind.observation)
+
+
+def _value_before(at: Moment, known: Known, handler: Handler) -> Any:
+    """What a field was for a handler: what it acted upon, if it is that no more."""
+    if not _is_ahead(at, known, handler):
+        before = known.before(handler, at.kind.observation)
         return _before(before, handler.field)
-    return None if record.acted == ABSENT else UNKNOWN
+    record = known.record_of(handler.id)
+    return None if record is not None and record.acted == ABSENT else UNKNOWN
 
 
 def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Sight:
@@ -171,6 +176,6 @@ def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Si
         _now(body, field, at.settings) if field else None,
         _value_before(at, known, handler) if field else None,
         # What has not been seen yet had no value before, not even none.
-        before is not None,
+        before is not None or (bool(field) and _is_ahead(at, known, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
     )

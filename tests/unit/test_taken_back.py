@@ -188,16 +188,28 @@ def test_an_attempt_is_marked_once_before_its_first_effect_elsewhere() -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("write_ahead", [False, True])
-@pytest.mark.parametrize("decorator", [fnop.on.field, fnop.on.update])
+@pytest.mark.parametrize(
+    ("decorator", "creation"),
+    [
+        (fnop.on.field, "none"),
+        (fnop.on.field, "over"),
+        (fnop.on.field, "under way"),
+        (fnop.on.update, "none"),
+        (fnop.on.update, "over"),
+    ],
+)
 def test_a_field_that_is_taken_away_again_is_told_to_who_acted_upon_it(
-    decorator: Any, write_ahead: bool, restart: bool
+    decorator: Any, creation: str, write_ahead: bool, restart: bool
 ) -> None:
     """What there was before is no field at all: its absence is what is gone back to."""
     registry = Registry()
 
-    @fnop.on.create(KIND, registry=registry)
-    def create(**_: Any) -> None:
-        pass
+    def create(retry: int, **_: Any) -> None:
+        if creation == "under way" and retry < 2:
+            raise fnop.TemporaryError("not yet", delay=90)
+
+    if creation != "none":
+        fnop.on.create(KIND, registry=registry)(create)
 
     async def zone(new: Any, **_: Any) -> None:
         if new:
@@ -209,7 +221,7 @@ def test_a_field_that_is_taken_away_again_is_told_to_who_acted_upon_it(
     options = {"registry": registry, "write_ahead": write_ahead}
     decorator(KIND, field="spec.zone", **options)(zone)
     story = Story(registry, [example(n=0)])
-    assert story.settle()
+    story.settle(seconds=5)
     story.edit(KIND, spec={"zone": "a"}).settle(seconds=10)
     assert story.objects("configmaps")
     if restart:
