@@ -367,7 +367,7 @@ def shown(status: int, body: Any, scope: Scope, names: Renaming) -> dict[str, An
 
 CONTROLLED = re.compile(
     "/(customresourcedefinitions|deployments|replicasets|statefulsets|daemonsets|jobs"
-    "|cronjobs|poddisruptionbudgets|endpoints)"
+    "|cronjobs|poddisruptionbudgets|endpoints|serviceaccounts)"
 )
 
 

@@ -416,6 +416,8 @@ def strategic_patches() -> Iterator[Case]:
                     "imagePullSecrets": [{"name": "c"}],
                     "automountServiceAccountToken": False,
                 },
+                # The token controller may have added a third by then.
+                has={"secrets.0": {"name": "b"}, "secrets.1": {"name": "a"}},
                 compare=("imagePullSecrets", "automountServiceAccountToken"),
             ),
         ),
