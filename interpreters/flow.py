@@ -85,12 +85,11 @@ class Flow:
             key, rest = queue.take(moment)
             if key is None or due.get(key) == queue.due[key]:
                 return
-            if key.resource:  # startup and cleanup have no object
-                if key in self._counted:
-                    self._counted.discard(key)
-                else:
-                    self.adds[key.resource] += 1
-                self._has_waited(key, moment - queue.due[key][0])
+            if key in self._counted:
+                self._counted.discard(key)
+            else:
+                self.adds[key.resource] += 1
+            self._has_waited(key, moment - queue.due[key][0])
             queue = rest
 
     def _has_waited(self, key: Key, seconds: float) -> None:

@@ -15,8 +15,8 @@ from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.operator.step import State, background_horizon
 from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.record import IDLE, ObjectRecord
-from fnop.core.state.turn import ACTIVITY
 from fnop.core.values.body import Key
 from fnop.core.values.diff import diff
 from fnop.core.values.errors import joined, number_of

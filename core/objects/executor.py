@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import ACTIVITIES, Handler
+from fnop.core.handlers.handler import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
 from fnop.core.objects.actions import (
@@ -173,20 +173,19 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
         return Forget()
     kind = context.kind
     stopping = context.phase is not Phase.SERVING
-    failed: list[tuple[Handler, BaseException]] = []
     seed, indices = context.seed, context.indices
-    at = Moment(kind, context.settings, context.now, seed, stopping, failed, indices)
+    at = Moment(kind, context.settings, context.now, seed, stopping, indices)
     try:
-        action = reconcile(at, record)
+        found = reconcile(at, record)
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
         complain(context, record, text, problem)
         work = record.work or IDLE
         return Rest(first_due((*work.running, *work.event_runs)))
-    for handler, raised in failed:
+    for handler, error in found.failures:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
-        complain(context, record, text, raised)
-    return action
+        complain(context, record, text, error)
+    return found.action
 
 
 def _activity_action(context: Context, record: ObjectRecord) -> Action:
