@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.memory.observation import DIGEST_VERSION, Seen
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
 from fnop.core.values.evolve import quick
@@ -115,7 +116,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The record after an attempt, and the line that says what it means.
+    """The record after an attempt, how that has `ended`, and the line that says so.
 
     `was_last` tells that no attempt follows: it has ended, or waits for its deadline.
     """
@@ -123,7 +124,11 @@ class Judgement:
     progress: Progress
     level: str
     line: str
+    ended: AttemptEnded
     was_last: bool = False
+
+
+_FAILED = AttemptEnded("error")
 
 
 def succeeded(progress: Progress) -> Progress:
@@ -175,13 +180,14 @@ def judge_again(
     reason = f": {because}" if because else ""
     waiting = _delayed(progress, now, min(after, left), because)
     waiting = waiting._replace(waits=bool(because))
+    ended = AttemptEnded("requeue", retried=True)
     if after >= left:
         soon = f"times out in {round(left, 1):g} s"
         line = f"{soon}, before it goes on in {after:g} s{reason}"
-        return Judgement(waiting, "warning", line, was_last=True)
+        return Judgement(waiting, "warning", line, ended, was_last=True)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"
-    return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
+    return Judgement(waiting, level, f"goes on in {after:g} s{reason}", ended)
 
 
 def judge_failure(
@@ -210,7 +216,7 @@ def judge_failure(
         if errors is ErrorsMode.IGNORED:
             done = counted._replace(finished="success", until=None, due=None)
             line = f"failed, which is ignored: {failure}"
-            return Judgement(done, "warning", line, was_last=True)
+            return Judgement(done, "warning", line, _FAILED, was_last=True)
         if errors is ErrorsMode.PERMANENT:
             return _final(counted, "error", f"failed for good: {failure}")
     delay = _delay(failure, backoff, counted.retries, jitter)
@@ -227,7 +233,8 @@ def judge_failure(
     if delay >= left:
         soon = f"times out in {round(left, 1):g} s"
         what = f"{soon}, before the next attempt in {delay:g} s"
-    return Judgement(later, level, f"failed, {what}: {failure}", was_last=delay >= left)
+    line, ended = f"failed, {what}: {failure}", AttemptEnded("error", retried=True)
+    return Judgement(later, level, line, ended, was_last=delay >= left)
 
 
 def _delay(
@@ -262,7 +269,8 @@ def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | 
 
 def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
     """A handler's end at its deadline, and what it was waiting for until then."""
-    return _final(progress, "error", f"has timed out after {timeout:g} s: {why}")
+    line = f"has timed out after {timeout:g} s: {why}"
+    return _final(progress, "error", line, AttemptEnded("timeout"))
 
 
 def abandoned(progress: Progress, why: str) -> Progress:
@@ -274,9 +282,11 @@ def _runtime(progress: Progress, now: Now) -> float:
     return 0.0 if progress.started is None else max(0.0, now.wall - progress.started)
 
 
-def _final(progress: Progress, level: str, line: str) -> Judgement:
+def _final(
+    progress: Progress, level: str, line: str, ended: AttemptEnded = _FAILED
+) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
-    ended = progress._replace(
+    record = progress._replace(
         finished="failure",
         until=None,
         due=None,
@@ -284,7 +294,7 @@ def _final(progress: Progress, level: str, line: str) -> Judgement:
         waits=False,
         delegated=False,
     )
-    return Judgement(ended, level, line, was_last=True)
+    return Judgement(record, level, line, ended, was_last=True)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:

@@ -28,7 +28,7 @@ from fnop.core.objects.background import (
 )
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left, report
-from fnop.core.seam.commands import Refresh
+from fnop.core.seam.commands import AttemptEnded, Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, Known, Standing
 from fnop.core.values.backoff import Backoff
@@ -181,7 +181,8 @@ def _halt(
     assert known.work is not None
     work = known.work._replace(tending=left(known.work.tending, invocation))
     known = with_standing(known._replace(work=work), handler, None)
-    report(context, invocation, "info", f"is cancelled: {reason.value}")
+    line, ended = f"is cancelled: {reason.value}", AttemptEnded("cancelled")
+    report(context, invocation, "info", line, ended)
     keep(context, known, ends=False)
 
 

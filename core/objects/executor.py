@@ -47,6 +47,7 @@ from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, spy_wants
 from fnop.core.objects.write import begin_write
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
 from fnop.core.state.record import IDLE, Cycle, Invocation, Known, Sighting
@@ -300,6 +301,7 @@ def _conclude(context: Context, known: Known, move: Conclude) -> None:
         f"{handler.role.value} handler {handler.id} {line}",
         handler=handler.id,
         error=error,
+        ended=AttemptEnded("error" if move.failed else "success"),
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
     context.put(known._replace(work=work))
@@ -373,6 +375,7 @@ def _cancel(
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
         body=known.body,
         handler=invocation.handler.id,
+        ended=AttemptEnded("cancelled"),
     )
 
 

@@ -177,6 +177,7 @@ def _blamed(
         body=known.body,
         handler=handler.id,
         error=message,
+        ended=judgement.ended,
     )
     if judgement.progress.finished == "failure":
         context.failed()

@@ -15,6 +15,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (
     Alarm,
+    AttemptEnded,
     CloseStream,
     Command,
     Exit,
@@ -88,6 +89,7 @@ class About(TypedDict, total=False):
     exception: BaseException | None
     fields: tuple[tuple[str, Any], ...]
     took: float | None
+    ended: AttemptEnded | None
 
 
 class Turn:
@@ -239,12 +241,15 @@ class Turn:
         exception: BaseException | None = None,
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
+        ended: AttemptEnded | None = None,
     ) -> Say:
         """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        return Say(level, message, subject, handler, fields, error, exception, took)
+        return Say(
+            level, message, subject, handler, fields, error, exception, took, ended
+        )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
         if about not in self.notes.warned:
