@@ -424,13 +424,13 @@ def stop(
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     context.drove()
     if invocation.plan is None:
-        lines = driving.cancel(
+        lines, failure = driving.cancel(
             invocation.situation,
             invocation.journal,
             context.live,
             _live_key(context.key, invocation),
         )
-        tell(context, invocation, lines)
+        tell(context, invocation, lines, failure)
     errand, work = invocation.errand, known.work
     if errand is None or errand.id is None or work is None:
         return known

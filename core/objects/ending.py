@@ -16,6 +16,7 @@ from fnop.core.objects.events import note_line
 from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, Known, Standing
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
 
 __all__ = ["finish", "keep", "left", "report"]
@@ -220,4 +221,5 @@ def _line(
         exception=failure.exception if failure and not failure.is_expected else None,
         took=context.now.mono - invocation.situation.now.mono,
         ended=ended,
+        refused=act_of(failure.exception) if failure else None,
     )

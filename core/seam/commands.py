@@ -6,6 +6,7 @@ A command is a value.  An interpreter performs it and, where the command has an
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -170,6 +171,8 @@ class Say:
     for a traceback: it is no part of the value and never recorded.  A line about an
     attempt has the seconds that it `took` until then.  `ended` is given where the line
     tells how an attempt has ended; it is not recorded, for a replay decides it anew.
+    Nor is `refused`, the act on the world that was refused by the error that the line
+    is about (`fnop.core.values.errors.NotPure`).
     """
 
     level: str
@@ -181,6 +184,7 @@ class Say:
     exception: BaseException | None = field(default=None, compare=False, repr=False)
     took: float | None = None
     ended: AttemptEnded | None = None
+    refused: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

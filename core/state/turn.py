@@ -6,6 +6,7 @@ the next state.  It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.resources import Resource
@@ -33,6 +34,7 @@ from fnop.core.state.survey import Survey, missing
 from fnop.core.streams.streams import Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects import Effect, Event
@@ -90,6 +92,7 @@ class About(TypedDict, total=False):
     fields: tuple[tuple[str, Any], ...]
     took: float | None
     ended: AttemptEnded | None
+    refused: Hashable
 
 
 class Turn:
@@ -242,13 +245,24 @@ class Turn:
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
         ended: AttemptEnded | None = None,
+        refused: Hashable = None,
     ) -> Say:
         """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
+        refused = act_of(exception) if refused is None else refused
         return Say(
-            level, message, subject, handler, fields, error, exception, took, ended
+            level,
+            message,
+            subject,
+            handler,
+            fields,
+            error,
+            exception,
+            took,
+            ended,
+            refused,
         )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
