@@ -43,8 +43,6 @@ STEPS_MAX, STEPS_EACH = 6_000, 200
 RATE_MAX, RATE_EACH = 200, 50
 # And so many are too many in any case.
 STEPS_FACTOR = 10
-# How a plan fails that the API server refuses: no line of the author's raises that.
-REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
 # The first and the last of these writes are looked at: which fields do they change?
 LOOKS = 10
 # So many handlers and fields are named.
@@ -116,7 +114,8 @@ class Despair:
         last = self.errors.pop((key, say.handler), None)
         if say.error:
             times = 1 if last is None or last.error != say.error else last.times + 1
-            unforeseen = bool(say.exception) or say.error.startswith(REFUSALS)
+            is_rejected = say.ended is not None and say.ended.rejected
+            unforeseen = bool(say.exception) or is_rejected
             self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
 
     def reason(self, state: State) -> str:

@@ -322,7 +322,7 @@ class SimulatedRun:
 
         A filter, or an index, may have caught the error.
         """
-        if not any(isinstance(each, Say) and each.refused == act for each in commands):
+        if not any(isinstance(each, Say) and each.act == act for each in commands):
             reason = act.refusal
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))

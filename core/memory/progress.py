@@ -17,7 +17,7 @@ from fnop.core.memory.observation import DIGEST_VERSION, Seen
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
-from fnop.core.values.evolve import quick
+from fnop.core.values.evolve import quick, replace
 from fnop.core.values.now import Now, parse_time, wall_text
 
 __all__ = [
@@ -96,7 +96,8 @@ class Failure:
     """Why an attempt failed.
 
     `temporary` and `permanent` are the author's word; neither means that the
-    handler's `errors` mode decides.
+    handler's `errors` mode decides.  `rejected` tells that the API server refuses an
+    effect of the plan.
     """
 
     type: str
@@ -104,6 +105,7 @@ class Failure:
     temporary: float | None = None
     permanent: bool = False
     exception: BaseException | None = None
+    rejected: bool = False
 
     @property
     def is_expected(self) -> bool:
@@ -126,9 +128,6 @@ class Judgement:
     line: str
     ended: AttemptEnded
     was_last: bool = False
-
-
-_FAILED = AttemptEnded("error")
 
 
 def succeeded(progress: Progress) -> Progress:
@@ -210,15 +209,16 @@ def judge_failure(
     counted = progress._replace(
         retries=progress.retries + 1, waits=False, delegated=False
     )
+    ended = AttemptEnded("error", rejected=failure.rejected)
     if failure.permanent:
-        return _final(counted, "error", f"failed for good: {failure}")
+        return _final(counted, "error", f"failed for good: {failure}", ended)
     if failure.temporary is None:
         if errors is ErrorsMode.IGNORED:
             done = counted._replace(finished="success", until=None, due=None)
             line = f"failed, which is ignored: {failure}"
-            return Judgement(done, "warning", line, _FAILED, was_last=True)
+            return Judgement(done, "warning", line, ended, was_last=True)
         if errors is ErrorsMode.PERMANENT:
-            return _final(counted, "error", f"failed for good: {failure}")
+            return _final(counted, "error", f"failed for good: {failure}", ended)
     delay = _delay(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
@@ -226,14 +226,15 @@ def judge_failure(
     if retries is not None and counted.retries >= retries:
         attempts = number_of(counted.retries, "attempt")
         line = f"failed for good after {attempts}: {failure}"
-        return _final(counted, "error", line)
+        return _final(counted, "error", line, ended)
     later = _delayed(counted, now, min(delay, left), str(failure))
     level = "warning" if failure.temporary is not None else "error"
     what = f"again in {delay:g} s"
     if delay >= left:
         soon = f"times out in {round(left, 1):g} s"
         what = f"{soon}, before the next attempt in {delay:g} s"
-    line, ended = f"failed, {what}: {failure}", AttemptEnded("error", retried=True)
+    ended = replace(ended, retried=True)
+    line = f"failed, {what}: {failure}"
     return Judgement(later, level, line, ended, was_last=delay >= left)
 
 
@@ -275,16 +276,14 @@ def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
 
 def abandoned(progress: Progress, why: str) -> Progress:
     """The record of what is given up before its own end."""
-    return _final(progress, "info", why).progress
+    return _final(progress, "info", why, AttemptEnded("cancelled")).progress
 
 
 def _runtime(progress: Progress, now: Now) -> float:
     return 0.0 if progress.started is None else max(0.0, now.wall - progress.started)
 
 
-def _final(
-    progress: Progress, level: str, line: str, ended: AttemptEnded = _FAILED
-) -> Judgement:
+def _final(progress: Progress, level: str, line: str, ended: AttemptEnded) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
     record = progress._replace(
         finished="failure",

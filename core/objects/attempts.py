@@ -324,7 +324,8 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
             return Failure(outcome.type, outcome.message, delay, exception=problem)
         case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
             name = type(outcome).__name__
-            return Failure(name, f"{what}: {outcome.message}")
+            rejected = not isinstance(outcome, (Unreachable, Unknown))
+            return Failure(name, f"{what}: {outcome.message}", rejected=rejected)
 
 
 def answer_errand(

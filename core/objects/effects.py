@@ -348,7 +348,7 @@ def tell(
             handler=invocation.handler.id,
             fields=tuple(sorted(line.fields.items())),
             exception=line.exception,
-            refused=act_of(failure) if position == len(lines) else None,
+            act=act_of(failure) if position == len(lines) else None,
         )
         note_line(context, invocation.handler, line.level, line.message)
 

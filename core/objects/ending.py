@@ -84,7 +84,8 @@ def _is_about(known: Known, invocation: Invocation) -> bool:
 def _spied(context: Context, invocation: Invocation) -> None:
     failure = invocation.failure
     if failure is not None:
-        line, ended = f"failed, which is ignored: {failure}", AttemptEnded("error")
+        line = f"failed, which is ignored: {failure}"
+        ended = AttemptEnded("error", rejected=failure.rejected)
         report(context, invocation, "error", line, ended)
     elif invocation.again is not None:
         line = "asks to be called again, but only the next watch event calls it"
@@ -221,5 +222,5 @@ def _line(
         exception=failure.exception if failure and not failure.is_expected else None,
         took=context.now.mono - invocation.situation.now.mono,
         ended=ended,
-        refused=act_of(failure.exception) if failure else None,
+        act=act_of(failure.exception) if failure else None,
     )

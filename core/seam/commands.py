@@ -156,11 +156,13 @@ class AttemptEnded:
     `requeue`: it asks to be called again (`fnop.again`), which is no error; `timeout`:
     the handler's deadline has come, so there is no other attempt; `delegated`: the
     sub-handlers are still to end.  With `retried` another attempt follows, unless the
-    deadline comes first.
+    deadline comes first.  A `rejected` one has failed since the API server refuses an
+    effect of its plan.
     """
 
     result: Literal["success", "error", "requeue", "timeout", "delegated", "cancelled"]
     retried: bool = False
+    rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +173,8 @@ class Say:
     for a traceback: it is no part of the value and never recorded.  A line about an
     attempt has the seconds that it `took` until then.  `ended` is given where the line
     tells how an attempt has ended; it is not recorded, for a replay decides it anew.
-    Nor is `refused`, the act on the world that was refused by the error that the line
-    is about (`fnop.core.values.errors.NotPure`).
+    Nor is `act`, which was refused by the error that the line is about
+    (`fnop.core.values.errors.NotPure`).
     """
 
     level: str
@@ -184,7 +186,7 @@ class Say:
     exception: BaseException | None = field(default=None, compare=False, repr=False)
     took: float | None = None
     ended: AttemptEnded | None = None
-    refused: Hashable = None
+    act: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ _UNTOLD = frozenset(
     (
         (Say, "exception"),
         (Say, "ended"),
-        (Say, "refused"),
+        (Say, "act"),
         (Fetch, "accept"),
         (Fetch, "seconds"),
     )

@@ -92,7 +92,7 @@ class About(TypedDict, total=False):
     fields: tuple[tuple[str, Any], ...]
     took: float | None
     ended: AttemptEnded | None
-    refused: Hashable
+    act: Hashable
 
 
 class Turn:
@@ -245,13 +245,13 @@ class Turn:
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
         ended: AttemptEnded | None = None,
-        refused: Hashable = None,
+        act: Hashable = None,
     ) -> Say:
         """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        refused = act_of(exception) if refused is None else refused
+        act = act_of(exception) if act is None else act
         return Say(
             level,
             message,
@@ -262,7 +262,7 @@ class Turn:
             exception,
             took,
             ended,
-            refused,
+            act,
         )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:

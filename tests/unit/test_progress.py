@@ -24,6 +24,7 @@ NOW = Now(1010.0, 10.0)  # the first attempt was ten seconds ago
 TEMPORARY = Failure("TemporaryError", "later", temporary=5.0)
 PERMANENT = Failure("PermanentError", "never", permanent=True)
 ARBITRARY = Failure("ValueError", "what?")
+REJECTED = Failure("Refused", "no", rejected=True)
 
 
 def judged(failure: Failure, progress: Progress = BEGUN, **options: Any) -> Judgement:
@@ -212,6 +213,8 @@ ENDS = [
     (ARBITRARY, {"errors": ErrorsMode.PERMANENT}, AttemptEnded("error")),
     (ARBITRARY, {"retries": 1}, AttemptEnded("error")),
     (PERMANENT, {}, AttemptEnded("error")),
+    (REJECTED, {}, AttemptEnded("error", retried=True, rejected=True)),
+    (REJECTED, {"retries": 1}, AttemptEnded("error", rejected=True)),
     (None, {"timeout": None}, AttemptEnded("requeue", retried=True)),
     (None, {"timeout": 12.0}, AttemptEnded("requeue", retried=True)),
     (None, {"timeout": 10.0}, AttemptEnded("timeout")),
