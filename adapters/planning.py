@@ -346,7 +346,7 @@ def _guarding(settings: Settings) -> Iterator[None]:
         yield
     for act in guard.news():
         if act.handler is None:
-            raise NotPure(act.refusal)
+            raise NotPure(act.refusal, act)
 
 
 def _moment(value: datetime | float) -> float:

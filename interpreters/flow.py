@@ -17,7 +17,7 @@ from fnop.core.state.turn import NEW
 from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
-from fnop.interpreters.meter import Histogram, end_of_attempt
+from fnop.interpreters.meter import Histogram, counted_as
 
 __all__ = ["Flow"]
 
@@ -96,12 +96,11 @@ class Flow:
         _add(self.waits, key.resource, seconds, QUEUE_BOUNDS)
 
     def _on_line(self, say: Say) -> None:
-        result = end_of_attempt(say)
-        if not result or say.subject is None:
+        ended, subject = say.ended, say.subject
+        if ended is None or subject is None or counted_as(say) is None:
             return
-        resource = say.subject.resource
-        again = (" failed, again in ", " failed, times out in ")
-        if result == "requeue" or any(each in say.message for each in again):
+        resource = subject.resource
+        if ended.retried:
             self.retries[resource] += 1
         if say.took is not None:
             _add(self.works, resource, say.took, QUEUE_BOUNDS)

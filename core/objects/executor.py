@@ -47,6 +47,7 @@ from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, event_handler_wants
 from fnop.core.objects.write import begin_write
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
 from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
@@ -318,6 +319,7 @@ def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
         f"{handler.role.value} handler {handler.id} {line}",
         handler=handler.id,
         error=error,
+        ended=AttemptEnded("error" if action.failed else "success"),
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
     context.put(record._replace(work=work))
@@ -403,6 +405,7 @@ def _cancel(
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
         body=record.body,
         handler=invocation.handler.id,
+        ended=AttemptEnded("cancelled"),
     )
 
 

@@ -6,6 +6,7 @@ the next state.  It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.resources import Resource
@@ -16,6 +17,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (
     Alarm,
+    AttemptEnded,
     CloseStream,
     Command,
     Exit,
@@ -35,6 +37,7 @@ from fnop.core.state.survey import Survey, missing
 from fnop.core.streams.streams import Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects import Effect, Event
@@ -67,6 +70,21 @@ class State(NamedTuple):
     # When the world was last asked to ring (monotonic).
     alarm: float | None = None
 
+    def record(self, key: Key) -> ObjectRecord | None:
+        """The record of an object, or of the activity."""
+        if key != ACTIVITY:
+            return self.objects.records.get(key)
+        return self.lifecycle.activity and self.lifecycle.activity.record
+
+    @property
+    def due(self) -> tuple[tuple[Key, float], ...]:
+        """Who is to be served, and from when on (monotonic), in that order."""
+        activity = self.lifecycle.activity
+        due = None if activity is None else activity.due
+        own = () if due is None else ((ACTIVITY, due),)
+        queue = self.objects.queue
+        return (*own, *((key, queue.due[key][0]) for key in queue))
+
 
 NEW = State()
 
@@ -88,6 +106,8 @@ class About(TypedDict, total=False):
     exception: BaseException | None
     fields: tuple[tuple[str, Any], ...]
     took: float | None
+    ended: AttemptEnded | None
+    act: Hashable
 
 
 class Turn:
@@ -247,12 +267,26 @@ class Turn:
         exception: BaseException | None = None,
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
+        ended: AttemptEnded | None = None,
+        act: Hashable = None,
     ) -> Say:
         """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        return Say(level, message, subject, handler, fields, error, exception, took)
+        act = act_of(exception) if act is None else act
+        return Say(
+            level,
+            message,
+            subject,
+            handler,
+            fields,
+            error,
+            exception,
+            took,
+            ended,
+            act,
+        )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
         if about not in self.notes.warned:
