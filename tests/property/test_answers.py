@@ -33,7 +33,7 @@ objects = st.builds(
     },
     names,
     versions,
-    st.dictionaries(names, st.integers() | names, max_size=3).map(
+    st.dictionaries(names, st.integers(-(2**63), 2**63 - 1) | names, max_size=3).map(
         lambda found: {key: found[key] for key in sorted(found)}
     ),
     st.sampled_from(({}, HEAD)),
