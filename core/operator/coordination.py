@@ -32,7 +32,7 @@ from fnop.core.state.coordination import Coordination
 from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
 from fnop.core.state.requests import ForLease, ForPeers
 from fnop.core.state.turn import Turn
-from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Body
 from fnop.effects.outcomes import Refused
 
@@ -86,7 +86,7 @@ def peer_streams(turn: Turn) -> list[Stream]:
         return []
     selectors = Selectors(fields=f"metadata.name={peering.member.name}")
     return [
-        Stream(resource, namespace, selectors, purpose=Purpose.PEERS)
+        Stream(resource, namespace, selectors, purpose=StreamPurpose.PEERS)
         for resource in _peer_kinds(turn)
         for namespace in _namespaces(turn) or (None,)
     ]
@@ -145,15 +145,15 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
 def _meet(turn: Turn, fact: Fact) -> None:
     if turn.coordination.peering is None:
         return
-    move = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
+    action = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
     turn.coordination = turn.coordination._replace(
-        peering=move.peering, peering_due=move.wake
+        peering=action.peering, peering_due=action.wake
     )
-    for line in move.says:
+    for line in action.says:
         turn.emit(line)
     resources = {each.key: each for each in turn.survey.catalogue.resources}
-    for ask in move.asks:
-        name = move.peering.member.name
+    for ask in action.asks:
+        name = action.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
         ticket = ForPeers(ask.number)
         turn.perform(ask.effect, address, ticket, None, ask.before)
@@ -166,14 +166,14 @@ def _meet(turn: Turn, fact: Fact) -> None:
 def _compete(turn: Turn, fact: electing.Fact) -> None:
     if turn.coordination.election is None:
         return
-    move = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
+    action = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
     turn.coordination = turn.coordination._replace(
-        election=move.election, election_due=move.wake
+        election=action.election, election_due=action.wake
     )
-    for line in move.says:
+    for line in action.says:
         turn.emit(line)
-    if move.ask is not None:
-        _ask_for_lease(turn, move.ask)
+    if action.ask is not None:
+        _ask_for_lease(turn, action.ask)
     settle(turn)
 
 
@@ -227,7 +227,7 @@ def settle(turn: Turn) -> None:
 
 def _let_go(turn: Turn, phase: StreamPhase) -> None:
     """Close what is followed for handlers, to be listed anew; where it was, is kept."""
-    for stream in turn.streams.each(Purpose.OBJECTS):
+    for stream in turn.streams.each(StreamPurpose.OBJECTS):
         if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
         before = stream.version or stream.before

@@ -71,7 +71,7 @@ from fnop.effects import (
     Unreachable,
 )
 
-__all__ = ["UNSERVED_TRIES", "Errand", "errand_for", "proceed"]
+__all__ = ["UNSERVED_TRIES", "InFlight", "in_flight_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
 # So often is tried, in half a minute, what goes to a kind that is not served now.
@@ -79,7 +79,7 @@ UNSERVED_TRIES = 8
 
 
 @quick
-class Errand(NamedTuple):
+class InFlight(NamedTuple):
     """An effect under way.
 
     `requests` are to be sent one after the other; `looking` means that the
@@ -155,7 +155,7 @@ def _look(address: Address) -> Request:
     return Request(Get(target), address)
 
 
-def errand_for(
+def in_flight_for(
     effect: Effect,
     address: Address,
     *,
@@ -163,8 +163,11 @@ def errand_for(
     owner_uid: str = "",
     manager: str = "",
     token: str = "",
-) -> Errand:
-    """The errand of an effect; `manifest` is an adopted child's, made ours."""
+) -> InFlight:
+    """The requests of an effect, not sent yet.
+
+    `manifest` is that of an adopted child, with the owner reference.
+    """
     if isinstance(effect, Adopt):
         requests: tuple[Request, ...] = (Request(Create(manifest), address),)
     elif isinstance(effect, Create) and token:
@@ -174,78 +177,85 @@ def errand_for(
         requests = split(effect, address)
     else:
         requests = (Request(effect, address),)
-    return Errand(effect, requests, owner_uid, manager=manager, token=token)
+    return InFlight(effect, requests, owner_uid, manager=manager, token=token)
 
 
 def proceed(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    """Take an answer in: the errand to go on with, or the effect's outcome."""
-    errand = errand._replace(id=None)
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight | Outcome:
+    """Take an answer in: what is in flight then, or the effect's outcome."""
+    in_flight = in_flight._replace(id=None)
     match outcome:
-        case Unreachable() if isinstance(errand.effect, (Call, Random)):
+        case Unreachable() if isinstance(in_flight.effect, (Call, Random)):
             return outcome
         case Unreachable():
-            return _later(errand, outcome, now, jitter)
-        case Missing(unserved=True) if errand.tries < UNSERVED_TRIES:
-            return _later(errand, outcome, now, jitter)
-        case Unknown() if isinstance(errand.effect, Call):
+            return _later(in_flight, outcome, now, jitter)
+        case Missing(unserved=True) if in_flight.tries < UNSERVED_TRIES:
+            return _later(in_flight, outcome, now, jitter)
+        case Unknown() if isinstance(in_flight.effect, Call):
             return outcome
         case Unknown():
-            return _unknown(errand, outcome, now, jitter)
-        case _ if errand.looking:
-            return _looked(errand, outcome, now, jitter)
+            return _unknown(in_flight, outcome, now, jitter)
+        case _ if in_flight.looking:
+            return _looked(in_flight, outcome, now, jitter)
         case _:
-            return _sent(errand, outcome, now, jitter)
+            return _sent(in_flight, outcome, now, jitter)
 
 
 def _later(
-    errand: Errand, outcome: Unreachable | Unknown | Missing, now: Now, jitter: float
-) -> Errand:
+    in_flight: InFlight,
+    outcome: Unreachable | Unknown | Missing,
+    now: Now,
+    jitter: float,
+) -> InFlight:
     """Try again in a while, as often as it takes: a server that is away fails nobody.
 
     A handler's timeout, and the operator's end, end it.
     """
-    tries = errand.tries + 1
+    tries = in_flight.tries + 1
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable):
         wait = heeding(outcome.retry_after_seconds, wait)
-    return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
+    return in_flight._replace(tries=tries, due=now.mono + wait, why=outcome.message)
 
 
-def _unknown(errand: Errand, outcome: Unknown, now: Now, jitter: float) -> Errand:
-    request = errand.requests[0]
-    is_read = errand.looking or errand.reads_first
+def _unknown(
+    in_flight: InFlight, outcome: Unknown, now: Now, jitter: float
+) -> InFlight:
+    request = in_flight.requests[0]
+    is_read = in_flight.looking or in_flight.reads_first
     if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
-        tries = errand.tries + 1
+        tries = in_flight.tries + 1
         why = outcome.message
-        return errand._replace(looking=True, tries=tries, due=now.mono, why=why)
-    return _later(errand, outcome, now, jitter)
+        return in_flight._replace(looking=True, tries=tries, due=now.mono, why=why)
+    return _later(in_flight, outcome, now, jitter)
 
 
 def _sent(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    match errand.effect, outcome:
-        case _, Applied(object=found) if errand.reads_first:
-            return _another(errand, found) or errand._replace(
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight | Outcome:
+    match in_flight.effect, outcome:
+        case _, Applied(object=found) if in_flight.reads_first:
+            return _another(in_flight, found) or in_flight._replace(
                 guard=Body(found), due=0.0
             )
-        case _, Applied() | Answer() if len(errand.requests) > 1:
-            return errand._replace(requests=errand.requests[1:], guard=None, due=0.0)
+        case _, Applied() | Answer() if len(in_flight.requests) > 1:
+            return in_flight._replace(
+                requests=in_flight.requests[1:], guard=None, due=0.0
+            )
         case Adopt(), Conflict(reason="AlreadyExists"):
-            return errand._replace(looking=True, due=0.0)
-        case Create(), Conflict(reason="AlreadyExists") if errand.token:
-            return errand._replace(looking=True, due=0.0)
+            return in_flight._replace(looking=True, due=0.0)
+        case Create(), Conflict(reason="AlreadyExists") if in_flight.token:
+            return in_flight._replace(looking=True, due=0.0)
         case Apply(), Conflict(reason="AlreadyExists"):
             # Another has just created it.
-            return _once_more(errand._replace(why=outcome.message), now, jitter)
-        case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
-            return _by_force(errand)
+            return _once_more(in_flight._replace(why=outcome.message), now, jitter)
+        case Apply(), Conflict(managers=managers) if managers == (in_flight.manager,):
+            return _by_force(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
-            return errand._replace(looking=True, refusal=outcome, due=0.0)
-        case Patch(), Conflict() if errand.guard is not None:
-            unread = errand._replace(guard=None, why=outcome.message)
+            return in_flight._replace(looking=True, refusal=outcome, due=0.0)
+        case Patch(), Conflict() if in_flight.guard is not None:
+            unread = in_flight._replace(guard=None, why=outcome.message)
             return _once_more(unread, now, jitter)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
@@ -254,61 +264,67 @@ def _sent(
             return outcome
 
 
-def _once_more(errand: Errand, now: Now, jitter: float) -> Errand:
+def _once_more(in_flight: InFlight, now: Now, jitter: float) -> InFlight:
     """Send it again: at once for the first time, then in a while."""
-    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
-    return errand._replace(tries=errand.tries + 1, due=now.mono + pause)
+    pause = backoff_seconds(in_flight.tries, jitter) if in_flight.tries else 0.0
+    return in_flight._replace(tries=in_flight.tries + 1, due=now.mono + pause)
 
 
-def _by_force(errand: Errand) -> Errand:
-    request = errand.requests[0]
+def _by_force(in_flight: InFlight) -> InFlight:
+    request = in_flight.requests[0]
     assert isinstance(request.effect, Apply)
     forced = Request(Apply(request.effect.manifest, force=True), request.address)
-    return errand._replace(requests=(forced,), due=0.0)
+    return in_flight._replace(requests=(forced,), due=0.0)
 
 
 def _looked(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
-    again = errand._replace(looking=False, due=now.mono + pause)
-    request = errand.requests[0].effect
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight | Outcome:
+    pause = backoff_seconds(in_flight.tries, jitter) if in_flight.tries else 0.0
+    again = in_flight._replace(looking=False, due=now.mono + pause)
+    request = in_flight.requests[0].effect
     match outcome:
-        case Applied(object=dict() as found) if another := _another(errand, found):
+        case Applied(object=dict() as found) if another := _another(in_flight, found):
             return another
-        case Applied() | Refused() if errand.refusal is not None:
-            return errand.refusal
+        case Applied() | Refused() if in_flight.refusal is not None:
+            return in_flight.refusal
         case Applied(object=dict() as found):
-            if isinstance(errand.effect, Adopt) or isinstance(request, Create):
-                return _claimed(errand, found, now)
+            if isinstance(in_flight.effect, Adopt) or isinstance(request, Create):
+                return _claimed(in_flight, found, now)
             if isinstance(request, Apply):
                 return again
-            if isinstance(request, Patch) and not is_in(request, errand.guard, found):
-                return again._replace(guard=errand.guard and Body(found))
-            done = errand._replace(looking=False)
+            if isinstance(request, Patch) and not is_in(
+                request, in_flight.guard, found
+            ):
+                return again._replace(guard=in_flight.guard and Body(found))
+            done = in_flight._replace(looking=False)
             return _sent(done, Applied(found), now, jitter)
-        case Missing() if isinstance(request, (Create, Apply)) and not errand.refusal:
+        case Missing() if (
+            isinstance(request, (Create, Apply)) and not in_flight.refusal
+        ):
             return again
         case _:
             return outcome
 
 
-def _another(errand: Errand, found: dict[str, Any]) -> Conflict | None:
+def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
     """The conflict that it is where another object has the name now."""
-    uid, there = uid_meant(errand.effect), Body(found).uid
+    uid, there = uid_meant(in_flight.effect), Body(found).uid
     if uid is None or uid == there:
         return None
     return Conflict(
-        f"{errand.label} is for the object with the uid {uid}; the one that is there "
-        f"now has the uid {there}"
+        f"{in_flight.label} is for the object with the uid {uid}; the one that is "
+        f"there now has the uid {there}"
     )
 
 
-def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
-    adopts = isinstance(errand.effect, Adopt)
-    ours = claim_of(found, errand.owner_uid)
-    match ours if adopts else has_token(found, errand.token):
-        case Claim.OURS if errand.another:
+def _claimed(
+    in_flight: InFlight, found: dict[str, Any], now: Now
+) -> InFlight | Outcome:
+    adopts = isinstance(in_flight.effect, Adopt)
+    ours = claim_of(found, in_flight.owner_uid)
+    match ours if adopts else has_token(found, in_flight.token):
+        case Claim.OURS if in_flight.another:
             return Conflict(
                 f"{found.get('kind')} {_name_of(found)} has been created before by "
                 "this attempt, from another manifest; give each its own name, or "
@@ -318,7 +334,9 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
-            return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
+            return in_flight._replace(
+                looking=False, due=now.mono + _CHILD_ENDING_SECONDS
+            )
         case Claim.THEIRS:
             whose, what, reason = (
                 ("owned by this object", "the child", "NotOurs")
