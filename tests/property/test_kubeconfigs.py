@@ -300,3 +300,43 @@ async def test_a_context_needs_no_user_and_certificates_are_beside_their_own_fil
 
 def test_the_examples_hold() -> None:
     assert doctest.testmod(kubeconfig_files).failed == 0
+
+
+def test_who_names_files_that_are_missing_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A login handler finds nothing then, unless it has named them itself."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    one, other = tmp_path / "one", tmp_path / "other"
+    both = f"{one}{os.pathsep}{other}"
+    sentence = f"the kubeconfig {one}, {other} does not exist"
+    with pytest.raises(fnop.LoginError, match=sentence):
+        fnop.login_with_kubeconfig(kubeconfig=both)
+    with pytest.raises(ConfigurationProblem, match=sentence):
+        find_source(both, None)
+    monkeypatch.setenv("KUBECONFIG", both)
+    assert fnop.login_with_kubeconfig() is None
+    with pytest.raises(ConfigurationProblem, match=sentence):
+        find_source(None, None)
+    other.mkdir()
+    with pytest.raises(ConfigurationProblem, match=f"{other} is a directory"):
+        find_source(None, None)
+    monkeypatch.delenv("KUBECONFIG")
+    assert fnop.login_with_kubeconfig() is None
+    with pytest.raises(ConfigurationProblem, match="KUBECONFIG is not set, and this"):
+        find_source(None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "reader"),
+    [
+        ('"KUBECONFIG"', "kubeconfig_files.py"),
+        ('".kube"', "kubeconfig_files.py"),
+        ("kubernetes.io/serviceaccount", "service_account.py"),
+    ],
+)
+def test_one_module_knows_where_credentials_are(text: str, reader: str) -> None:
+    folder = Path(kubeconfig_files.__file__).parent
+    knowing = [each.name for each in folder.glob("*.py") if text in each.read_text()]
+    assert knowing == [reader]
