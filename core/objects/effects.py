@@ -13,10 +13,11 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
+from fnop.core.seam.effect_rules import Immediate, Pausing, Requested, rule_of
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
 from fnop.core.state.guards import uid_meant
-from fnop.core.state.in_flight import InFlight, in_flight_for, is_request, proceed
+from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
@@ -24,9 +25,9 @@ from fnop.core.values.body import Key
 from fnop.core.values.evolve import replace
 from fnop.effects import (
     Adopt,
+    Again,
     Answer,
     Apply,
-    Call,
     Create,
     Delete,
     Effect,
@@ -38,9 +39,9 @@ from fnop.effects import (
     Log,
     Outcome,
     Patch,
-    Random,
     Remember,
     Resume,
+    Return,
     Sleep,
     Target,
     Wait,
@@ -59,45 +60,57 @@ def perform(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     """Do what an effect asks for; no outcome means that it is to be waited for."""
+    if isinstance(effect, Requested):
+        return _request(context, record, invocation, effect)
+    if isinstance(effect, Pausing):
+        return record, *_pause(context, invocation, effect)
+    record, outcome = _at_once(context, record, invocation, effect)
+    return record, invocation, outcome
+
+
+def _pause(
+    context: Context, invocation: Invocation, effect: Pausing
+) -> tuple[Invocation, Outcome | None]:
+    """Wait for a time, for being told to stop, or for the sub-handlers."""
+    waiting = invocation._replace(ready=False)
+    match effect:
+        case Sleep(seconds=seconds):
+            return waiting._replace(wake=context.now.mono + seconds), None
+        case Wait() if invocation.stopped:
+            return invocation, Answer(True)
+        case Wait(seconds=seconds):
+            wake = None if seconds is None else context.now.mono + seconds
+            return waiting._replace(wake=wake), None
+        case Execute():
+            return waiting, None
+
+
+def _at_once(
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Immediate
+) -> tuple[ObjectRecord, Outcome]:
+    """Perform what neither waits nor asks anybody."""
     match effect:
         case Log():
             tell(context, invocation, (effect,))
-            return record, invocation, Answer()
         case Event():
-            author = invocation.handler.id
-            record = report_event(context, record, effect, author)
-            return record, invocation, Answer()
+            record = report_event(context, record, effect, invocation.handler.id)
         case Remember(changes=changes):
             kept = {**record.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
             if context.is_activity:
                 context.remember(memo)
-            return record._replace(memo=memo), invocation, Answer()
-        case Sleep(seconds=seconds):
-            waiting = invocation._replace(wake=context.now.mono + seconds, ready=False)
-            return record, waiting, None
-        case Wait() if invocation.stopped:
-            return record, invocation, Answer(True)
-        case Wait(seconds=seconds):
-            wake = None if seconds is None else context.now.mono + seconds
-            return record, invocation._replace(wake=wake, ready=False), None
-        case Execute():
-            return record, invocation._replace(ready=False), None
+            record = record._replace(memo=memo)
         case Freeze(reason=reason):
             context.freeze(reason)
-            return record, invocation, Answer()
         case Resume():
             context.freeze(None)
-            return record, invocation, Answer()
-        case _ if is_request(effect):
-            return _request(context, record, invocation, effect)
-        case _:
-            refusal = f"{effect.kind} cannot be performed here"
-            return record, invocation, Refused(400, refusal)
+        case Return() | Again():
+            return record, Refused(400, f"{effect.kind} cannot be performed here")
+    return record, Answer()
 
 
 def _request(
-    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     manifest, asking = None, invocation
     if _is_for_another(record, invocation, effect):
@@ -193,11 +206,7 @@ def _waits_for_mark(
 ) -> bool:
     """Whether the object has to say first that its handler has begun to act."""
     handler, body = invocation.handler, invocation.situation.body
-    if (
-        not handler.write_ahead
-        or body is None
-        or isinstance(effect, (Get, List, Random))
-    ):
+    if not handler.write_ahead or body is None or rule_of(effect).reads:
         return False
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return False
@@ -324,7 +333,7 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
         context.key,
         invocation.serial,
         invocation.handler.id,
-        isinstance(request.effect, (Call, Random)),
+        rule_of(request.effect).is_outside,
     )
     subject = (
         None if context.is_activity else context.subject(invocation.situation.body)

@@ -15,7 +15,7 @@ from fnop.core.state.fusion import (
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.values.backoff import backoff_seconds, is_told
 
-__all__ = ["Done", "Later", "Next", "Send", "judge_refusal", "refused"]
+__all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
 
 class Send(NamedTuple):
@@ -40,12 +40,12 @@ class Done(NamedTuple):
     writing: Writing
 
 
-Next = Send | Later | Done
+AfterRefusal = Send | Later | Done
 
 
 def refused(
     context: Context, record: ObjectRecord, writing: Writing, message: str
-) -> Next:
+) -> AfterRefusal:
     """The server takes the content for invalid: find out whose fault it is."""
     split = context.kind.resource.has_status
     if writing.endpoint == "status" and _drops_condition(context, writing):
@@ -67,7 +67,7 @@ def judge_refusal(
     *,
     split: bool,
     final: bool = False,
-) -> Next:
+) -> AfterRefusal:
     match authors_at(writing, writing.endpoint, split=split):
         case ():
             return _unsaved(context, record, writing, message)
@@ -103,7 +103,7 @@ def _moves_state(context: Context, writing: Writing) -> bool:
 
 def _unsaved(
     context: Context, record: ObjectRecord, writing: Writing, message: str
-) -> Next:
+) -> AfterRefusal:
     """A state that is refused is remembered here, and tried again in a while."""
     tries = record.unsaved_tries + 1
     if tries == 1:
@@ -118,7 +118,7 @@ def _unsaved(
 
 def _one_by_one(
     record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
-) -> Next:
+) -> AfterRefusal:
     """Write what each author wants alone: only the guilty one fails."""
     parts = [
         Writing(
@@ -137,7 +137,7 @@ def _blame(
     author: str,
     message: str,
     final: bool,
-) -> Next:
+) -> AfterRefusal:
     """The attempt whose patch or result is refused has failed.
 
     What the others want written waits for the next write; what of it has been

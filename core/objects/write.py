@@ -35,7 +35,15 @@ from fnop.core.objects.own_writes import (
     followers,
     moves_of,
 )
-from fnop.core.objects.refusal import Done, Later, Next, Send, judge_refusal, refused
+from fnop.core.objects.refusal import (
+    AfterRefusal,
+    Done,
+    Later,
+    Send,
+    judge_refusal,
+    refused,
+)
+from fnop.core.seam.replies import Next, Purpose, message_of, next_after
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
@@ -45,7 +53,6 @@ from fnop.core.state.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.state.in_flight import UNSERVED_TRIES
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.requests import ForWrite
 from fnop.core.values.backoff import backoff_seconds, heeding, is_told
@@ -54,12 +61,10 @@ from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
 from fnop.effects import (
     Applied,
-    Conflict,
     Event,
     Missing,
     Outcome,
     Unknown,
-    Unreachable,
 )
 from fnop.effects.outcomes import Refused
 
@@ -70,8 +75,6 @@ __all__ = ["answer_write", "begin_write"]
 # end is met with backoff.
 _QUICK_TRIES = 3
 _NOT_KEPT = "the API server does not keep what the storage writes"
-# Refusals that are about the request itself: sending it again cannot help.
-_FINAL_REFUSALS = frozenset((400, 405, 413, 415, 422))
 
 
 def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
@@ -159,7 +162,7 @@ def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> Non
 
 def _request_for(
     context: Context, record: ObjectRecord, writing: Writing
-) -> NextWrite | Next:
+) -> NextWrite | AfterRefusal:
     """The request that is due, or what is to be done where there is none."""
     if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
         # Too late: no finalizer can be added any more.
@@ -188,7 +191,7 @@ def _request_for(
     return Done(record, writing) if found is None else found
 
 
-def _go_on(context: Context, what: Next) -> None:
+def _go_on(context: Context, what: AfterRefusal) -> None:
     """Do what follows from a refusal."""
     match what:
         case Send(record, writing):
@@ -201,7 +204,7 @@ def _go_on(context: Context, what: Next) -> None:
 
 def _too_long(
     context: Context, record: ObjectRecord, writing: Writing, problem: str
-) -> Next:
+) -> AfterRefusal:
     """A state that cannot be stored is the object's error, not the operator's.
 
     Digests always fit: they keep a restart from handling the object as a new one.
@@ -259,26 +262,34 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     writing = record.work.writing
     if writing.id != number:
         return
+    purpose = Purpose.WRITE_READ if writing.looking else Purpose.WRITE
+    after = next_after(purpose, outcome, writing.tries)
     writing = writing._replace(id=None)
+    match after:
+        case Next.TAKE:
+            _taken(context, record, writing, outcome)
+        case Next.LOOK:
+            if isinstance(outcome, Unknown) and not writing.looking:
+                writing = writing._replace(doubted=True)
+            _look_again(context, record, writing, message_of(outcome))
+        case Next.AGAIN | Next.LATER:
+            if isinstance(outcome, Missing):
+                context.rediscover()
+            advice = getattr(outcome, "retry_after_seconds", None)
+            _later(context, record, writing, message_of(outcome), advice)
+
+
+def _taken(
+    context: Context, record: ObjectRecord, writing: Writing, outcome: Outcome
+) -> None:
+    """A reply settles a request of the write."""
     match outcome:
         case Applied(object=dict() as found):
             _answered(context, record, writing, Body(found))
-        case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
-            context.rediscover()
-            _later(context, record, writing, outcome.message)
         case Missing(message=message):
             _missing(context, record, writing, message)
-        case Conflict(message=message):
-            _look_again(context, record, writing, message)
-        case Unknown(message=message):
-            doubted = writing._replace(doubted=not writing.looking or writing.doubted)
-            _look_again(context, record, doubted, message)
-        case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
-            _go_on(context, refused(context, record, writing, message))
-        case Unreachable(message=message, retry_after_seconds=after):
-            _later(context, record, writing, message, after)
         case Refused(message=message):
-            _later(context, record, writing, message)
+            _go_on(context, refused(context, record, writing, message))
         case _:
             _later(context, record, writing, f"an unexpected answer: {outcome!r:.80}")
 

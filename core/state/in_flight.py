@@ -2,17 +2,15 @@
 
 An effect is answered once, by an outcome that can be acted upon: what the
 network left open is found out by a live read first, and what could not be sent
-is sent again.
+is sent again.  What follows from each reply is in one table
+(`fnop.core.seam.replies.NEXT`); here is what the live read is for:
 
-| effect   | sent: conflict        | sent: unknown | look: found    | look: missing |
-|----------|-----------------------|---------------|----------------|---------------|
-| Adopt    | look whose it is      | look          | ours, or not   | send again    |
-| Create   | look whose it is      | look          | ours, or not   | send again    |
-| Apply    | by force, or conflict | look          | send again     | send again    |
-| Patch    | conflict              | look          | done, or again | missing       |
-| Guarded  | read, send again      | look          | done, or again | missing       |
-| Delete   | conflict              | send again    |                |               |
-| Get/List |                       | send again    |                |               |
+| effect  | the object is there               | it is missing |
+|---------|-----------------------------------|---------------|
+| Adopt   | ours: done; another's: a conflict | send again    |
+| Create  | ours: done; another's: a conflict | send again    |
+| Apply   | send again                        | send again    |
+| Patch   | changed: done; else send again    | missing       |
 
 An adopted child is ours by its owner reference, a created object by a token, which
 names the handler and the object that it was called for: so a handler may be repeated.
@@ -42,6 +40,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
+from fnop.core.seam.effect_rules import rule_of
+from fnop.core.seam.replies import Next, Purpose, message_of, next_after
 from fnop.core.state.address import Address, Request
 from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
 from fnop.core.state.splitting import split
@@ -54,28 +54,22 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
-    Call,
     Conflict,
     Create,
-    Delete,
     Effect,
     Get,
-    List,
     Missing,
     Outcome,
     Patch,
-    Random,
     Refused,
     Target,
     Unknown,
     Unreachable,
 )
 
-__all__ = ["UNSERVED_TRIES", "InFlight", "in_flight_for", "proceed"]
+__all__ = ["InFlight", "in_flight_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
-# So often is tried, in half a minute, what goes to a kind that is not served now.
-UNSERVED_TRIES = 8
 
 
 @quick
@@ -121,6 +115,17 @@ class InFlight(NamedTuple):
         return present
 
     @property
+    def purpose(self) -> Purpose:
+        """What the request is for that is due, or under way."""
+        if self.looking or self.reads_first:
+            return Purpose.READ
+        if self.guard is not None:
+            return Purpose.GUARDED_PATCH
+        purpose = rule_of(self.effect).purpose
+        assert purpose is not None
+        return purpose
+
+    @property
     def label(self) -> str:
         """What it is, and of which object: such as "Apply services/a"."""
         address = self.requests[0].address
@@ -137,14 +142,13 @@ class InFlight(NamedTuple):
     @property
     def is_unaddressed(self) -> bool:
         """Whether it is not known yet which kind of the API server it is about."""
-        return self.requests[0].address.resource is None and not isinstance(
-            self.effect, (Call, Random)
-        )
+        is_addressed = self.requests[0].address.resource is not None
+        return not is_addressed and not rule_of(self.effect).is_outside
 
     @property
-    def is_outside(self) -> bool:
-        """Whether it waits for something other than the API server."""
-        return isinstance(self.effect, Call)
+    def lasts(self) -> bool:
+        """Whether it may take as long as it likes."""
+        return rule_of(self.effect).lasts
 
 
 def _look(address: Address) -> Request:
@@ -184,30 +188,22 @@ def proceed(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight | Outcome:
     """Take an answer in: what is in flight then, or the effect's outcome."""
+    after = next_after(in_flight.purpose, outcome, in_flight.tries)
     in_flight = in_flight._replace(id=None)
-    match outcome:
-        case Unreachable() if isinstance(in_flight.effect, (Call, Random)):
-            return outcome
-        case Unreachable():
-            return _later(in_flight, outcome, now, jitter)
-        case Missing(unserved=True) if in_flight.tries < UNSERVED_TRIES:
-            return _later(in_flight, outcome, now, jitter)
-        case Unknown() if isinstance(in_flight.effect, Call):
-            return outcome
-        case Unknown():
-            return _unknown(in_flight, outcome, now, jitter)
-        case _ if in_flight.looking:
+    match after:
+        case Next.TAKE if in_flight.looking:
             return _looked(in_flight, outcome, now, jitter)
-        case _:
-            return _sent(in_flight, outcome, now, jitter)
+        case Next.TAKE:
+            return _taken(in_flight, outcome)
+        case Next.LOOK:
+            return _look_for(in_flight, outcome, now)
+        case Next.AGAIN:
+            return _once_more(in_flight, outcome, now, jitter)
+        case Next.LATER:
+            return _later(in_flight, outcome, now, jitter)
 
 
-def _later(
-    in_flight: InFlight,
-    outcome: Unreachable | Unknown | Missing,
-    now: Now,
-    jitter: float,
-) -> InFlight:
+def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> InFlight:
     """Try again in a while, as often as it takes: a server that is away fails nobody.
 
     A handler's timeout, and the operator's end, end it.
@@ -216,58 +212,50 @@ def _later(
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable):
         wait = heeding(outcome.retry_after_seconds, wait)
-    return in_flight._replace(tries=tries, due=now.mono + wait, why=outcome.message)
+    why = message_of(outcome)
+    return in_flight._replace(tries=tries, due=now.mono + wait, why=why)
 
 
-def _unknown(
-    in_flight: InFlight, outcome: Unknown, now: Now, jitter: float
-) -> InFlight:
-    request = in_flight.requests[0]
-    is_read = in_flight.looking or in_flight.reads_first
-    if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
-        tries = in_flight.tries + 1
-        why = outcome.message
-        return in_flight._replace(looking=True, tries=tries, due=now.mono, why=why)
-    return _later(in_flight, outcome, now, jitter)
+def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
+    """Read live what there is; a request without a reply counts as a try."""
+    if not isinstance(outcome, Unknown):
+        return in_flight._replace(looking=True, due=0.0)
+    tries = in_flight.tries + 1
+    return in_flight._replace(
+        looking=True, tries=tries, due=now.mono, why=outcome.message
+    )
 
 
-def _sent(
+def _once_more(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
-) -> InFlight | Outcome:
+) -> InFlight:
+    """Send it again, for the version that is there by then: another was quicker."""
+    tries = in_flight.tries
+    pause = backoff_seconds(tries, jitter) if tries else 0.0
+    return in_flight._replace(
+        guard=None, tries=tries + 1, due=now.mono + pause, why=message_of(outcome)
+    )
+
+
+def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
+    """A reply settles the request: the next one, or the outcome of the effect."""
     match in_flight.effect, outcome:
         case _, Applied(object=found) if in_flight.reads_first:
             return _another(in_flight, found) or in_flight._replace(
                 guard=Body(found), due=0.0
             )
         case _, Applied() | Answer() if len(in_flight.requests) > 1:
-            return in_flight._replace(
-                requests=in_flight.requests[1:], guard=None, due=0.0
-            )
-        case Adopt(), Conflict(reason="AlreadyExists"):
-            return in_flight._replace(looking=True, due=0.0)
-        case Create(), Conflict(reason="AlreadyExists") if in_flight.token:
-            return in_flight._replace(looking=True, due=0.0)
-        case Apply(), Conflict(reason="AlreadyExists"):
-            # Another has just created it.
-            return _once_more(in_flight._replace(why=outcome.message), now, jitter)
+            rest = in_flight.requests[1:]
+            return in_flight._replace(requests=rest, guard=None, due=0.0)
         case Apply(), Conflict(managers=managers) if managers == (in_flight.manager,):
             return _by_force(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
             return in_flight._replace(looking=True, refusal=outcome, due=0.0)
-        case Patch(), Conflict() if in_flight.guard is not None:
-            unread = in_flight._replace(guard=None, why=outcome.message)
-            return _once_more(unread, now, jitter)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
             return Refused(404, message, "NotFound")
         case _:
             return outcome
-
-
-def _once_more(in_flight: InFlight, now: Now, jitter: float) -> InFlight:
-    """Send it again: at once for the first time, then in a while."""
-    pause = backoff_seconds(in_flight.tries, jitter) if in_flight.tries else 0.0
-    return in_flight._replace(tries=in_flight.tries + 1, due=now.mono + pause)
 
 
 def _by_force(in_flight: InFlight) -> InFlight:
@@ -297,8 +285,7 @@ def _looked(
                 request, in_flight.guard, found
             ):
                 return again._replace(guard=in_flight.guard and Body(found))
-            done = in_flight._replace(looking=False)
-            return _sent(done, Applied(found), now, jitter)
+            return _taken(in_flight._replace(looking=False), Applied(found))
         case Missing() if (
             isinstance(request, (Create, Apply)) and not in_flight.refusal
         ):
@@ -352,10 +339,3 @@ def _claimed(
 
 def _name_of(found: dict[str, Any]) -> Any:
     return (found.get("metadata") or {}).get("name")
-
-
-def is_request(effect: Effect) -> bool:
-    """Whether performing the effect means to ask or tell the world something."""
-    return isinstance(
-        effect, (Patch, Apply, Create, Delete, Get, List, Adopt, Call, Random)
-    )

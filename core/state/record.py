@@ -85,7 +85,7 @@ class Invocation(NamedTuple):
         """Whether it waits for something that may take long (R14)."""
         if self.ready:
             return False
-        return self.in_flight is None or self.in_flight.is_outside
+        return self.in_flight is None or self.in_flight.lasts
 
     @property
     def due(self) -> float | None:
