@@ -202,21 +202,38 @@ def access(kubeconfig: Kubeconfig, name: str | None) -> Success[Access] | Failur
     A failure is a sentence: there is no such context, it leads nowhere, or its token
     cannot be read.  A context may have no user, but none that is missing.
     """
-    title, contexts = kubeconfig.title, kubeconfig.contexts
-    names = ", ".join(sorted(contexts))
+    match _chosen(kubeconfig, name):
+        case Success(chosen):
+            return _followed(kubeconfig, chosen)
+        case Failure(problem):
+            return Failure(problem)
+
+
+def _chosen(kubeconfig: Kubeconfig, name: str | None) -> Success[str] | Failure[str]:
+    title, names = kubeconfig.title, ", ".join(sorted(kubeconfig.contexts))
     chosen = name or kubeconfig.current
-    if not contexts:
+    if not names:
         return Failure(f"{title} has no contexts; is it the kubeconfig that you mean?")
     if not chosen:
         return Failure(
             f"{title} selects no context; choose one with --context, or context= in "
             f"Python: {names}"
         )
-    if chosen not in contexts:
+    if chosen not in kubeconfig.contexts:
         return Failure(f"there is no context {chosen!r} in {title}; available: {names}")
-    context = contexts[chosen]
-    if problem := _leads_nowhere(kubeconfig, chosen):
-        return Failure(problem)
+    return Success(chosen)
+
+
+def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[str]:
+    title, context = kubeconfig.title, kubeconfig.contexts[name]
+    for kind, known in (("cluster", kubeconfig.clusters), ("user", kubeconfig.users)):
+        if kind in context and str(context[kind]) not in known:
+            return Failure(
+                f"the context {name!r} in {title} names the {kind} {context[kind]!r}, "
+                f"which is not among its {kind}s"
+            )
+    if "cluster" not in context:
+        return Failure(f"the context {name!r} in {title} names no cluster")
     cluster = kubeconfig.clusters[str(context["cluster"])]
     server = str(cluster.get("server", ""))
     if not server.startswith(("http://", "https://")):
@@ -224,23 +241,9 @@ def access(kubeconfig: Kubeconfig, name: str | None) -> Success[Access] | Failur
     user = kubeconfig.users[str(context["user"])] if "user" in context else {}
     match _with_token(user):
         case Success(user):
-            return Success(Access(title, chosen, context, cluster, user))
+            return Success(Access(title, name, context, cluster, user))
         case Failure(problem):
             return Failure(f"{title}: {problem}")
-
-
-def _leads_nowhere(kubeconfig: Kubeconfig, name: str) -> str:
-    context = kubeconfig.contexts[name]
-    where = f"the context {name!r} in {kubeconfig.title}"
-    if "cluster" not in context:
-        return f"{where} names no cluster"
-    for kind, known in (("cluster", kubeconfig.clusters), ("user", kubeconfig.users)):
-        if kind in context and str(context[kind]) not in known:
-            return (
-                f"{where} names the {kind} {context[kind]!r}, which is not among its "
-                f"{kind}s"
-            )
-    return ""
 
 
 def _with_token(user: Section) -> Success[Section] | Failure[str]:
