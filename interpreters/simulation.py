@@ -318,13 +318,12 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Say what was refused, unless a handler has failed of it and that is said.
+        """Say what was refused, unless somebody has failed of it and that is said.
 
         A filter, or an index, may have caught the error.
         """
-        reason = act.refusal
-        said = [each for each in commands if isinstance(each, Say)]
-        if not any(reason in f"{each.message}: {each.error}" for each in said):
+        if not any(isinstance(each, Say) and each.act == act for each in commands):
+            reason = act.refusal
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 

@@ -43,7 +43,7 @@ from fnop.core.objects.refusal import (
     judge_refusal,
     refused,
 )
-from fnop.core.seam.replies import Next, Purpose, message_of, next_after
+from fnop.core.seam.replies import Next, WritePurpose, message_of, next_after
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
@@ -262,7 +262,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     writing = record.work.writing
     if writing.id != number:
         return
-    purpose = Purpose.WRITE_READ if writing.looking else Purpose.WRITE
+    purpose = WritePurpose.READ if writing.looking else WritePurpose.WRITE
     after = next_after(purpose, outcome, writing.tries)
     writing = writing._replace(id=None)
     match after:

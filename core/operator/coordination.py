@@ -20,11 +20,12 @@ from __future__ import annotations
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.peers import election as electing, peering as meeting
+from fnop.core.peers.asking import Ask, PeeringPlace
 from fnop.core.peers.election import Resign
 from fnop.core.peers.lease import LEASES
 from fnop.core.peers.peering import kinds_for
 from fnop.core.peers.peers import Mode
-from fnop.core.peers.seats import Fact, Leave, Looked, Place, Placed, Unseen
+from fnop.core.peers.seats import Leave, Looked, PeeringFact, Placed, Unseen
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.state.address import Address
@@ -122,7 +123,7 @@ def discovered(turn: Turn) -> None:
 
 def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
     """A peering object was seen, or is known not to be there."""
-    _meet(turn, Looked(Place(stream.resource.key, stream.namespace), body))
+    _meet(turn, Looked(PeeringPlace(stream.resource.key, stream.namespace), body))
 
 
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
@@ -131,7 +132,7 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
     Who need not take part does not, where it may not; others wait until they may.
     """
     assert turn.coordination.peering is not None
-    place = Place(stream.resource.key, stream.namespace)
+    place = PeeringPlace(stream.resource.key, stream.namespace)
     if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
         text = (
             f"peers in {place.label} may not be looked at, so they are not: {message}"
@@ -142,7 +143,7 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
         _meet(turn, Unseen(place, message))
 
 
-def _meet(turn: Turn, fact: Fact) -> None:
+def _meet(turn: Turn, fact: PeeringFact) -> None:
     if turn.coordination.peering is None:
         return
     action = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
@@ -163,7 +164,7 @@ def _meet(turn: Turn, fact: Fact) -> None:
 # -------------------------------------------------------------------- election
 
 
-def _compete(turn: Turn, fact: electing.Fact) -> None:
+def _compete(turn: Turn, fact: electing.ElectionFact) -> None:
     if turn.coordination.election is None:
         return
     action = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
@@ -177,7 +178,7 @@ def _compete(turn: Turn, fact: electing.Fact) -> None:
     settle(turn)
 
 
-def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
+def _ask_for_lease(turn: Turn, ask: Ask) -> None:
     assert turn.coordination.election is not None
     candidate = turn.coordination.election.candidate
     for resource in turn.survey.catalogue.resources:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from fnop.core.seam.replies import Purpose
+from fnop.core.seam.replies import EffectPurpose
 from fnop.effects import (
     Adopt,
     Again,
@@ -68,7 +68,7 @@ class EffectRule(NamedTuple):
     """
 
     needs: Needs
-    purpose: Purpose | None = None
+    purpose: EffectPurpose | None = None
     reads: bool = False
     lasts: bool = False
 
@@ -79,15 +79,15 @@ class EffectRule(NamedTuple):
 
 
 EFFECTS: Mapping[type[Effect], EffectRule] = {
-    Patch: EffectRule(Needs.API, Purpose.PATCH),
-    Apply: EffectRule(Needs.API, Purpose.APPLY),
-    Create: EffectRule(Needs.API, Purpose.CREATE),
-    Adopt: EffectRule(Needs.API, Purpose.ADOPT),
-    Delete: EffectRule(Needs.API, Purpose.DELETE),
-    Get: EffectRule(Needs.API, Purpose.GET, reads=True),
-    List: EffectRule(Needs.API, Purpose.LIST, reads=True),
-    Call: EffectRule(Needs.OUTSIDE, Purpose.CALL, lasts=True),
-    Random: EffectRule(Needs.OUTSIDE, Purpose.RANDOM, reads=True),
+    Patch: EffectRule(Needs.API, EffectPurpose.PATCH),
+    Apply: EffectRule(Needs.API, EffectPurpose.APPLY),
+    Create: EffectRule(Needs.API, EffectPurpose.CREATE),
+    Adopt: EffectRule(Needs.API, EffectPurpose.ADOPT),
+    Delete: EffectRule(Needs.API, EffectPurpose.DELETE),
+    Get: EffectRule(Needs.API, EffectPurpose.GET, reads=True),
+    List: EffectRule(Needs.API, EffectPurpose.LIST, reads=True),
+    Call: EffectRule(Needs.OUTSIDE, EffectPurpose.CALL, lasts=True),
+    Random: EffectRule(Needs.OUTSIDE, EffectPurpose.RANDOM, reads=True),
     Sleep: EffectRule(Needs.TIME),
     Wait: EffectRule(Needs.TIME),
     Execute: EffectRule(Needs.TIME),

@@ -45,10 +45,14 @@ from fnop.effects.outcomes import (
 __all__ = [
     "NEXT",
     "UNSERVED_TRIES",
+    "EffectPurpose",
+    "LeasePurpose",
     "Next",
+    "PeeringPurpose",
     "Purpose",
     "Replies",
     "Reply",
+    "WritePurpose",
     "message_of",
     "next_after",
     "reply_of",
@@ -60,10 +64,9 @@ UNSERVED_TRIES = 8
 _REJECTIONS = frozenset((400, 405, 413, 415, 422))
 
 
-class Purpose(Enum):
-    """What a request is for."""
+class EffectPurpose(Enum):
+    """Requests of an effect; `READ` is the live read of its target."""
 
-    # Of an effect; `READ` is the live read of the object that an effect is about.
     APPLY = "apply"
     PATCH = "patch"
     GUARDED_PATCH = "guarded patch"
@@ -75,19 +78,35 @@ class Purpose(Enum):
     READ = "read"
     CALL = "call"
     RANDOM = "random"
-    # Of the handled object's own write.
+
+
+class WritePurpose(Enum):
+    """Requests of the handled object's own write; `READ` precedes a repetition."""
+
     WRITE = "write"
-    WRITE_READ = "read before a write"
-    # Of peering: the own record, and those of dead peers.
+    READ = "read"
+
+
+class PeeringPurpose(Enum):
+    """Requests of peering: for the own record, and for those of dead peers."""
+
     RENEW = "renew"
     LEAVE = "leave"
     CLEAN = "clean"
-    # Of leader election.
-    LEASE_READ = "read the lease"
-    LEASE_CREATE = "create the lease"
-    LEASE_TAKE = "take the lease"
-    LEASE_RENEW = "renew the lease"
-    LEASE_RELEASE = "release the lease"
+
+
+class LeasePurpose(Enum):
+    """Requests of leader election."""
+
+    READ = "read"
+    CREATE = "create"
+    TAKE = "take"
+    RENEW = "renew"
+    RELEASE = "release"
+
+
+# What a request is for.
+Purpose = EffectPurpose | WritePurpose | PeeringPurpose | LeasePurpose
 
 
 class Reply(Enum):
@@ -134,29 +153,29 @@ _T, _L, _A, _W = Next.TAKE, Next.LOOK, Next.AGAIN, Next.LATER
 # T take, L look, A again, W later (wait).
 # fmt: off
 NEXT: dict[Purpose, Replies] = {
-    #                             miss-un-   ex-  con- rej- ref- rai- un-  un-
-    #                         done ing served ists flict ected used sed reach known
-    Purpose.APPLY:         Replies(_T, _T, _W, _A, _T, _T, _T, _T, _W, _L),
-    Purpose.PATCH:         Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _L),
-    Purpose.GUARDED_PATCH: Replies(_T, _T, _W, _A, _A, _T, _T, _T, _W, _L),
-    Purpose.CREATE:        Replies(_T, _T, _W, _L, _T, _T, _T, _T, _W, _L),
-    Purpose.ADOPT:         Replies(_T, _T, _W, _L, _T, _T, _T, _T, _W, _L),
-    Purpose.DELETE:        Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
-    Purpose.GET:           Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
-    Purpose.LIST:          Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
-    Purpose.READ:          Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
-    Purpose.CALL:          Replies(_T, _T, _T, _T, _T, _T, _T, _T, _T, _T),
-    Purpose.RANDOM:        Replies(_T, _T, _T, _T, _T, _T, _T, _T, _T, _W),
-    Purpose.WRITE:         Replies(_T, _T, _W, _L, _L, _T, _W, _W, _W, _L),
-    Purpose.WRITE_READ:    Replies(_T, _T, _W, _L, _L, _T, _W, _W, _W, _L),
-    Purpose.RENEW:         Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
-    Purpose.LEAVE:         Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
-    Purpose.CLEAN:         Replies(_T, _T, _T, _T, _T, _W, _W, _W, _W, _W),
-    Purpose.LEASE_READ:    Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
-    Purpose.LEASE_CREATE:  Replies(_T, _W, _W, _L, _L, _W, _W, _W, _W, _L),
-    Purpose.LEASE_TAKE:    Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
-    Purpose.LEASE_RENEW:   Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
-    Purpose.LEASE_RELEASE: Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
+    #                                    missing exists   rejected raised   unknown
+    #                                done    unserved conflict refused unreachable
+    EffectPurpose.APPLY:         Replies(_T, _T, _W, _A, _T, _T, _T, _T, _W, _L),
+    EffectPurpose.PATCH:         Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _L),
+    EffectPurpose.GUARDED_PATCH: Replies(_T, _T, _W, _A, _A, _T, _T, _T, _W, _L),
+    EffectPurpose.CREATE:        Replies(_T, _T, _W, _L, _T, _T, _T, _T, _W, _L),
+    EffectPurpose.ADOPT:         Replies(_T, _T, _W, _L, _T, _T, _T, _T, _W, _L),
+    EffectPurpose.DELETE:        Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
+    EffectPurpose.GET:           Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
+    EffectPurpose.LIST:          Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
+    EffectPurpose.READ:          Replies(_T, _T, _W, _T, _T, _T, _T, _T, _W, _W),
+    EffectPurpose.CALL:          Replies(_T, _T, _T, _T, _T, _T, _T, _T, _T, _T),
+    EffectPurpose.RANDOM:        Replies(_T, _T, _T, _T, _T, _T, _T, _T, _T, _W),
+    WritePurpose.WRITE:          Replies(_T, _T, _W, _L, _L, _T, _W, _W, _W, _L),
+    WritePurpose.READ:           Replies(_T, _T, _W, _L, _L, _T, _W, _W, _W, _L),
+    PeeringPurpose.RENEW:        Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
+    PeeringPurpose.LEAVE:        Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
+    PeeringPurpose.CLEAN:        Replies(_T, _T, _T, _T, _T, _W, _W, _W, _W, _W),
+    LeasePurpose.READ:           Replies(_T, _T, _T, _W, _W, _W, _W, _W, _W, _W),
+    LeasePurpose.CREATE:         Replies(_T, _W, _W, _L, _L, _W, _W, _W, _W, _L),
+    LeasePurpose.TAKE:           Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
+    LeasePurpose.RENEW:          Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
+    LeasePurpose.RELEASE:        Replies(_T, _T, _T, _L, _L, _W, _W, _W, _W, _L),
 }
 # fmt: on
 
@@ -164,11 +183,11 @@ NEXT: dict[Purpose, Replies] = {
 def next_after(purpose: Purpose, outcome: Outcome, tries: int = 0) -> Next:
     """What follows from an outcome; `tries` is how often it was tried again.
 
-    >>> next_after(Purpose.CREATE, Unknown("the connection was closed"))
+    >>> next_after(EffectPurpose.CREATE, Unknown("the connection was closed"))
     <Next.LOOK: 'look'>
-    >>> next_after(Purpose.DELETE, Missing("no such kind", unserved=True))
+    >>> next_after(EffectPurpose.DELETE, Missing("no such kind", unserved=True))
     <Next.LATER: 'later'>
-    >>> next_after(Purpose.DELETE, Missing("no such kind", unserved=True), tries=8)
+    >>> next_after(EffectPurpose.DELETE, Missing('no kind', unserved=True), tries=8)
     <Next.TAKE: 'take'>
     """
     reply = reply_of(outcome)

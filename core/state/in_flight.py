@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
 from fnop.core.seam.effect_rules import rule_of
-from fnop.core.seam.replies import Next, Purpose, message_of, next_after
+from fnop.core.seam.replies import EffectPurpose, Next, message_of, next_after
 from fnop.core.state.address import Address, Request
 from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
 from fnop.core.state.splitting import split
@@ -115,12 +115,12 @@ class InFlight(NamedTuple):
         return present
 
     @property
-    def purpose(self) -> Purpose:
+    def purpose(self) -> EffectPurpose:
         """What the request is for that is due, or under way."""
         if self.looking or self.reads_first:
-            return Purpose.READ
+            return EffectPurpose.READ
         if self.guard is not None:
-            return Purpose.GUARDED_PATCH
+            return EffectPurpose.GUARDED_PATCH
         purpose = rule_of(self.effect).purpose
         assert purpose is not None
         return purpose

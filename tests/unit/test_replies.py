@@ -16,10 +16,14 @@ from fnop.core.seam.effect_rules import (
 from fnop.core.seam.replies import (
     NEXT,
     UNSERVED_TRIES,
+    EffectPurpose,
+    LeasePurpose,
     Next,
+    PeeringPurpose,
     Purpose,
     Replies,
     Reply,
+    WritePurpose,
     next_after,
     reply_of,
 )
@@ -48,22 +52,23 @@ OUTCOMES: dict[Reply, tuple[Outcome, ...]] = {
     Reply.UNREACHABLE: (Unreachable("away"),),
     Reply.UNKNOWN: (Unknown("cut off"),),
 }
+PURPOSES = (*EffectPurpose, *WritePurpose, *PeeringPurpose, *LeasePurpose)
 WRITES = (
-    Purpose.APPLY,
-    Purpose.PATCH,
-    Purpose.GUARDED_PATCH,
-    Purpose.CREATE,
-    Purpose.ADOPT,
-    Purpose.WRITE,
-    Purpose.LEASE_CREATE,
-    Purpose.LEASE_TAKE,
-    Purpose.LEASE_RENEW,
-    Purpose.LEASE_RELEASE,
+    EffectPurpose.APPLY,
+    EffectPurpose.PATCH,
+    EffectPurpose.GUARDED_PATCH,
+    EffectPurpose.CREATE,
+    EffectPurpose.ADOPT,
+    WritePurpose.WRITE,
+    LeasePurpose.CREATE,
+    LeasePurpose.TAKE,
+    LeasePurpose.RENEW,
+    LeasePurpose.RELEASE,
 )
 
 
 def test_each_purpose_has_a_row_and_each_reply_a_place_in_it() -> None:
-    assert set(NEXT) == set(Purpose)
+    assert set(NEXT) == set(PURPOSES)
     assert [each.name.lower() for each in Reply] == list(Replies._fields)
     assert [each.value for each in Reply] == list(range(len(Replies._fields)))
 
@@ -76,29 +81,31 @@ def test_each_outcome_counts_as_one_reply() -> None:
         assert {reply_of(each) for each in outcomes} == {reply}
 
 
-@pytest.mark.parametrize("purpose", WRITES)
+@pytest.mark.parametrize("purpose", WRITES, ids=str)
 def test_r28_a_write_without_a_reply_is_looked_for_and_not_repeated(
     purpose: Purpose,
 ) -> None:
     assert next_after(purpose, Unknown("cut off")) is Next.LOOK
 
 
-@pytest.mark.parametrize("purpose", [each for each in Purpose if each not in WRITES])
+@pytest.mark.parametrize(
+    "purpose", [each for each in PURPOSES if each not in WRITES], ids=str
+)
 def test_nothing_else_is_looked_for_when_no_reply_comes(purpose: Purpose) -> None:
-    look_before_a_write = Next.LOOK if purpose is Purpose.WRITE_READ else None
+    look_before_a_write = Next.LOOK if purpose is WritePurpose.READ else None
     after = next_after(purpose, Unknown("cut off"))
     assert after in (Next.LATER, Next.TAKE, look_before_a_write)
-    assert (after is Next.TAKE) == (purpose is Purpose.CALL)
+    assert (after is Next.TAKE) == (purpose is EffectPurpose.CALL)
 
 
-@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("purpose", PURPOSES, ids=str)
 def test_an_api_server_that_is_away_fails_no_request(purpose: Purpose) -> None:
-    outside = purpose in (Purpose.CALL, Purpose.RANDOM)
+    outside = purpose in (EffectPurpose.CALL, EffectPurpose.RANDOM)
     expected = Next.TAKE if outside else Next.LATER
     assert next_after(purpose, Unreachable("away")) is expected
 
 
-@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("purpose", PURPOSES, ids=str)
 def test_a_kind_that_stays_unserved_is_missing(purpose: Purpose) -> None:
     unserved, missing = Missing("no kind", unserved=True), Missing("gone")
     believed = next_after(purpose, unserved, UNSERVED_TRIES)
