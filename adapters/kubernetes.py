@@ -28,6 +28,7 @@ from fnop.adapters.kubeconfig import (
     rest,
 )
 from fnop.core.values.backoff import Allowance, drawn, put_back
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -211,7 +212,7 @@ class KubernetesApi:
                 return response
             with _hanging_up(response):
                 answer = _answer(self.server, response, await response.read())
-        text, advice = _message(answer.body), answer.retry_after_seconds
+        text, advice = message_of(answer), answer.retry_after_seconds
         raise StreamRefused(answer.status, text, advice)
 
     async def close(self) -> None:
@@ -479,10 +480,6 @@ def _check_time(request: ApiRequest) -> None:
     """Who has waited too long for its turn does not begin: a lease may have ended."""
     if request.before is not None and SystemClock().now().mono >= request.before:
         raise Unreachable("not sent: the time for it has passed", sent=False)
-
-
-def _message(body: Any) -> str:
-    return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 # ---------------------------------------------------------------------- watches

@@ -237,8 +237,7 @@ class Turn:
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
         """What a failed attempt means, by the handler's options and the settings."""
-        default = self.settings.default_backoff
-        backoff = default if handler.backoff is None else handler.backoff
+        backoff = handler.backoff_or(self.settings.default_backoff)
         return judge_failure(
             progress,
             failure,
