@@ -1,2 +1,1 @@
-"""Immutable values and the pure rules over them: objects, differences, causes,
-queues."""
+"""Immutable values, and pure functions of them: objects, diffs, causes, queues."""

@@ -1,5 +1,6 @@
-"""How long to wait before the next try, from failures and jitter alone; and how many
-requests may fail at all.
+"""Backoff and rate limits: the waits before the next try, and a token bucket.
+
+The waits are computed from the number of failures and jitter alone.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ __all__ = [
 ]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 30.0)
-# Nobody waits longer for a server that may be back any moment: with jitter, the try
-# itself, a listing and the handlers' work all is well within 15 seconds of its return.
+# The longest wait for a server that may be back at any moment. With jitter, the try
+# itself, a listing and the handlers' work, all is well 15 seconds after its return.
 RETURN_SECONDS = 5.0
-# More than anybody waits.
+# A wait of 2 to this power, in seconds, is above any limit.
 _DOUBLINGS_MAX = 24
 
 
 def backoff_seconds(
     failures: int, jitter: float, *, most: float = RETURN_SECONDS
 ) -> float:
-    """The wait after so many failures in a row; `jitter` from 0 to 1 adds a fifth.
+    """The wait after a number of failures in a row, in seconds.
 
-    `most`, in seconds, is for what does not get well by itself: 30 at the most.
+    `jitter`, from 0 to 1, adds up to a fifth. `most` is the longest wait, without
+    jitter; up to 30 seconds for problems that do not pass by themselves.
 
     >>> backoff_seconds(1, 0.0), backoff_seconds(100, 0.0)
     (0.5, 5.0)
@@ -78,19 +80,19 @@ class Backoff:
             )
 
     def seconds(self, failures: int, jitter: float) -> float:
-        """The wait after so many failures in a row; `jitter` is from 0 to 1."""
+        """The wait after a number of failures in a row; `jitter` is from 0 to 1."""
         grown = min(
             self.factor ** min(max(failures, 1) - 1, 64), self.most / self.first
         )
         return self.first * grown * (1.0 + jitter / 5)
 
 
-# A server that names a time is asked after it, but not after any time.
+# The server's advice (Retry-After) is followed up to this wait.
 _ADVICE_MAX_SECONDS = 300.0
 
 
 def heeding(advice_seconds: float | None, wait: float) -> float:
-    """The wait where the server says when to come again (Retry-After): the longer one.
+    """The longer one of a wait and the server's advice (Retry-After, up to 300 s).
 
     >>> heeding(None, 2.0), heeding(10.0, 2.0), heeding(86_400.0, 2.0)
     (2.0, 10.0, 300.0)
@@ -99,10 +101,9 @@ def heeding(advice_seconds: float | None, wait: float) -> float:
 
 
 def growing_seconds(looks: int, jitter: float, *, most: float) -> float:
-    """The wait after so many looks in vain for what somebody has yet to bring.
+    """The wait before the next of many looks for something that is missing.
 
-    It doubles from 2 seconds to `most`: nobody waits longer than has been waited
-    already, give or take.
+    It doubles from 2 seconds to `most`, so it is about as long as all waits before it.
 
     >>> [growing_seconds(looks, 0.0, most=600.0) for looks in (0, 1, 8, 9, 10_000)]
     [2.0, 4.0, 512.0, 600.0, 600.0]
@@ -136,7 +137,7 @@ class Allowance:
 
 
 def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
-    """What is left when a request takes a token, and how long it has to wait for it.
+    """Take a token for a request; returns the bucket, and the seconds to wait.
 
     >>> allowance = Allowance(per_second=2.0, burst=1.0, left=1.0)
     >>> allowance, wait = drawn(allowance, 10.0)
@@ -151,7 +152,7 @@ def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
 
 
 def is_told(tries: int, first: int = 1) -> bool:
-    """Whether a try in vain is worth a line: the `first`, the fifth, each twentieth.
+    """Whether a failed try is logged: the `first`, the fifth, and each twentieth one.
 
     >>> [tries for tries in range(45) if is_told(tries)]
     [1, 5, 20, 40]
@@ -162,7 +163,7 @@ def is_told(tries: int, first: int = 1) -> bool:
 
 
 def put_back(allowance: Allowance) -> Allowance:
-    """A request gives its token back: it has cost the server nothing in vain.
+    """Return the token of a request that does not count.
 
     >>> put_back(Allowance(2.0, 5.0, left=4.5)).left
     5.0

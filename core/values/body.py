@@ -1,9 +1,8 @@
 """Kubernetes objects inside the core: compact to keep, read-only to show.
 
-A `Body` is what the store keeps: the exact bytes where the transport had them
-(a fifth of the parsed size), parsed when somebody looks.  A `View` is what a
-handler sees: a dict that cannot be changed, with the usual stanzas as
-attributes.
+The store keeps a `Body`: the exact bytes where the transport had them (a fifth of
+the parsed size), parsed when they are needed. A handler sees a `View`: a dict that
+cannot be changed, with the usual stanzas as attributes.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ class Key(NamedTuple):
 
 
 def is_behind(version: str, known: str | None) -> bool:
-    """Whether a version is before one that is known.
+    """Whether a resourceVersion is older than a known one.
 
-    Versions are decimal numbers that grow (KEP-5504, comparable resource versions); of
-    others nothing is concluded.
+    Versions are decimal numbers that grow (KEP-5504, comparable resource versions).
+    False where one of them is no such number.
 
     >>> is_behind("9", "10"), is_behind("10", "10"), is_behind("a", "b")
     (True, False, False)
@@ -42,7 +41,7 @@ def is_behind(version: str, known: str | None) -> bool:
 class Body:
     """One observed state of an object; never changed, parsed at most once.
 
-    Malformed metadata reads as absent: bad input hurts only its own object.
+    Malformed metadata reads as absent: a bad object causes no error elsewhere.
     """
 
     __slots__ = ("_data", "_meta", "_raw", "seen")
@@ -51,12 +50,12 @@ class Body:
         self._data = data
         self._raw = raw
         self._meta: dict[str, Any] | None = None
-        # A memo of what `last_seen.see` makes of it; no part of the value.
+        # The cached result of `observation.see`; no part of the value.
         self.seen: tuple[Any, Any] | None = None
 
     @property
     def data(self) -> dict[str, Any]:
-        """The parsed object.  Nobody writes to it."""
+        """The parsed object; it must not be changed."""
         if self._data is None:
             self._data = orjson.loads(self._raw or b"{}")
         return self._data
@@ -67,13 +66,13 @@ class Body:
         return self._raw if self._raw is not None else orjson.dumps(self._data)
 
     def forget(self) -> None:
-        """Let go of the parsed form, which is only a cache of the bytes."""
+        """Drop the parsed form, which is only a cache of the bytes."""
         if self._raw is not None:
             self._data = self._meta = self.seen = None
 
     @property
     def generation(self) -> int | None:
-        """How often what its author asks for has been changed."""
+        """metadata.generation: the number of changes of the desired state."""
         found = self.meta.get("generation")
         return found if isinstance(found, int) else None
 

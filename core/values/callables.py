@@ -1,4 +1,4 @@
-"""What functions of the author's take, however they are written.
+"""The parameters of the author's functions.
 
 Plain functions, lambdas, bound methods, partials and objects that can be called are
 read in the same way.
@@ -16,9 +16,9 @@ __all__ = ["is_awaited", "layers", "parameters_of", "takes_values"]
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """What a caller may give; what a partial has bound is its author's own.
+    """The parameters that a caller may give: all but those that a partial has bound.
 
-    Raises `ValueError` for built-in functions that do not tell, such as `bool`.
+    Raises `ValueError` for built-in functions without a signature, such as `bool`.
 
     >>> bound = functools.partial(lambda spec, limit, **_: True, limit=3)
     >>> [each.name for each in parameters_of(bound)]
@@ -34,7 +34,7 @@ def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def takes_values(fn: Callable[..., Any], number: int) -> bool:
-    """Whether it can be called with so many values, and nothing else.
+    """Whether a function can be called with `number` positional values alone.
 
     >>> takes_values(lambda body: None, 1), takes_values(lambda **_: None, 1)
     (True, False)
@@ -42,7 +42,7 @@ def takes_values(fn: Callable[..., Any], number: int) -> bool:
     try:
         signature = inspect.signature(fn)
     except ValueError:
-        return True  # it does not tell
+        return True  # a built-in function without a signature
     try:
         signature.bind(*range(number))
     except TypeError:
@@ -51,9 +51,9 @@ def takes_values(fn: Callable[..., Any], number: int) -> bool:
 
 
 def layers(fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The function and those that it stands for, the author's own last.
+    """The function and those that it wraps; the author's own is the last.
 
-    Within partials, decorators made with `functools.wraps`, and objects.
+    Wrappers are partials, decorators made with `functools.wraps`, and objects.
     """
     inner: Any = fn
     while True:
@@ -69,7 +69,7 @@ def layers(fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 def is_awaited(fn: Callable[..., Any]) -> bool:
-    """Whether its answer has to be awaited.
+    """Whether the function's result has to be awaited.
 
     >>> async def later(): ...
     >>> is_awaited(functools.partial(later)), is_awaited(print)

@@ -1,7 +1,7 @@
-"""Which of seven things happened to an object since it was last handled.
+"""The cause for which an object is reconciled: what has happened since the last time.
 
-The decision is one table over six facts; the first row that fits decides.
-Whether handlers run, and which, follows from the reason alone.
+One table over six facts gives one of seven reasons; the first row that fits decides.
+The handlers that run, if any, follow from the reason alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["HANDLED", "TABLE", "Cause", "Facts", "Reason", "detect_cause"]
 
 
 class Reason(StrEnum):
-    """Why an object is looked at."""
+    """The reason for which an object is reconciled."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -25,12 +25,12 @@ class Reason(StrEnum):
     GONE = "gone"
 
 
-# Reasons that handlers can be registered for; the others are only noticed.
+# The reasons that handlers can be registered for.
 HANDLED = frozenset((Reason.CREATE, Reason.UPDATE, Reason.DELETE, Reason.RESUME))
 
 
 class Facts(NamedTuple):
-    """What the decision looks at; in a row of the table None fits both.
+    """The facts that decide; in a row of the table None fits both.
 
     - gone: the watch said DELETED, or a listing no longer has the object
     - deleting: metadata.deletionTimestamp is set
@@ -49,7 +49,7 @@ class Facts(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """The reason, and whether handlers for resuming take part in it."""
+    """The reason, and whether handlers for resuming are called, too."""
 
     reason: Reason
     initial: bool
@@ -59,7 +59,7 @@ ANY = None
 TABLE: tuple[tuple[Facts, Reason], ...] = (
     #      gone  deleting blocked seen  changed initial
     (Facts(True, ANY, ANY, ANY, ANY, ANY), Reason.GONE),
-    # Somebody else's finalizer keeps it; ours is off, so it is theirs.
+    # The operator's finalizer is off; another one holds the object.
     (Facts(ANY, True, False, ANY, ANY, ANY), Reason.FREE),
     (Facts(ANY, True, True, ANY, ANY, ANY), Reason.DELETE),
     (Facts(ANY, False, ANY, False, ANY, ANY), Reason.CREATE),
@@ -68,7 +68,7 @@ TABLE: tuple[tuple[Facts, Reason], ...] = (
     (Facts(ANY, False, ANY, True, True, ANY), Reason.UPDATE),
 )
 
-# A new object cannot be resumed, and nothing is resumed once it is handled.
+# A new object cannot be resumed, nor can one that is already handled.
 _NEVER_INITIAL = frozenset((Reason.CREATE, Reason.NOOP))
 
 

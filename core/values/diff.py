@@ -77,7 +77,7 @@ def _items(old: Any, new: Any, path: Path) -> Iterator[DiffItem]:
 
 
 def reduce(items: Diff, path: Path) -> Diff:
-    """The same differences as seen from a field.
+    """The differences of one field, with paths relative to it.
 
     >>> reduce(diff({"a": {"b": 1}}, None), ("a", "b"))
     (DiffItem(operation='remove', field=(), old=1, new=None),)

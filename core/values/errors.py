@@ -28,16 +28,16 @@ __all__ = [
     "text_of",
 ]
 
-# So many characters of an error are kept, told and compared.
+# The most characters of an error's text that are stored, logged and compared.
 TEXT_LENGTH_MAX = 4_000
 
 
 def text_of(problem: BaseException) -> str:
-    """The text of an exception as a value: wherever it is kept, told or compared.
+    """The text of an exception as a value that can be stored, logged and compared.
 
-    It is Unicode in any case, though names of files may well be none; it is the same
-    each time, though objects may be in it that have an address; and it has some 4,000
-    characters at the most, though a library may put a whole answer into it.
+    It is valid Unicode, which names of files need not be; it is the same each time,
+    for addresses of objects are left out; and it has some 4,000 characters at the
+    most, as a library may put a whole response into it.
 
     >>> text_of(FileNotFoundError("caf\\udce9"))
     'caf\\\\udce9'
@@ -52,7 +52,7 @@ def text_of(problem: BaseException) -> str:
 
 
 def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
-    """A text of which the middle is left out where it has more characters than that.
+    """A text, without its middle where it has more than `most` characters.
 
     >>> shortened("abc"), shortened("abcdefghijkl", most=8)
     ('abc', 'abcdef ... (4 characters left out) ... kl')
@@ -66,7 +66,7 @@ def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """A text with escapes in the place of what is no Unicode.
+    """A text with escapes in the place of surrogates, which are no valid Unicode.
 
     >>> as_unicode("caf\\udce9 \u00e9")
     'caf\\\\udce9 \u00e9'
@@ -143,9 +143,8 @@ class Cancelled(Exception):
 class NotPure(BaseException):
     """The author's code acted on the world where it is only to decide.
 
-    No `Exception`: a handler that catches those, as for what its library may raise,
-    does not go on as if the world had failed.  `act` is what it did, a value of whoever
-    has noticed it.
+    It is no `Exception`, so that a handler that catches those of its library does not
+    catch it. `act` is a value that names the act; the guard that noticed it gives it.
     """
 
     def __init__(self, message: str = "", act: Hashable = None) -> None:
@@ -154,7 +153,7 @@ class NotPure(BaseException):
 
 
 def act_of(problem: BaseException | None) -> Hashable:
-    """The act that was refused by this error; None where it refuses none.
+    """The act that an error refuses; None for any error but `NotPure`.
 
     >>> act_of(NotPure("not here", act="opens a file")), act_of(ValueError("no"))
     ('opens a file', None)
@@ -175,7 +174,7 @@ class ErrorsMode(Enum):
 
 
 def number_of(number: int, what: str) -> str:
-    """A number of things, in words that fit it.
+    """A number and a noun, in the singular or the plural.
 
     >>> number_of(1, "attempt"), number_of(2, "attempt")
     ('1 attempt', '2 attempts')
@@ -184,7 +183,7 @@ def number_of(number: int, what: str) -> str:
 
 
 def joined(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Names as a list in a sentence.
 
     >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
@@ -200,11 +199,11 @@ def hint_of(name: str, known: Collection[str]) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The name that is most like it, if any is."""
+    """The known name that is most similar to a name, if one is similar at all."""
     found = difflib.get_close_matches(name, known, n=1)
     return found[0] if found else None
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names, in their order."""
+    """Names in alphabetical order, with commas."""
     return ", ".join(sorted(names))

@@ -1,12 +1,12 @@
-"""When to put this operator's finalizer on an object, and when to take it off.
+"""Rules for adding and removing the operator's finalizer.
 
 A finalizer holds a deleted object until its deletion handlers are done
-(Kubernetes: "Using Finalizers to Control Deletion").  Only this operator's own
-name, and that of one that it takes over from, is ever added or removed; everybody
-else's stay, in their order.
+(Kubernetes: "Using Finalizers to Control Deletion"). Only the operator's own finalizer,
+and that of an operator that it takes over from, is ever added or removed; all others
+stay, in their order.
 
 Guarantees: it is never added to an object that is being deleted (the API server
-would refuse it), never removed while a deletion handler is still needed.
+would refuse it), and never removed while a deletion handler is still needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["TABLE", "Duty", "finalizer_duty", "with_finalizer", "without_finaliz
 
 
 class Duty(Enum):
-    """What the finalizer asks for before any handler runs."""
+    """The change of the finalizer that is needed before any handler runs."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -39,7 +39,7 @@ TABLE: dict[tuple[bool, bool, bool], Duty] = {
 
 
 def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
-    """The duty for these facts.
+    """The change of the finalizer that these facts need.
 
     >>> finalizer_duty(needed=True, present=False, deleting=False)
     <Duty.ADD: 'add'>
@@ -48,7 +48,7 @@ def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
 
 
 def with_finalizer(finalizers: Iterable[str], own: str, *taken: str) -> list[str]:
-    """The list with `own` at its end, once; those that it takes over are gone.
+    """The list with `own` once, at its end, and without those in `taken`.
 
     >>> with_finalizer(("a", "old"), "b", "old")
     ['a', 'b']

@@ -1,7 +1,6 @@
-"""Label selectors as people give them: `app=db,tier in (web, api),!legacy`.
+"""The syntax of label selectors: `app=db,tier in (web, api),!legacy`.
 
-What they select is the API server's to say; here is only told, before anything is
-asked, what it is sure to refuse.
+The API server evaluates them; here they are only checked before they are sent.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SELECTOR = re.compile(rf"\s*|{_CLAUSE}(?:,{_CLAUSE})*", re.VERBOSE)
 
 
 def check_selector(selector: str) -> None:
-    """Raise `ValueError` for what is no label selector.
+    """Raise `ValueError` for a text that is no label selector.
 
     >>> check_selector("app=db,tier in (web, api),!legacy")
     >>> check_selector("app in db")

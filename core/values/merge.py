@@ -1,7 +1,7 @@
 """Merge patches (RFC 7386) and JSON patches (RFC 6902) as pure functions.
 
-Patches are fused by what they do, not by how they are written: apply all of
-them, then take the difference.  So no-ops vanish by themselves.
+Several patches are fused into one: apply all of them, then take the difference. A
+patch that changes nothing disappears so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class OperationFailed(Exception):
-    """A JSON patch operation, or a function, that does not fit the object.
+    """A JSON patch operation, or a function, cannot be applied to the object.
 
     It is `final` where trying again cannot help.
     """
@@ -38,13 +38,13 @@ class OperationFailed(Exception):
 
 
 class FunctionFailed(OperationFailed):
-    """A function of the author's that cannot change the object."""
+    """A function of the author's has failed to change the object."""
 
     final = True
 
 
 def applied(patch: Any, base: Any) -> Any:
-    """The value that a merge patch makes of `base`; both stay as they are.
+    """The result of a merge patch applied to `base`; neither is changed.
 
     >>> applied({"a": {"b": 1, "c": None}}, {"a": {"c": 2}, "d": 3})
     {'a': {'b': 1}, 'd': 3}
@@ -61,7 +61,7 @@ def applied(patch: Any, base: Any) -> Any:
 
 
 def difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
-    """The least merge patch that makes `target` of `base`.
+    """The smallest merge patch that turns `base` into `target`.
 
     >>> difference({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 4}})
     {'b': {'c': 4, 'd': None}}
@@ -93,9 +93,9 @@ def effective(patch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, An
 
 
 def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
-    """The value that JSON patch operations make of `base`, which stays as it is.
+    """The result of JSON patch operations applied to `base`, which is not changed.
 
-    Raises `OperationFailed` for an operation that does not fit.
+    Raises `OperationFailed` for an operation that cannot be applied.
 
     >>> operated([{"op": "add", "path": "/a/-", "value": 2}], {"a": [1]})
     {'a': [1, 2]}
@@ -110,9 +110,9 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
 
 
 def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether JSON patch operations that are applied twice do no more than once.
+    """Whether JSON patch operations have the same result when they are applied twice.
 
-    Those that add to a list, or take an item out of it, do.
+    Those that add an item to a list, or remove one, have not.
 
     >>> is_idempotent([{"op": "add", "path": "/spec/a", "value": 1}])
     True
@@ -130,7 +130,7 @@ def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_done(steps: Sequence[Mapping[str, Any]], found: Any) -> bool:
-    """Whether a value already is what idempotent operations would make of it.
+    """Whether a value already is the result of idempotent operations.
 
     >>> is_done([{"op": "remove", "path": "/a"}], {"b": 1})
     True
@@ -152,9 +152,9 @@ def is_done(steps: Sequence[Mapping[str, Any]], found: Any) -> bool:
 
 
 def shows(base: Any, made: Any, found: Any) -> bool:
-    """Whether a value shows all that was made of `base`, whatever else was done to it.
+    """Whether `found` has all changes from `base` to `made`, and maybe others.
 
-    Of lists, that is the items that were added and taken out.
+    Changes of lists are items that were added or removed.
 
     >>> shows({"a": [1]}, {"a": [1, 2]}, {"a": [0, 1, 2], "b": 3})
     True
@@ -177,7 +177,7 @@ def shows(base: Any, made: Any, found: Any) -> bool:
 def _shows_items(base: list[Any], made: list[Any], found: list[Any]) -> bool:
     was, now, is_ = (Counter(map(canonical, each)) for each in (base, made, found))
     if was == now:
-        return same_json(made, found)  # another order
+        return same_json(made, found)  # only the order has changed
     return all(
         is_[item] >= now[item] if now[item] > was[item] else is_[item] <= now[item]
         for item in was.keys() | now.keys()
@@ -186,9 +186,9 @@ def _shows_items(base: list[Any], made: list[Any], found: list[Any]) -> bool:
 
 
 def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
-    """The value that a function makes of a copy of `base`, by changing it in place.
+    """The value of a copy of `base` after a function has changed it in place.
 
-    Raises `OperationFailed` where the function does, and where no JSON is left.
+    Raises `OperationFailed` where the function raises, or leaves what is no JSON.
 
     >>> transformed(lambda found: found["a"].append(2), {"a": [1]})
     {'a': [1, 2]}
@@ -256,7 +256,7 @@ def _index(part: str, last: int) -> int:
 
 
 def _changed(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
-    """A copy of `base` with one place changed; the rest is shared."""
+    """A copy of `base` with the value at one path changed; the rest is shared."""
     if not path:
         return value
     part, rest = path[0], path[1:]
@@ -291,7 +291,7 @@ def _changed_list(
 
 
 def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Fields to which two merge patches give different values, as pointers.
+    """The fields to which two merge patches give different values, as JSON pointers.
 
     >>> collisions({"a": {"b": 1}}, {"a": {"b": 2}})
     ['/a/b']

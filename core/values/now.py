@@ -1,4 +1,4 @@
-"""Time as data: it comes in with every input, nobody reads a clock here."""
+"""Time as data: it comes with every input, so the core reads no clock."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Now", "parse_time", "wall_seconds", "wall_text", "wall_time"]
 class Now(NamedTuple):
     """One moment on two clocks, in seconds.
 
-    Deadlines run on `mono`, which never jumps; times that are stored or shown
-    are `wall`, Unix time.
+    Deadlines are in `mono`, which never jumps; times that are stored or shown are in
+    `wall`, Unix time.
     """
 
     wall: float
@@ -34,7 +34,7 @@ def wall_text(wall: float) -> str:
 
 
 def wall_seconds(wall: float) -> str:
-    """A moment as Kubernetes writes most times (`metav1.Time`): whole seconds.
+    """A moment in whole seconds, as Kubernetes writes most times (`metav1.Time`).
 
     >>> wall_seconds(1.9)
     '1970-01-01T00:00:01Z'
@@ -43,7 +43,7 @@ def wall_seconds(wall: float) -> str:
 
 
 def parse_time(text: str) -> float:
-    """Unix time of an ISO 8601 text; without an offset it is UTC.
+    """The Unix time of an ISO 8601 text; without an offset it is UTC.
 
     Raises `ValueError` for anything else.
 

@@ -1,8 +1,8 @@
-"""How quickly an operator may follow the changes that it makes itself.
+"""The brake on loops: pauses between changes that the operator makes itself.
 
-Whoever writes at each call what it is called for would be called without end; and so
-would two operators that undo each other's writes.  The first few turns of such a loop
-come at once, later ones after pauses that grow.
+A handler that changes at each call the field for which it is called would be called
+without end, and so would two operators that undo each other's writes. The first few
+rounds of such a loop come at once, later ones after growing pauses.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 __all__ = ["CALM", "LOOP_CHANGES", "Author", "Pace", "culprits", "is_quiet", "paced"]
 
-# So many own changes, one soon after the other, are no loop yet.
+# The most own changes, one soon after the other, that are no loop yet.
 LOOP_CHANGES = 10
 _PAUSE_SECONDS_MAX = 60.0
 _QUIET_SECONDS = 1.0
-# Who has written less often goes in no circle.
+# A handler that has made fewer changes does not keep the loop going.
 _ROUNDS_LEAST = 3
 
 
 class Author(NamedTuple):
-    """A handler that has made some of the changes: how often, and last which `fields`.
+    """A handler's share in the changes: their number, and the `fields` of the last one.
 
-    What it changes in one conversation, its `attempt`, counts once.
+    All changes of one `attempt` count once.
     """
 
     times: int
@@ -32,10 +32,10 @@ class Author(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """`changes` of an object by the operator itself, one soon after the other.
+    """A series of `changes` of an object by the operator itself.
 
-    The last one came at `last`, and nothing begins because of them before `until`
-    (monotonic seconds).  `authors` are the handlers that have made them, by id.
+    The last one came at `last`, and no handler starts because of them before `until`
+    (monotonic seconds). `authors` are the handlers that have made them, by id.
     """
 
     changes: int = 0
@@ -57,10 +57,10 @@ def paced(
     by: Mapping[str, tuple[str, ...]],
     attempt: int | None = None,
 ) -> Pace:
-    """The pace after one more own change at `now`; a quiet while begins it anew.
+    """The pace after one more own change at `now`; after a quiet time it begins anew.
 
-    `by` are the fields that each handler has changed, all in this `attempt` if it is
-    known which one that is.
+    `by` maps each handler to the fields that it has changed, in this `attempt` where
+    that is known.
 
     >>> pace = CALM
     >>> for _ in range(12):
@@ -85,7 +85,7 @@ def paced(
 
 
 def is_quiet(pace: Pace, now: float) -> bool:
-    """Whether the last own change is so long ago that the next one begins anew.
+    """Whether the last own change is long ago, so that the next begins a new series.
 
     >>> is_quiet(CALM, 5.0), is_quiet(Pace(11, 4.0), 5.0)
     (True, False)
@@ -96,9 +96,9 @@ def is_quiet(pace: Pace, now: float) -> bool:
 
 
 def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
-    """Who keeps a loop going, and with which fields; nobody where it is none, yet.
+    """The handlers that keep a loop going, with the fields; empty where there is none.
 
-    Whoever has made a change or two beside it, and is done, has no part in it.
+    A handler that has made a few changes beside the loop is not one of them.
 
     >>> authors = (("done", Author(1)), ("one", Author(6, ("/a",))), ("two", Author(5)))
     >>> culprits(Pace(12, authors=authors))
@@ -111,6 +111,6 @@ def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
 
 
 def _pause(count: int) -> float:
-    """The pause after so many changes, in seconds; it doubles up to a minute."""
+    """The pause after `count` changes, in seconds; it doubles up to a minute."""
     extra = count - LOOP_CHANGES
     return min(2.0 ** min(extra - 1, 30), _PAUSE_SECONDS_MAX) if extra > 0 else 0.0

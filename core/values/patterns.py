@@ -1,4 +1,4 @@
-"""Patterns of names, as in a shell: `*` is anything, `?` one letter."""
+"""Patterns of names, as in a shell: `*` is any text, `?` one character."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["is_pattern", "matches"]
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text means more than the one name that it is."""
+    """Whether a text is a pattern rather than a plain name."""
     return "*" in text or "?" in text
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is one of those that a pattern means.
+    """Whether a name matches a pattern.
 
     >>> matches("*.example.com", "a.b.example.com"), matches("v?", "v1beta1")
     (True, False)

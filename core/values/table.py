@@ -1,7 +1,7 @@
 """A small immutable mapping: copied when it changes, as fast as a dict to read.
 
-For what is read at every step and changes seldom, or has a handful of entries;
-what has thousands is a persistent map.
+It is for mappings that are read at every step and change seldom, or have a handful of
+entries; those with thousands are persistent maps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
 
 
 class Table(dict[K, V]):
-    """Entries in the order in which they came.
+    """An immutable mapping that keeps its entries in the order of their insertion.
 
     >>> table = Table({"a": 1})
     >>> table.set("b", 2), table.discard("a"), table
@@ -31,15 +31,15 @@ class Table(dict[K, V]):
     clear = pop = popitem = setdefault = update = _refuse
 
     def set(self, key: K, value: V) -> Table[K, V]:
-        """The table with this entry."""
+        """A copy with this entry."""
         return Table({**self, key: value})
 
     def discard(self, key: Any) -> Table[K, V]:
-        """The table without this key."""
+        """A copy without this key."""
         if key not in self:
             return self
         return Table({each: value for each, value in self.items() if each != key})
 
 
-# No entries: the default of a field.
+# The empty table, for defaults of fields.
 NOTHING: Table[Any, Any] = Table()

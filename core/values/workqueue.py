@@ -1,14 +1,14 @@
-"""The work queue as a value: which object is due when.
+"""The work queue as an immutable value: keys of objects with deadlines.
 
-A key is in it once; the earliest deadline wins.  Keys leave in the order of
-their deadlines, and among equal ones in the order in which they came: whatever
-is due is served before anything that became due later, so nothing starves.
+A key is in it once; the earliest deadline wins. Keys leave in the order of their
+deadlines, and among equal ones in the order in which they came: a key that is due is
+served before any that became due later, so none starves.
 
-What is due at once stands in a line, and so does what is due later, where it comes in
-order: a pause that is always the same gives such deadlines.  The rest is in a leftist
-heap.  All are made of tuples that older values of the queue share.  A map says what is
-current: entries that an earlier deadline has replaced stay where they are until they
-come to the front.
+Keys that are due at once are in a line, and so are later ones that come in order, as
+after a pause that is always the same. The others are in a leftist heap. All are made
+of tuples that older values of the queue share. A map has the current deadlines:
+entries that an earlier deadline has replaced stay where they are until they come to
+the front.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from immutables import Map
 
 __all__ = ["EMPTY", "WorkQueue"]
 
-# An entry is (due, serial, key); no two have one serial.
+# An entry is (due, serial, key); serials are unique.
 QueueEntry = tuple[float, int, Any]
 # Linked pairs: (entry, the rest of them).
 Links = tuple[QueueEntry, Any] | None
-# (rank, entry, left, right): each node is due before those below it, and the
-# right spine is the short one, so merging is O(log n).
+# (rank, entry, left, right): each node is due before those below it, and the right
+# spine is the shorter one, so a merge is O(log n).
 Heap = tuple[int, QueueEntry, Any, Any] | None
 
 # Replaced entries are swept out when they outnumber the current ones.
@@ -49,8 +49,10 @@ def _merge(one: Heap, other: Heap) -> Heap:
 
 
 class Line(NamedTuple):
-    """Entries in order: the first to leave at the head of `front`, the last that came
-    at the head of `back`, which is empty where `front` is.  `last` is when that is due.
+    """A FIFO queue of entries in the order of their deadlines.
+
+    The first to leave is at the head of `front`, the newest at the head of `back`,
+    which is empty where `front` is; `last` is the newest one's deadline.
     """
 
     front: Links = None
@@ -58,7 +60,7 @@ class Line(NamedTuple):
     last: float = 0.0
 
     def takes(self, at: float) -> bool:
-        """Whether what is due then can be the last."""
+        """Whether an entry that is due at `at` can be added at the end."""
         return self.front is None or self.last <= at
 
     def add(self, entry: QueueEntry) -> Line:
@@ -86,8 +88,8 @@ def _reversed(links: Links) -> Links:
 class WorkQueue:
     """Keys with deadlines on the monotonic clock, in seconds.
 
-    `line` is due at once and `later` is not, `heap` is what came out of order; `size`
-    counts the entries, those that have been replaced included.
+    `line` has the entries that are due at once, `later` later ones in order, and
+    `heap` those that came out of order. `size` counts all entries, replaced ones, too.
     """
 
     due: Map[Any, tuple[float, int]]
@@ -98,7 +100,7 @@ class WorkQueue:
     size: int
 
     def add(self, key: Hashable, at: float) -> WorkQueue:
-        """The queue in which the key is due at `at`, or earlier if it was."""
+        """A queue in which the key is due at `at`, or at its earlier deadline."""
         known = self.due.get(key)
         if known is not None and known[0] <= at:
             return self
@@ -109,9 +111,9 @@ class WorkQueue:
         return self._with(entry, self.line, self.later, heap)
 
     def add_last(self, key: Hashable, now: float) -> WorkQueue:
-        """The queue in which the key is due now, behind all that is due by now.
+        """A queue in which the key is due now, after all keys that are due by now.
 
-        Times of calls must not decrease: that keeps the line in order.
+        `now` must not decrease between calls: that keeps the line in order.
         """
         known = self.due.get(key)
         if known is not None and known[0] <= now:
@@ -141,7 +143,7 @@ class WorkQueue:
         return None if first is None else first[0]
 
     def take(self, now: float) -> tuple[Any, WorkQueue]:
-        """The key that is due first, and the rest; None if nothing is due.
+        """The key that is due first, and the queue without it; None if none is due.
 
         >>> key, rest = EMPTY.add("a", 5.0).add("b", 3.0).take(4.0)
         >>> key, rest.next_due()
@@ -153,7 +155,7 @@ class WorkQueue:
         return first[2], self.discard(first[2])
 
     def discard(self, key: Hashable) -> WorkQueue:
-        """The queue without the key."""
+        """A queue without the key."""
         if key not in self.due:
             return self
         due, size = self.due.delete(key), self.size
@@ -168,7 +170,7 @@ class WorkQueue:
         return WorkQueue(due, line, later, heap, self.serial, size)
 
     def _swept(self) -> WorkQueue:
-        """The same queue without replaced entries."""
+        """The same queue without the replaced entries."""
         current = sorted((at, serial, key) for key, (at, serial) in self.due.items())
         line = Line()
         for entry in current:
