@@ -135,8 +135,7 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if handler in failing[key]
-                and is_left(state.record(key), handler)
+                if handler in failing[key] and is_left(state.record(key), handler)
             ]
         )
 

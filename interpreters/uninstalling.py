@@ -114,7 +114,9 @@ class Uninstaller:
                 found, more = discovering.answered(found, key, outcome)
                 pages += more
         if found.problem is not None and not found.resources:
-            raise UninstallProblem(f"the API server refuses us: {found.problem}")
+            raise UninstallProblem(
+                f"the API server refuses this operator: {found.problem}"
+            )
         return found.catalogue, found.problem
 
     async def namespaces(self, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
