@@ -27,11 +27,17 @@ Section = dict[str, Any]
 def login_with_kubeconfig(
     *, kubeconfig: str | None = None, context: str | None = None, **_: Any
 ) -> ConnectionInfo | None:
-    """The credentials in a kubeconfig: the one given, $KUBECONFIG, ~/.kube/config.
+    """Read credentials from a kubeconfig: for a login handler to call, or to be.
 
-    Of its `context`, or the current one.  None where there is no file.  What else a
-    login handler is given is let pass: `login_with_kubeconfig(**kwargs)`.  Raises
-    `LoginError` where the file cannot be used, or names a plugin, which only fnop runs.
+    `kubeconfig` is the file, by default that in $KUBECONFIG or ~/.kube/config;
+    `context` is the context in it, by default the current one. All else that a login
+    handler is given is ignored. Answers None where there is no file. Raises
+    `LoginError` where the file cannot be used, or names a credentials plugin, which
+    only fnop itself runs.
+
+        @fnop.on.login()
+        def login(**kwargs):
+            return fnop.login_with_kubeconfig(context="staging", **kwargs)
     """
     found = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     paths = [Path(each).expanduser() for each in found.split(os.pathsep) if each]
@@ -47,10 +53,13 @@ def login_with_kubeconfig(
 
 
 def login_with_service_account(**_: Any) -> ConnectionInfo | None:
-    """The credentials of the pod's service account; None outside of a pod.
+    """Read the credentials of the pod's service account; None outside of a pod.
 
-    The token is read anew at each login.  What a login handler is given is let pass:
-    `login_with_service_account(**kwargs)`.
+    The token is read anew at each login. All that a login handler is given is ignored.
+
+        @fnop.on.login()
+        def login(**kwargs):
+            return fnop.login_with_service_account(**kwargs)
     """
     token = _text_of(_ACCOUNT / "token")
     if token is None:

@@ -44,7 +44,7 @@ SCRIPT = "fnop_script_"
 _MANIFESTS = (".yaml", ".yml", ".json")
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
-# What was made importable because a file was loaded from there.
+# Folders that were made importable because a file was loaded from there.
 _FOLDERS: set[Path] = set()
 # The packages of modules that were loaded by their names, wherever they are installed.
 _PACKAGES: set[str] = set()
@@ -79,9 +79,13 @@ _APART: dict[str, tuple[Handler, ...]] = {}
 
 
 def module_of_file(path: str | Path) -> ModuleType:
-    """The module of an operator's file; its handlers are kept apart from others'.
+    """Load the module of an operator's file; its handlers are kept apart from others'.
 
-    The file is run once in a process, whoever asks for it.  Raises `LoadProblem`.
+    `path` is the file, whatever it is called. It is run once in a process, however
+    often it is loaded. Raises `LoadProblem` where it cannot be.
+
+        operator = load("operator.py")
+        assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
     """
     return _apart(str(Path(path).resolve()))
 
@@ -93,7 +97,7 @@ def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
 
 
 def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
-    """What a function of a file that was loaded apart was declared as."""
+    """The handlers that a function was declared as, in a file that was loaded apart."""
     found = _APART.get(getattr(function, "__module__", ""), ())
     return [each for each in found if each.fn is function]
 
@@ -265,7 +269,7 @@ def _sentence(problem: BaseException, what: str) -> str:
 
 
 def _advice(module: str) -> str:
-    """What to do about a module that there is not."""
+    """Advice on a module that cannot be found."""
     package, _, inside = module.partition(".")
     if package == "fnop":
         if hasattr(sys.modules[package], inside):

@@ -72,12 +72,17 @@ def manifests(
     namespace: str = "default",
     status: bool = False,
 ) -> SearchStrategy[dict[str, Any]]:
-    """Objects of a kind, from its CustomResourceDefinition (or the file of it).
+    """A Hypothesis strategy for objects of a kind, by its CustomResourceDefinition.
 
-    `kind` tells which, where the file defines several.  They are all called like their
-    kind, unless `name` says otherwise.  `status` is left out unless it is asked for.
+    `definition` is a manifest, or a file. `kind` chooses where the file defines
+    several. `name` is the objects' name, or a strategy for names; by default it is the
+    kind's. `namespace` is that of namespaced kinds. With `status` the objects have one,
+    too. Raises `ValueError` where there is no such definition, or it has no schema.
 
-    Raises `ValueError` where there is no such definition, or it has no schema.
+        @given(manifests("crd.yaml"))
+        def test_every_claim_settles(claim):
+            sim = Simulation("operator.py", crds="crd.yaml", objects=claim)
+            assert sim.settle().settled
     """
     crd = _definition(definition, kind)
     spec = crd["spec"]
@@ -134,7 +139,7 @@ def _definition(
 
 
 def values_of_schema(schema: Schema) -> SearchStrategy[Json]:
-    """Values that an OpenAPI v3 structural schema lets through.
+    """A Hypothesis strategy for values that an OpenAPI v3 structural `schema` accepts.
 
     >>> values_of_schema({"type": "integer", "minimum": 3, "maximum": 3}).example()
     3

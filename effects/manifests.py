@@ -69,10 +69,10 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
 def each_manifest(
     values: Any, make: Callable[[Mapping[str, Any]], Any], *, flat: bool = False
 ) -> Any:
-    """What `make` makes of a manifest; a list of it for an iterable of them.
+    """Call `make` with each manifest: its answer for one, a list for an iterable.
 
-    Iterables may stand in each other, and so do the lists, unless they are to be
-    `flat`.  Raises `TypeError` for what is no manifest.
+    Iterables may be nested, and then the lists are, unless they are to be `flat`.
+    Raises `TypeError` for anything that is not a manifest.
 
     >>> pods = [{"kind": "Pod"}, ({"kind": "Job"},)]
     >>> each_manifest(pods, lambda one: one["kind"])
@@ -125,7 +125,7 @@ def _is_openapi(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What a model holds, in JSON."""
+    """The fields of a client library's model, as plain JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What performing an effect can answer.
+"""The outcomes: all that performing an effect can answer.
 
 Faults are named by whose they are: `Conflict`, `Missing` and `Refused` are the
 API server's word, `Unreachable` and `Unknown` the network's, `Raised` the

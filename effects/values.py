@@ -203,7 +203,7 @@ def _close_coroutines(value: Any) -> None:
             _close_coroutines(item)
 
 
-# What takes a closer look, to be told from values.
+# The mark of a value that needs a closer look.
 _UNUSUAL: Any = object()
 
 
@@ -250,7 +250,7 @@ def _freeze(value: Any, where: str) -> Any:
 
 
 def _remedy(value: Any) -> str:
-    """What the author has probably forgotten."""
+    """Advice on what the author has probably forgotten."""
     if isinstance(value, BaseException) or _is_error_class(value):
         return "it is an error: write `raise` before it, instead of `return`"
     if isinstance(value, type):
