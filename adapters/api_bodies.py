@@ -101,7 +101,7 @@ _WORDS = {
 
 
 def _malformed(content: bytes) -> Malformed:
-    """What Go's decoder says of what is no JSON, or has a number that is none to it.
+    """The error of Go's JSON decoder for a body that it cannot decode.
 
     >>> _malformed(b'{"a": 1').message
     'unexpected end of JSON input'
@@ -135,7 +135,7 @@ def _malformed(content: bytes) -> Malformed:
 
 
 class _NoNumber(Exception):
-    """What Python takes for a number, and JSON does not."""
+    """A number for Python that is not one in JSON, such as NaN."""
 
 
 def _no_number(name: str) -> NoReturn:

@@ -765,7 +765,7 @@ def _show_difference(difference: Any, version: str) -> None:
 
 
 def _titled(command: dict[str, Any]) -> str:
-    """What a command does, and about which object."""
+    """The name of a command's effect, and the object that it is about."""
     effect: str = (command.get("effect") or {}).get("is", command["do"])
     about = command.get("subject")
     return f"{effect} about {about}" if about else effect

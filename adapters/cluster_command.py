@@ -297,7 +297,7 @@ def _pace(text: str) -> tuple[str, Pace]:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What TLS needs, and the admin's certificate."""
+    """The server's TLS settings, its authority, and the admin's certificate."""
 
     context: ssl.SSLContext
     authority: Authority

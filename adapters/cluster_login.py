@@ -1,4 +1,4 @@
-"""Who sends a request: client certificates, bearer tokens, impersonation."""
+"""Authentication: client certificates, bearer tokens, impersonation."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Authentication:
 
 
 class Admin:
-    """Whoever it is, may do everything, or act as anybody."""
+    """A login that lets every client do everything, and impersonate anybody."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

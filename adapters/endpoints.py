@@ -15,7 +15,7 @@ __all__ = ["Answer", "Endpoint", "Page", "endpoint_of", "serving"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to listen, and the path that is meant."""
+    """An address to listen on, and a path."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Answer:
     content_type: str = "application/json"
 
 
-# What answers a GET, given its parameters and its headers.
+# A function that answers a GET, given its parameters and its headers.
 Page = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[Answer]]
 
 

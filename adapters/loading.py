@@ -111,7 +111,7 @@ def _apart(path: str) -> ModuleType:
 
 
 def _declared_by(module: ModuleType) -> tuple[Handler, ...]:
-    """Of a file that was loaded before, in the usual way."""
+    """The handlers of a file that was loaded before, in the usual way."""
     name = module.__name__
     return tuple(e for e in default_registry.handlers if e.fn.__module__ == name)
 
@@ -281,7 +281,7 @@ def _advice(module: str) -> str:
 
 
 def authors_place(problem: BaseException) -> str:
-    """Where in the author's own code an exception came from: `operator.py:4`, or ""."""
+    """The place in the author's own code that raised: `operator.py:4`, or ""."""
     file, line = _authors_line(problem)
     return _place(file, line) if file else ""
 

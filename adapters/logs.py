@@ -92,7 +92,7 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 
 
 class Console:
-    """Where the lines of the core become log lines."""
+    """The console's log: it turns lines of the core into log records."""
 
     def __init__(
         self, level: int, handler: logging.Handler, formatter: logging.Formatter

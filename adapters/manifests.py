@@ -134,7 +134,7 @@ def _brief(value: Any) -> str:
 
 
 def _documents(name: str, text: str) -> list[Any]:
-    """What the text holds, as JSON if it looks like it, else as YAML."""
+    """The documents in a text, as JSON if it looks like it, else as YAML."""
     if text.lstrip().startswith("{"):
         try:
             return [*_json_documents(text)]
@@ -231,7 +231,7 @@ def _json_int(text: str) -> float:
 
 
 class _Room:
-    """How many values a document may come to, its aliases written out."""
+    """A bound on the values of a document, with its aliases written out."""
 
     def __init__(self, left: int = 1_000_000) -> None:
         self.left = left
@@ -268,7 +268,7 @@ def _json(
 
 
 def _number(value: float, where: str) -> float:
-    """As Go writes it: 1.0 is 1, and an integer has 64 bits or becomes a float."""
+    """A number as Go writes it: 1.0 is 1, and an integer beyond 64 bits a float."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else float(value)
     if not math.isfinite(value):
@@ -287,7 +287,7 @@ def _key(key: Any, where: str) -> str:
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
 _FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
-# What plain scalars are: the tag, the form, the characters it can begin with.
+# The plain scalars: tag, form, and the characters that it can begin with.
 _FORMS = (
     ("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),

@@ -120,7 +120,7 @@ class Models(dict[str, Model]):
         self._by_name = dict(by_name)
         self._given = [*map(_name_of, exact), *sorted(own)]
         self._real = real
-        # What was asked for, and whether it was answered; and by which model.
+        # The functions that were called: whether each was answered, and by which model.
         self._asked: dict[str, bool] = {}
         self._answered: set[str] = set()
 

@@ -75,7 +75,7 @@ def timers(objects: int, interval: float, seconds: float) -> dict[str, float]:
 
 
 def version(sim: Simulation) -> int:
-    """How many writes the cluster has taken."""
+    """The number of writes that the cluster has taken."""
     return max(int(each.meta["resourceVersion"]) for each in sim.objects(KIND))
 
 

@@ -25,7 +25,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Done.  `object` is the object after it, where the server sent one."""
+    """The effect was performed; `object` is the object after it, where the server sent
+    one.
+    """
 
     object: Any = None
 
@@ -76,7 +78,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """It was certainly not done, and may succeed later (429, 503, no network)."""
+    """The request was certainly not performed; a later one may succeed (429, 503)."""
 
     message: str
     retry_after_seconds: float | None = None
@@ -84,7 +86,7 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The request was sent; nobody knows whether it was applied."""
+    """The request was sent; it is unknown whether it was applied."""
 
     message: str
 

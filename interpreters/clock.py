@@ -31,7 +31,7 @@ class SystemClock:
 
 
 class ThreadClock:
-    """How much of the time a thread has been held up by others, and not by itself.
+    """A clock of one thread: the time that it has run, and that it has waited.
 
     The kernel counts for how long a thread could have run while others did (Linux:
     `schedstat`, in nanoseconds).  Where it does not tell, `waited` is None, and the
@@ -67,7 +67,7 @@ class VirtualClock:
         self._elapsed = 0.0
 
     def now(self) -> Now:
-        return Now(self._start + self._elapsed, self._elapsed)
+        r"""The present moment, wall and monotonic, in seconds."""
 
     @property
     def elapsed(self) -> float:

@@ -25,7 +25,7 @@ class RecordingProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a recording may come to.
+    """The limits of a recording that is read, against hostile files.
 
     `ratio` is how many bytes of text a byte of the file may make, `ratio_free_bytes`
     how much text there may be without regard to it.
@@ -82,7 +82,7 @@ def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
             f"the recording has a line that is no record, after {number} that are; "
             "it is damaged"
         )
-    # So many brackets at least has a value of that depth.
+    # A value of that depth has at least as many brackets.
     if line.count(b"{") + line.count(b"[") > limits.depth and _is_deeper(
         record, limits.depth
     ):

@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay went.  `truncated` tells that the recording ends mid-block.
+    """The result of a replay; `truncated` tells that the recording ends mid-block.
 
     `known` are the values, made by the handlers themselves, that stand for tokens;
     `acts` is what the author's code was forbidden to do in the world, where it is only
@@ -115,7 +115,7 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
 
 
 def other_handlers(header: dict[str, Any], program: Program) -> str:
-    """How the handlers are other ones than those of the recording; or "".
+    """The difference between the handlers now and those of the recording; or "".
 
     Who replays other handlers, or the files in another order, sees a difference that
     no decision of a handler has made.
@@ -280,9 +280,10 @@ def _compared(
 def _paired(
     was: dict[str, Any] | None, is_: dict[str, Any] | None, longer: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """What differs: of two kinds of commands one is more, and the other comes later.
+    """The two commands to be shown as a difference; None where one has no counterpart.
 
-    `longer` is by how many commands there are more now than were recorded.
+    Of two commands of different kinds one is additional, and the other comes later.
+    `longer` is the number of commands now, less the number recorded.
     """
     if was is None or is_ is None or was["do"] == is_["do"] or not longer:
         return was, is_
@@ -335,7 +336,7 @@ class _Twins:
     def _others(
         self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
     ) -> list[dict[str, Any]] | None:
-        """What the twin decides; None once it goes another way."""
+        """The twin's commands; None once it decides otherwise."""
         if self._twin is None:
             return None
         told = input_from_wire(self._twins.input(input))
@@ -387,7 +388,7 @@ class _Given:
         self._asked: dict[int, str] = {}
         # Requests for random bytes that are a secret.
         self.drawing: set[int] = set()
-        # What the present input is about.
+        # The subject of the present input.
         self._about = ""
 
     def input(self, input: dict[str, Any], *, redacted: bool) -> None:

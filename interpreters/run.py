@@ -90,7 +90,7 @@ from fnop.interpreters.watchdog import (
 
 __all__ = ["Runner"]
 
-# So many inputs are taken before the transport gets a turn.
+# The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 # How long coroutines that are cancelled at the end may take to tidy up.

@@ -103,7 +103,7 @@ class SimulatedRun:
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
-        # What nobody else counts: acts that were refused, and nobody has failed of.
+        # The refused acts that have failed no handler: nothing else counts them.
         self.failures = 0
         # Functions that were called and have no model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
@@ -128,7 +128,7 @@ class SimulatedRun:
 
     @property
     def state(self) -> State:
-        """What the operator knows, but for the calls of impure daemons that wait.
+        """The operator's state, without the calls of impure daemons that wait.
 
         To wait, as they do for ever, is nothing that is left to do.
         """
@@ -140,7 +140,7 @@ class SimulatedRun:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
-        # What an operator holds is read-only; what a server gets is plain JSON.
+        # The operator's values are read-only; a server gets plain JSON.
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(
@@ -275,7 +275,7 @@ class SimulatedRun:
         return self.cluster.registry is not self._surveyed
 
     def _next(self, recurring: bool) -> float | None:
-        """When something happens next: here, or in the cluster by itself.
+        """The time of the next event, in the operator or in the cluster by itself.
 
         Whoever has settled waits for nothing but what the cluster has yet to do, and
         not for what it does again and again, nor for kinds that are not there.
@@ -382,7 +382,7 @@ class SimulatedRun:
         self._watches.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
-        """What comes of an effect; None for a daemon that has begun, and waits."""
+        """Perform an effect; None for a daemon that has begun, and waits."""
         call = command.effect
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
@@ -438,7 +438,7 @@ class SimulatedRun:
         return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
 
     def _saying(self, command: Perform) -> Callable[[Log], None]:
-        """What takes the log lines of an impure handler, as they are said.
+        """A function that shows the log lines of an impure handler at once.
 
         It holds no run in memory: the threads of daemons have it.
         """

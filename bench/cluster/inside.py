@@ -130,7 +130,7 @@ def fork_microseconds(forks: int = 1000) -> tuple[float, float]:
 
 
 def memory_mb() -> float:
-    """What 10,000 objects of 2 KB add to a process that has only started."""
+    """The memory that 10,000 objects of 2 KB add to a process that has only started."""
     script = (
         "from bench.cluster.inside import *\n"
         "before = resident_mb(); kept = populated()\n"
@@ -143,7 +143,7 @@ def memory_mb() -> float:
 
 
 def resident_mb() -> float:
-    """What this process holds at this moment (Linux)."""
+    """The resident memory of this process at this moment (Linux)."""
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024

@@ -167,7 +167,7 @@ async def filled(target: Target, count: int) -> None:
 
 
 async def rate(target: Target, clients: int, count: int, send: Send) -> float:
-    """How many requests per second so many clients get answered."""
+    """Measure the requests per second that a number of clients get answered."""
     connections = [await target.open() for _ in range(clients)]
     numbers = iter(range(count))
 
