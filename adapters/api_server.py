@@ -602,9 +602,7 @@ class HttpServer:
 
     @property
     def is_full(self) -> bool:
-        """Whether it holds as many bytes as it may, for clients that do not read or
-        end.
-        """
+        """Whether as many bytes are held as may be, for clients that do not read."""
         return self.held > HELD_BYTES
 
     def joined(self, connection: Connection) -> None:

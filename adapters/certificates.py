@@ -70,9 +70,7 @@ class Authority:
         )
 
     def for_client(self, user: str, groups: tuple[str, ...]) -> Pair:
-        """A certificate for a user: the common name; its groups are the
-        organizations.
-        """
+        """A certificate for a user; its organizations are the user's groups."""
         usage = self._x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
         return self._issued(self._named(user, groups), usage, None)
 

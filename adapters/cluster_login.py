@@ -50,7 +50,7 @@ def read_tokens(path: str) -> dict[str, User]:
         token, name, uid, *rest = [*map(str.strip, row), "", ""][: max(3, len(row))]
         if len(row) < 3 or not token or not name:
             raise TokenProblem(
-                f'{path}:{line} is no token; write: token,user,uid,"group1,group2"'
+                f'{path}:{line} is not a token; write: token,user,uid,"group1,group2"'
             )
         groups = [each.strip() for each in rest[0].split(",")] if rest else []
         found[token] = User(name, (*filter(None, groups), EVERYBODY), uid)

@@ -293,7 +293,7 @@ class _Signals:
         if self._unheard is None:
             self._unheard = now
         elif now > self._unheard + ECHO_SECONDS:
-            sys.stderr.write("fnop: ended at once: a handler does not let go\n")
+            sys.stderr.write("fnop: ended at once: a handler blocks the operator\n")
             sys.stderr.flush()
             os._exit(1)
         name = signal.Signals(number).name
@@ -360,7 +360,7 @@ class operator:
     ) -> None:
         if executor is not None and not isinstance(executor, Executor):
             raise TypeError(
-                "executor= takes one of threads, such as a ThreadPoolExecutor, "
+                "executor= takes an executor of threads, such as a ThreadPoolExecutor, "
                 f"not {executor!r}"
             )
         for flag in (ready_flag, stop_flag):

@@ -53,10 +53,10 @@ def endpoint_of(url: str, path: str) -> Endpoint:
         parts = urlsplit(url)
         host, port = parts.hostname or "localhost", parts.port
     except ValueError as problem:
-        raise ConfigurationProblem(f"{url!r} is no address: {problem}") from None
+        raise ConfigurationProblem(f"{url!r} is not an address: {problem}") from None
     if parts.scheme != "http":
         raise ConfigurationProblem(
-            f"{url!r} is no http address; write http://0.0.0.0:8080{path}"
+            f"{url!r} is not an http address; write http://0.0.0.0:8080{path}"
         )
     return Endpoint(host, 80 if port is None else port, parts.path.rstrip("/") or path)
 

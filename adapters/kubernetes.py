@@ -156,9 +156,7 @@ class KubernetesApi:
             return response, await response.read()
 
     def _timeout_of(self, request: ApiRequest) -> aiohttp.ClientTimeout:
-        """The timeout of a request; an urgent one ends when it is of no use any
-        more.
-        """
+        """The timeout of a request; an urgent one ends when it is of no more use."""
         given, limits = self._timeout, [request.seconds]
         if request.urgent and request.before is not None:
             left = request.before - SystemClock().now().mono

@@ -131,7 +131,7 @@ def resolve(name: str) -> Callable[..., Any]:
     except AttributeError as problem:
         raise LoadProblem(f"{name} cannot be found: {problem}") from problem
     if not callable(found):
-        raise LoadProblem(f"{name} is no function but {found!r}")
+        raise LoadProblem(f"{name} is not a function but {found!r}")
     return found  # type: ignore[no-any-return]  # callable() says no more
 
 
@@ -148,7 +148,7 @@ def _checked(path: str) -> Path:
         raise LoadProblem(f"there is no file {path}")
     if file.suffix in _MANIFESTS:
         raise LoadProblem(
-            f"{path} is no Python file but, by its name, a manifest; fnop run takes "
+            f"{path} is, by its name, a manifest and not a Python file; fnop run takes "
             "manifests after --simulate"
         )
     return file.resolve()
@@ -273,7 +273,7 @@ def _advice(module: str) -> str:
     package, _, inside = module.partition(".")
     if package == "fnop":
         if hasattr(sys.modules[package], inside):
-            return f"{module} is no module: write import fnop, and {module}.NAME"
+            return f"{module} is not a module: write import fnop, and {module}.NAME"
         return "fnop has no such part; write import fnop"
     if package == "kopf":
         return "import fnop in its place (docs/porting.md)"

@@ -92,11 +92,11 @@ def _text(source: str) -> str:
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
     """The document itself or, of a list, what is in it."""
     if not isinstance(document, dict):
-        raise ManifestProblem(f"{where} is no manifest but {_brief(document)}")
+        raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
         items = document["items"] or []
         if not isinstance(items, list):
-            raise ManifestProblem(f"{where} has items that are no list")
+            raise ManifestProblem(f"{where} has items that are not a list")
         for number, item in enumerate(items, 1):
             yield from _objects(item, f"item {number} of {where}")
     else:
@@ -109,10 +109,10 @@ def _check(document: dict[str, Any], where: str) -> None:
         if not document.get(field):
             raise ManifestProblem(f"{where} has no {field}")
         if not isinstance(document[field], str):
-            raise ManifestProblem(f"{where} has a {field} that is no text")
+            raise ManifestProblem(f"{where} has a {field} that is not a text")
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise ManifestProblem(f"{where} has metadata that is no mapping")
+        raise ManifestProblem(f"{where} has metadata that is not a mapping")
     name = metadata.get("name") or metadata.get("generateName")
     if not name:
         raise ManifestProblem(f"{where} has no metadata.name")

@@ -76,7 +76,7 @@ def _checked(module: ModuleType) -> Mapping[Any, Model]:
     if isinstance(calls, Mapping) and all(map(callable, calls.values())):
         return calls
     raise LoadProblem(
-        f"CALLS of {module.__file__} is no mapping from 'module:name' to functions"
+        f"CALLS of {module.__file__} is not a mapping from 'module:name' to functions"
     )
 
 

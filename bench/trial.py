@@ -88,9 +88,7 @@ class Trial:
 async def _finished(
     process: Process, changes: AsyncIterator[Json], objects: int
 ) -> workload.Results:
-    """The time at which the work was done, unless the process or the deadline ends
-    first.
-    """
+    """The time at which the work was done, unless the deadline passes first."""
     working = asyncio.create_task(workload.all_handled(changes, objects))
     await asyncio.wait(
         {working, process.exited},

@@ -92,7 +92,7 @@ def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
     given = ", ".join(f"{each!r:.40}" for each in args[places:])
     shown = [f"{each!r:.40}" if isinstance(each, str) else "..." for each in args]
     meant = example.format(*shown, "...")
-    return f"say what {given} is, by its name, as in {meant}"
+    return f"give {given} by its name, as in {meant}"
 
 
 def _instead(

@@ -68,7 +68,7 @@ def _place(frame: FrameType) -> str:
 def _endless(effect: Any, where: str) -> BaseException:
     return TypeError(
         f"{Witness.UNASKED_MAX} effects were built and not awaited, the last of them "
-        f"the {effect.kind} at {where}: await it; a plan that is returned is shorter"
+        f"the {effect.kind} at {where}: await each effect, or return a shorter plan"
     )
 
 
@@ -224,8 +224,8 @@ class _Question(_Asking):
 
 def _refuse_change(effect: _Effect) -> NoReturn:
     raise TypeError(
-        f"{_built_by(effect)} has taken what it was given as it was, and cannot be "
-        "changed: change the manifest before, or the object that it answers, by a patch"
+        f"{_built_by(effect)} cannot be changed once it is built: change the manifest "
+        "before, or the object that it answers, by a patch"
     )
 
 

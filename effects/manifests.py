@@ -55,12 +55,12 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
     >>> manifest_of("Pod")
     Traceback (most recent call last):
         ...
-    TypeError: str is no manifest; give a mapping, or a model of a client library
+    TypeError: str is not a manifest; give a mapping, or a model of a client library
     """
     found = _read(value)
     if found is None:
         raise TypeError(
-            f"{_name(value)} is no manifest; give a mapping, or a model of a client "
+            f"{_name(value)} is not a manifest; give a mapping, or a model of a client "
             "library"
         )
     return found
@@ -85,7 +85,7 @@ def each_manifest(
         return make(found)
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, type)):
         raise TypeError(
-            f"{_name(values)} is no manifest; give a mapping, a model of a client "
+            f"{_name(values)} is not a manifest; give a mapping, a model of a client "
             "library, or a list of them"
         )
     made = [each_manifest(value, make, flat=flat) for value in values]

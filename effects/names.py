@@ -63,8 +63,8 @@ def check_subresource(value: Any, where: str) -> None:
     """Raise `ValueError` for what is no subresource."""
     if not _fits(_SUBRESOURCE, value):
         raise ValueError(
-            f"{where} {_shown(value)} cannot be a subresource; give such as 'status' "
-            "or 'scale'"
+            f"{where} {_shown(value)} cannot be a subresource; give one such as "
+            "'status' or 'scale'"
         )
 
 
@@ -128,8 +128,8 @@ def field_selector(fields: Mapping[str, str]) -> str:
     for key, value in fields.items():
         if not _fits(_FIELD, key) or not isinstance(value, str):
             raise ValueError(
-                f"fields: {_shown(key)}: {_shown(value)} is no field and its text; "
-                "give such as {'status.phase': 'Running'}"
+                f"fields: {_shown(key)}: {_shown(value)} is not a field with its text; "
+                "give a mapping such as {'status.phase': 'Running'}"
             )
     terms = (f"{key}={_escaped(fields[key])}" for key in sorted(fields))
     return ",".join(terms)

@@ -25,9 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The effect was performed; `object` is the object after it, where the server sent
-    one.
-    """
+    """The effect was performed; `object` is the object after it, if there is one."""
 
     object: Any = None
 

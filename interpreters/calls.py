@@ -44,9 +44,7 @@ class CallThreads:
         self._number = 0
 
     def of(self, number: int) -> Executor:
-        """The pool of as many threads as the settings say; running calls keep their
-        own.
-        """
+        """The pool of as many threads as the settings say."""
         if self._given is not None:
             return self._given
         if self._pool is None or self._number != number:

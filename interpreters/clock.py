@@ -19,7 +19,7 @@ class Clock(Protocol):
     """Something that tells the time."""
 
     def now(self) -> Now:
-        """This moment, wall and monotonic, in seconds."""
+        """The present moment, wall and monotonic, in seconds."""
         ...
 
 
@@ -67,7 +67,7 @@ class VirtualClock:
         self._elapsed = 0.0
 
     def now(self) -> Now:
-        r"""The present moment, wall and monotonic, in seconds."""
+        return Now(self._start + self._elapsed, self._elapsed)
 
     @property
     def elapsed(self) -> float:

@@ -117,8 +117,8 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
 def other_handlers(header: dict[str, Any], program: Program) -> str:
     """The difference between the handlers now and those of the recording; or "".
 
-    Who replays other handlers, or the files in another order, sees a difference that
-    no decision of a handler has made.
+    A replay of other handlers, or of the files in another order, shows a difference
+    that is not due to a handler's decision.
     """
     names = header.get("handlers")
     recorded = [str(each) for each in names] if isinstance(names, list) else []
@@ -128,7 +128,7 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
     lacks, has = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
     found = []
     if lacks:
-        found.append(f"handlers of the recording are not there now: {_few(lacks)}")
+        found.append(f"handlers of the recording are missing now: {_few(lacks)}")
     if has:
         found.append(f"handlers are not in the recording: {_few(has)}")
     if not found:

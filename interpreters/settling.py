@@ -240,7 +240,7 @@ def left_of(state: State, now: float) -> str:
         names += sorted(_unfinished(known))
         if names:
             wait = max(0.0, due - now)
-            return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
+            return f"{names[0]} of {label_of(key)} is due in {wait:g} s"
     return ""
 
 
@@ -347,7 +347,7 @@ class Restlessness:
         if self._is_over(run.steps - self._changed):
             return f"nothing in the cluster changes: {self._busiest()}"
         if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
-            return f"it goes on and on: {self._busiest()}"
+            return f"the run does not end: {self._busiest()}"
         return ""
 
     def _pass_time(self, seconds: float) -> None:
@@ -365,9 +365,8 @@ class Restlessness:
 
     def _loop(self, found: _Writes) -> str:
         return (
-            f"{self._change(found)}, {found.times} times by now: a handler that writes "
-            "what it, or another one, is called for is called again; let it write only "
-            "what differs"
+            f"{self._change(found)}, {found.times} times by now: each write calls a "
+            "handler again that writes; let it write only what differs"
         )
 
     def circling(self) -> str:

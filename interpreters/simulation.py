@@ -206,7 +206,7 @@ class SimulatedRun:
         return False
 
     def _endless(self, calm: Calm) -> str:
-        """Why it is of no use to wait any longer; or ""."""
+        """Why waiting longer is useless, in a sentence; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
         return self._despair.reason(self.state)
@@ -215,7 +215,7 @@ class SimulatedRun:
         """Whether nothing but the turns of timers and daemons is left to do."""
         state, wakes = self.state, self.strands.wakes
         if self.looks_again:
-            self.unsettled = "kinds are looked for that are not there"
+            self.unsettled = "the operator looks for kinds that do not exist"
             return False
         if is_settled(state) and not wakes:
             return True

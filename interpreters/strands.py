@@ -52,9 +52,7 @@ class Strands:
 
     @property
     def wakes(self) -> list[float]:
-        """The virtual seconds at which daemons go on; not of those that wait for the
-        end.
-        """
+        """The virtual seconds at which waiting daemons go on."""
         return [each.until for each in self._strands.values() if each.until is not None]
 
     def begin(

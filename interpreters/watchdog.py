@@ -29,8 +29,8 @@ SLOW_STEP_SECONDS = 0.5
 PATIENCE_SECONDS = 5.0
 # The advice for a coroutine that blocks the event loop.
 AWAIT = (
-    "await what takes time, as a daemon its stopped.wait(seconds), or let it be no "
-    "coroutine: then it runs in a thread"
+    "await what takes time, such as stopped.wait(seconds) in a daemon, or write a "
+    "plain function, which runs in a thread"
 )
 # The interval at which a thread's wait for a processor is read; it costs some 10 us.
 _READ_SECONDS = 0.1
@@ -135,7 +135,7 @@ def slow_step(seconds: float, commands: Iterable[Command]) -> str:
 
 
 def _standstill(seconds: float, where: str, coroutine: str) -> str:
-    still = f"the operator stands still for {seconds:.1f} s"
+    still = f"the operator has been blocked for {seconds:.1f} s"
     if not coroutine:
         remedy = "move slow work into fnop.call, or into an impure handler"
         return f"{still}, at {where}; {remedy}"

@@ -1204,7 +1204,7 @@ def test_a_step_that_takes_too_long_is_named() -> None:
     assert told.wait(20)
     watchdog.end()
     watchdog.close()
-    assert "the operator stands still for 7.0 s, at " in said[0]
+    assert "the operator has been blocked for 7.0 s, at " in said[0]
     assert "test_impure.py:" in said[0]
     assert "impure handler" in said[0]
 
