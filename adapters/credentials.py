@@ -168,7 +168,7 @@ def _info_of(merged: _Merged, name: str | None) -> ConnectionInfo:
 
 
 def _either(section: Section, field: str, key: str) -> dict[str, Any]:
-    """What is in the file itself counts before another file, as in kubectl."""
+    """The data of a file itself, or else the path to it, as in kubectl."""
     if data := section.get(f"{key}-data"):
         return {f"{field}_data": data}
     return {f"{field}_path": section.get(key)}

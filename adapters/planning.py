@@ -26,7 +26,7 @@ from fnop.core.handlers.handler import (
     Role,
     Signature,
 )
-from fnop.core.handlers.invocation import Ending, Entry, LiveCache
+from fnop.core.handlers.invocation import Ending, JournalEntry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.settings import Settings
@@ -36,7 +36,7 @@ from fnop.core.memory.observation import Seen, see
 from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.objects.indexing import Index
 from fnop.core.objects.selection import Moment, passes, sees
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import (
     CallFailed,
@@ -318,7 +318,7 @@ def matches(
     with _guarding(settings):
         answer = passes(
             at,
-            Known(seen, stored, memo=given),
+            ObjectRecord(seen, stored, memo=given),
             found,
             changed=found.role in _CHANGED,
             reason=reason or _reason_of(found),
@@ -403,7 +403,7 @@ def _reason_of(handler: Handler) -> str | None:
     return None if handler.role is Role.EVENT else handler.role.value
 
 
-# What a handler of several decorators is called for, where the test does not say.
+# The roles by which a handler of several decorators is called, without a `reason`.
 _NEW = frozenset((Role.CREATE,))
 _CHANGED = frozenset((Role.UPDATE, Role.FIELD))
 
@@ -416,7 +416,9 @@ def _handler(
     param: Any,
     indices: Mapping[str, Index],
 ) -> Handler:
-    """What the function was declared as; a plain function counts as on.create."""
+    """The handler that a function was declared as; a plain function counts as
+    on.create.
+    """
     declared = [each for each in registry.handlers if each.fn is fn]
     declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]
@@ -530,7 +532,7 @@ class _InOrder:
 
 
 def _outcome(effect: Effect, answer: Any) -> Outcome:
-    """What the framework would have got, for the handler to get this answer."""
+    """The outcome of an effect by which the handler gets this answer."""
     match answer:
         case BaseException():
             return _raised(answer)
@@ -563,7 +565,7 @@ def _raised(error: BaseException) -> Outcome:
 
 
 class _AnsweredFlag(StopFlag):
-    """What an impure daemon gets as `stopped`: its waiting is answered at once."""
+    """The argument `stopped` of an impure daemon: its waiting is answered at once."""
 
     def __init__(self, answering: Answering) -> None:
         super().__init__()
@@ -588,7 +590,7 @@ class _AnsweredFlag(StopFlag):
 
 
 class _AwaitedFlag(_AnsweredFlag):
-    """That of a coroutine."""
+    """The flag of a coroutine."""
 
     async def wait(self, timeout: float | None = None) -> bool:
         return bool(super().wait(timeout))
@@ -611,7 +613,7 @@ class _Drive:
         self.situation = situation
         self.answering = _answering(answers)
         self.answers = answers
-        self.journal: tuple[Entry, ...] = ()
+        self.journal: tuple[JournalEntry, ...] = ()
         self.asked: list[Effect] = []
         self.lines: list[Log] = []
         self.memo: dict[str, Any] = dict(situation.memo)
@@ -639,7 +641,7 @@ class _Drive:
             if isinstance(found.asks, Wait) and outcome == Answer(True):
                 self.stopped = DaemonStoppingReason.RESOURCE_DELETED.value
             wall = self.situation.now.wall
-            entry = Entry(digest_of(found.asks), outcome, wall, self.stopped)
+            entry = JournalEntry(digest_of(found.asks), outcome, wall, self.stopped)
             self.journal = (*self.journal, entry)
         live.clear()
         raise AssertionError(_endless(self.situation.handler.id))
@@ -716,7 +718,7 @@ class _Drive:
         return Applied(thaw_json(after))
 
     def _unread(self, target: Target | None) -> dict[str, Any]:
-        """What an address tells of the object that is there."""
+        """The fields of an object that its address tells."""
         assert target is not None
         own = self.situation.body
         namespace = target.namespace or (own.namespace if own is not None else None)
@@ -773,7 +775,7 @@ class _Drive:
         )
 
     def _patches(self, written: Iterable[Patch | Transform]) -> Iterator[Patch]:
-        """What the `patch` argument has collected; of a function, what it changes."""
+        """The patches collected by the argument `patch`; of a function, its changes."""
         for each in written:
             merge = each.merge
             if isinstance(each, Transform):
