@@ -31,7 +31,7 @@ __all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
 
 EXIT_ERROR = 1
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
-# How pods find the API server: a real one makes this service for itself.
+# The service by which pods find the API server: a real one makes it for itself.
 OWN_SERVICE = {
     "metadata": {
         "name": "kubernetes",

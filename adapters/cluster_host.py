@@ -175,7 +175,7 @@ class Host:
                 del self._views[following.place]
 
     def bookmark(self, following: Following) -> bytes | None:
-        """How far the watch has come, if it wants to know."""
+        """The version that the watch has reached, if it wants to know."""
         event = simulated.bookmark(self.cluster, following.request, self.now)
         return None if event is None else frame(event.type, event.object)
 

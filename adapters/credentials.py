@@ -18,7 +18,7 @@ __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # Where the API server is for pods, unless their environment says otherwise.
 _INSIDE = "kubernetes.default.svc"
-# What a kubeconfig can say that a `ConnectionInfo` has no field for.
+# The entries of a kubeconfig for which a `ConnectionInfo` has no field.
 _UNSUPPORTED = ("exec", "auth-provider", "as", "as-groups", "as-uid", "tls-server-name")
 
 Section = dict[str, Any]

@@ -416,9 +416,7 @@ def _handler(
     param: Any,
     indices: Mapping[str, Index],
 ) -> Handler:
-    """The handler that a function was declared as; a plain function counts as
-    on.create.
-    """
+    """The handler that a function was declared as; a plain one is an `on.create`."""
     declared = [each for each in registry.handlers if each.fn is fn]
     declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]

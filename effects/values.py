@@ -40,7 +40,7 @@ _REMEDY = (
 )
 
 
-# How Python shows an object that has no better text: `<app.Client object at 0x7f…>`.
+# The text that Python shows for an object without a better one: `<app.Client object at 0x7f…>`.
 # Numbers of fewer digits are of somebody else, such as a device's registers.
 _ADDRESS = re.compile(r"(?<= at )0x[0-9A-Fa-f]{6,}")
 

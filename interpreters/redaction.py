@@ -158,8 +158,8 @@ def _ascii_in_json(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
-# How values are escaped, and the mark of a token for one so escaped.  The marks are
-# escaped as well: who reads the text gets the token itself.
+# The ways to escape a value, and the mark of its token for each.  The marks are
+# escaped as well: a reader of the text gets the token itself.
 _ESCAPES: dict[str, Callable[[str], str]] = {
     "redacted%2D": lambda text: quote(text, safe=""),
     "redacted%2d": quote,

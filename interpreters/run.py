@@ -93,9 +93,9 @@ __all__ = ["Runner"]
 # The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
-# How long coroutines that are cancelled at the end may take to tidy up.
+# The seconds that coroutines which are cancelled at the end have to tidy up.
 TIDY_SECONDS = 5.0
-# How long those that are given up may take to be gone.
+# The seconds that given-up ones have to be gone.
 _UNWINDING_SECONDS = 1.0
 
 

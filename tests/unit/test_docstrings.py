@@ -203,3 +203,62 @@ def test_every_setting_is_explained() -> None:
     names = _parameters(fnop.Settings)
     assert len(names) > 20
     assert not _lacks(inspect.getdoc(fnop.Settings) or "", names)
+
+
+# ---------------------------------------------------------------------- openings
+
+# The rooms whose docstrings and comments begin with their subject; others follow.
+PLAIN_ROOMS = ("adapters", "bench", "effects", "examples", "fnop", "interpreters")
+LATER = (
+    "adapters/kubeconfig.py",
+    "interpreters/cluster/",
+    "interpreters/flow.py",
+    "interpreters/meter.py",
+)
+
+# Clauses that have to be read twice before it is known what the subject is.
+CLAUSE = re.compile(
+    r"(What|Who|Whoever|Whose|Whatever|How|How many|How much|How often|So many|So much"
+    r"|So often|So long|That of|Those that)\b"
+)
+
+
+def _plain_files() -> list[str]:
+    # The folder of the facade has links to the other rooms: they are not followed.
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for room in PLAIN_ROOMS
+        for path in (
+            (ROOT / room).glob("*.py")
+            if room == "fnop"
+            else (ROOT / room).rglob("*.py")
+        )
+    ]
+    return sorted(each for each in found if not each.startswith(LATER))
+
+
+def _openings(source: str) -> Iterator[str]:
+    """The first lines of all docstrings and comments."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(
+            node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        ) and (found := ast.get_docstring(node)):
+            yield found.partition("\n")[0]
+    before = ""
+    for line in map(str.strip, source.splitlines()):
+        if line.startswith("# ") and not before.startswith("#"):
+            yield line[2:]
+        before = line
+
+
+@pytest.mark.parametrize("path", _plain_files())
+def test_texts_begin_with_their_subject(path: str) -> None:
+    """`The waits before ...` and `Refuse ...`, not `What is waited before ...`."""
+    source = (ROOT / path).read_text()
+    assert [each for each in _openings(source) if CLAUSE.match(each)] == []
+
+
+def test_a_clause_is_found_in_a_docstring_and_in_a_comment() -> None:
+    source = '"""What it is."""\n# So many.\nx = 1\n# The sum.\n# What goes on.\n'
+    found = [each for each in _openings(source) if CLAUSE.match(each)]
+    assert found == ["What it is.", "So many."]
