@@ -26,7 +26,7 @@ __all__ = ["Follower", "Following", "Host", "frame", "internal_error"]
 
 log = getLogger("fnop.cluster")
 
-# How long to leave controllers alone that have done nothing; and at most.
+# The pause of controllers that have done nothing, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
 
 Place = tuple[tuple[str, str], str | None]  # resource, namespace or all of them

@@ -40,7 +40,7 @@ _REMEDY = (
 )
 
 
-# The text that Python shows for an object without a better one: `<app.Client object at 0x7f…>`.
+# Python shows an object without a text of its own so: `<app.Client object at 0x7f…>`.
 # Numbers of fewer digits are of somebody else, such as a device's registers.
 _ADDRESS = re.compile(r"(?<= at )0x[0-9A-Fa-f]{6,}")
 
@@ -331,7 +331,7 @@ def digest(value: Any) -> str:
 
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
-# How it ends.  What begins with a letter of its own is found some 20 times as fast.
+# Its possible ends.  A pattern with a fixed first letter is some 20 times as fast.
 _ENDS = (re.compile(rb"\.0(?:$|[\],}])"), re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])"))
 
 
