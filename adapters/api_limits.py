@@ -98,7 +98,7 @@ def timed_out() -> ApiResponse:
 
 
 def plain_refusal(status: str) -> bytes:
-    """The whole answer to what is no request, as Go's server gives it.
+    """The whole answer to a malformed request, as Go's server gives it.
 
     >>> plain_refusal("400 Bad Request").splitlines()[0]
     b'HTTP/1.1 400 Bad Request'

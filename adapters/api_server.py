@@ -62,7 +62,7 @@ class Credentials(NamedTuple):
 
 
 class Login(Protocol):
-    """Finds out who sends a request (None: somebody who may do everything)."""
+    """Authentication of requests; None stands for a user who may do everything."""
 
     def __call__(self, given: Credentials) -> User | ApiResponse | None: ...
 
@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
         )
 
     def _content(self) -> tuple[str, Any]:
-        """The type of the body and its value; what was protobuf is JSON then."""
+        """The content type of a body and its value; protobuf is converted to JSON."""
         text = self._headers.get(b"content-type", b"").decode("latin-1")
         content_type = text.partition(";")[0].strip().lower() or JSON
         if not self._body:
@@ -387,7 +387,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _give_up(self, answer: bytes) -> None:
-        """The last answer; who is still sending gets the time to read it."""
+        """Send the last answer; a client that is still sending gets time to read it."""
         if self._is_over or self._transport.is_closing():
             return
         self._is_over = True
@@ -414,7 +414,7 @@ class Connection(asyncio.Protocol):
         return self._ends if is_idle else inf
 
     def look(self, now: float) -> None:
-        """End it where it has stayed as it is for too long."""
+        """End the connection where it has been in one state for too long."""
         if now < self._ends:
             return
         if self._is_paused:
@@ -527,7 +527,7 @@ class Watch:
         self._connection.watch_ended()
 
     def forget(self) -> None:
-        """Nobody reads it any more."""
+        """Remove a watch that has no reader any more."""
         self.is_over = True
         self._timer.cancel()
         self._reminder.cancel()

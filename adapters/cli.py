@@ -433,7 +433,7 @@ def _signing(settings: Settings, path: str | None) -> Settings:
 def _among_others(
     settings: Settings, *, simulated: bool, options: dict[str, Any]
 ) -> Settings:
-    """The settings with who this process is among others; alone in a simulation."""
+    """Add peering and candidacy to the settings; none of them in a simulation."""
     from fnop.adapters.rivals import candidate_of, member_of
 
     peering, alone = options["peering"], options["standalone"]

@@ -396,7 +396,7 @@ def _base64(content: bytes) -> str:
 def write_kubeconfig(
     path: str | Path, url: str, admin: tuple[bytes, Pair] | None = None
 ) -> None:
-    """Write it, readable for its owner only, but never over somebody else's.
+    """Write the kubeconfig, readable for its owner; refuse to overwrite others'.
 
     Raises `KubeconfigProblem`.
     """

@@ -163,7 +163,7 @@ class Host:
         return name not in _PASSING
 
     def forget(self, following: Following, follower: Follower) -> None:
-        """Nobody reads this watch any more."""
+        """Remove a watch that has no reader any more."""
         views = self._views.get(following.place, {})
         view = views.get(following.key)
         if view is None or follower not in view.followers:
@@ -235,7 +235,7 @@ class Host:
     # ---------------------------------------------------------- controllers
 
     def start(self) -> None:
-        """Let the controllers look at what is there already."""
+        """Let the controllers process the objects that exist already."""
         self._schedule()
 
     def stop(self) -> None:

@@ -70,7 +70,7 @@ def user_of(certificate: Mapping[str, Any]) -> User:
 
 
 class Authentication:
-    """Authenticates as kube-apiserver does: certificate, then token, then nobody.
+    """Authenticates as kube-apiserver does: by certificate, by token, else anonymously.
 
     Without RBAC nobody may be nobody: then there is no permission to withhold.
     """

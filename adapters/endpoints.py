@@ -1,4 +1,4 @@
-"""Small HTTP servers beside an operator, for who watches over it."""
+"""Small HTTP servers beside an operator, for monitoring."""
 
 from __future__ import annotations
 

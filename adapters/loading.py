@@ -326,7 +326,7 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _shown(file: Path) -> str:
-    """The path as short as it is plain: relative below the working directory."""
+    """The path for messages: relative if it is below the working directory."""
     return str(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     )

@@ -164,7 +164,7 @@ class _Line:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, to be told from other people's; a closed stream is nobody's error."""
+    """fnop's own log handler; it ignores a closed stream."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not self.stream.closed:

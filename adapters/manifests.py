@@ -90,7 +90,7 @@ def _text(source: str) -> str:
 
 
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """The document itself or, of a list, what is in it."""
+    """The document itself or, of a list, its items."""
     if not isinstance(document, dict):
         raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
@@ -157,7 +157,7 @@ def _documents(name: str, text: str) -> list[Any]:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what is nested so deep that the reader would run out of its stack.
+    """Refuse a document that is nested too deeply for the reader's stack.
 
     The events of a text are read without recursion, what is made of them is not.
     """

@@ -1,4 +1,4 @@
-"""Models of called functions: who answers `fnop.call` in a simulation.
+"""Models of called functions, which answer `fnop.call` in a simulation.
 
 A function of an operator's file is `module:name`, where the module is what the file is
 loaded as.  Who writes a model knows the file: its stem does as well, `operator:name`.
@@ -159,7 +159,7 @@ class Models(dict[str, Model]):
         return f"no call was answered by the model{several} {shown}"
 
     def _hint(self, name: str) -> str:
-        """The function that was meant, of those that nobody has answered."""
+        """The function that was probably meant, among those without an answer."""
         wanted = {
             _shown(each) if ":" in name else _bare(each): None
             for each, is_answered in self._asked.items()

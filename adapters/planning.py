@@ -384,7 +384,7 @@ def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
 
 
 def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The handled object as it is given anew, which may leave out what it is.
+    """A handled object that is given anew, with its identity filled in.
 
     >>> pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {}}}
     >>> _identified({"spec": {}}, pod)
@@ -694,7 +694,7 @@ class _Drive:
                 raise AssertionError(self._unanswered(effect))
 
     def _given(self, effect: Effect, given: Any) -> Outcome:
-        """The outcome of an answer; who sleeps sees the handled object afterwards."""
+        """The outcome of an answer; a sleep shows the handled object as it is then."""
         if not isinstance(effect, Sleep) or not isinstance(given, Mapping):
             return _outcome(effect, given)
         if self.body is not None:

@@ -80,7 +80,7 @@ def version(sim: Simulation) -> int:
 
 
 def idle(objects: int, daemons: bool) -> dict[str, float]:
-    """The memory of an operator with so many objects, in MB, by a child process."""
+    """The memory of an idle operator with many objects, in MB, in a child process."""
     command = [sys.executable, "-m", "bench.background", "--memory", str(objects)]
     if daemons:
         command.append("--daemons")

@@ -276,7 +276,7 @@ def create(manifest: Manifest) -> Create: ...
 @overload
 def create(manifest: Iterable[Manifest]) -> builtins.list[Effect]: ...
 def create(manifest: Any) -> Any:
-    """Create an object; it is a conflict if somebody else has created one of that name.
+    """Create an object; it is a conflict if the name is taken.
 
     `manifest` has an `apiVersion`, a `kind` and a `metadata.name` that is the same at
     every run, so that a repeated handler finds its own object. Several manifests make a

@@ -104,7 +104,7 @@ class Witness:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """See what is built in this context."""
+        """Note the effects that are built in this context."""
         outer = self.current.set(self)
         try:
             yield
@@ -141,7 +141,7 @@ class Witness:
         self.made.append((made, base, _place(sys._getframe(2))))
 
     def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
-        """Take note of a coroutine that nobody can await any more."""
+        """Note a coroutine that can never be awaited any more."""
         if self.dropped is None:
             self.dropped = TypeError(
                 f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "

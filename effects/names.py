@@ -36,7 +36,7 @@ _SHOWN = 60
 
 
 def check_name(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is the name of no object.
+    """Raise `ValueError` for a text that cannot be the name of an object.
 
     >>> check_name("../secrets/x", "name")
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ def check_name(value: Any, where: str) -> None:
 
 
 def check_namespace(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is the name of no namespace."""
+    """Raise `ValueError` for a text that cannot be the name of a namespace."""
     if not _fits(_NAMESPACE, value):
         raise ValueError(
             f"{where} {_shown(value)} cannot be a namespace: one has 1 to 63 small "
@@ -60,7 +60,7 @@ def check_namespace(value: Any, where: str) -> None:
 
 
 def check_subresource(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is no subresource."""
+    """Raise `ValueError` for a text that cannot be the name of a subresource."""
     if not _fits(_SUBRESOURCE, value):
         raise ValueError(
             f"{where} {_shown(value)} cannot be a subresource; give one such as "

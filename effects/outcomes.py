@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """409: somebody was quicker, or the name is taken (`reason` tells which).
+    """HTTP 409: another write came first, or the name is taken (see `reason`).
 
     `managers` are those whose fields a server-side apply would change.
     """

@@ -61,7 +61,7 @@ SECONDS_MAX = 10 * 366 * 24 * 3600
 
 
 def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
-    """Refuse what is no duration in seconds; `what` names it for the error.
+    """Refuse a value that is not a duration in seconds; `what` names it in the error.
 
     Raises `TypeError` for what is no number, `ValueError` for one that is less than
     `least` or more than ten years.
@@ -195,7 +195,7 @@ def freeze_json(value: Any, where: str) -> Any:
 
 
 def _close_coroutines(value: Any) -> None:
-    """Python would warn of those that nobody awaits, where the error tells of them."""
+    """Close coroutines in a refused value, of which Python would warn besides."""
     if isinstance(value, CoroutineType):
         value.close()
     elif isinstance(value, (Mapping, list, tuple)):

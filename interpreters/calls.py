@@ -207,7 +207,7 @@ class _Run:
 
 
 def _nobody(line: Log) -> None:
-    """A log line that nobody wants."""
+    """Drop a log line."""
 
 
 def called(

@@ -103,7 +103,7 @@ class Guard:
         return acts
 
     def saw(self, deed: str, frame: FrameType | None) -> None:
-        """Somebody is about to do this.  Raises `NotPure` where it is refused."""
+        """Note an act that is about to happen. Raises `NotPure` where it is refused."""
         author = _author(frame)
         if author is None or not self._is_on():
             return

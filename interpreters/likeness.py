@@ -1,4 +1,4 @@
-"""Whether what is decided now is what was decided then, where secrets are tokens.
+"""Comparison of present and recorded decisions, where secrets are tokens.
 
 A replay has tokens where the run had values: what it makes of them is another text,
 too.  So a second operator, the twin, is fed the same inputs with other tokens.  Where
@@ -61,7 +61,7 @@ class Retold:
         self._drawing = drawing
 
     def input(self, input: dict[str, Any]) -> dict[str, Any]:
-        """The input as it is told; the same value where nothing in it is another."""
+        """Translate an input for the replay; an unchanged one is returned as it is."""
         told = self._drawn(input) if self._vary else input
         line = canonical(told)
         told = self._replaced(told, line)

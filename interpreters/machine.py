@@ -83,6 +83,6 @@ class Machine:
         return [] if self._guard is None else self._guard.news()
 
     def close(self) -> None:
-        """Let go of conversations that are still open."""
+        """Close the conversations that are still open."""
         with interruptible(), self._guard or nullcontext():
             self.program.live.clear()

@@ -33,7 +33,7 @@ _BLOCK = 64 * 1024
 
 
 def header_of(program: Program, version: str) -> dict[str, Any]:
-    """The first record: what was running, and how it was set up."""
+    """The first record: the operator's version, settings and handlers."""
     settings = program.settings
     return {
         "fnop": version,

@@ -1,4 +1,4 @@
-"""Reading recordings, also those of somebody else.
+"""Reading of recordings, including untrusted ones.
 
 A file is read in pieces, and bounded in whatever it can make grow: how much text comes
 out of it, how long a record is, how deep it is nested, and how many records there are.

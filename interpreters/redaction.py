@@ -1,4 +1,4 @@
-"""Taking secrets out of what is recorded: keyed tokens stand in their place.
+"""Redaction of secrets in recordings: keyed tokens stand in their place.
 
 What is a secret is decided by its place: the data of Secrets, fields with names such
 as `password`, and the fields that a user lists.  A copy of such a value elsewhere, in
@@ -173,14 +173,14 @@ _ESCAPES: dict[str, Callable[[str], str]] = {
 
 
 def escapes(value: str, token: str) -> Iterator[tuple[str, str]]:
-    """A value as it is escaped, with its token, where this makes a difference."""
+    """The escaped forms of a value, with those of its token, where they differ."""
     for mark, escape in _ESCAPES.items():
         if escape(value) != value:
             yield escape(value), token.replace(MARK, mark)
 
 
 def has_token(line: bytes) -> bool:
-    """Whether there may be a token in a line, also within what is encoded."""
+    """Whether a line may hold a token, also within encoded texts."""
     return _MARKS.search(line) is not None
 
 
@@ -325,7 +325,7 @@ _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
 
 
 def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
-    """A text with what is written in base64 in it rewritten, and encoded again.
+    """Rewrite the contents of base64 words in a text, and encode them again.
 
     >>> words_rewritten("Basic dXNlcjpwYXNzd29yZA==", str.upper)
     'Basic VVNFUjpQQVNTV09SRA=='
@@ -372,7 +372,7 @@ def _decoded(word: str) -> str | None:
 
 
 def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
-    """A JSON value with its texts rewritten, and what is encoded in them.
+    """Rewrite the texts in a JSON value, and those that are encoded in them.
 
     Those with fewer characters than `shortest` stay.
     """
@@ -647,7 +647,7 @@ class Digests:
 
 
 def _bare(digest: str) -> str:
-    """A digest without its version, as it is a part of several texts."""
+    """A digest without its version, as several texts contain it."""
     return digest.partition(":")[2]
 
 

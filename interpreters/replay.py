@@ -93,7 +93,7 @@ class Replayed:
 
 
 def recorded_settings(header: dict[str, Any]) -> Settings:
-    """The settings of the recorded operator, and who it was among others.
+    """The settings of the recorded operator, with its identity among its peers.
 
     Raises `RecordingProblem` for a header that cannot be.
     """
@@ -375,7 +375,7 @@ def _another(token: str) -> str:
 
 
 class _Given:
-    """Whom tokens have reached: the objects, by their labels, that handlers are about.
+    """The objects, by their labels, whose handlers may have been given tokens.
 
     An index shows an object to the handlers of all others.
     """
@@ -410,7 +410,7 @@ class _Given:
                     self.drawing.add(each["id"])
 
     def has_reached(self, command: dict[str, Any]) -> bool:
-        """Whether who decided a command may have been given a token."""
+        """Whether the author of a command may have been given a token."""
         about = command.get("subject", self._about)
         return self._all or about in self._reached
 

@@ -197,7 +197,7 @@ class Runner:
 
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:
-        """A turn of an author's coroutine, in which nobody else has one."""
+        """One turn of an author's coroutine; no other coroutine runs meanwhile."""
         watchdog = self._watchdog
         if watchdog is None:  # nobody runs it: a test takes its steps one by one
             yield
@@ -354,7 +354,7 @@ class Runner:
         return loop.run_in_executor(threads, work)
 
     def _said(self, command: Perform, line: Log) -> None:
-        """A log line of an impure handler, as it is said."""
+        """Show a log line of an impure handler at once."""
         say = Say(line.level, line.message, command.subject, command.handler)
         self._on_say(replace(say, exception=line.exception))
 

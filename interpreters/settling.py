@@ -87,7 +87,7 @@ class Calm:
 
     @property
     def is_lasting_unrest(self) -> bool:
-        """Whether they have changed something for so long that they will go on."""
+        """Whether timers and daemons have changed objects for too long to stop."""
         return self.rounds > ROUNDS_MAX
 
 

@@ -318,7 +318,7 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Say what was refused, unless a handler has failed of it and that is said.
+        """Log a refused act, unless it has failed its handler, which is logged already.
 
         A filter, or an index, may have caught the error.
         """

@@ -81,7 +81,7 @@ class Watchdog:
         self._step += 1
 
     def end(self, least: float = 0.0) -> float:
-        """A step has ended; the seconds of it that were its own, if at `least` so many.
+        """End a step; answers its own seconds if they are at least `least`.
 
         Less than these are answered roughly: they cost no look at the processors.
         """

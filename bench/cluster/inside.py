@@ -104,7 +104,7 @@ def rate(
 
 
 def populated(count: int = 10_000, size: int = 2000) -> Cluster:
-    """A cluster with so many custom objects."""
+    """A cluster with a number of custom objects."""
     cluster = sent(empty_cluster(), "POST", DEFINITIONS, CRD)
     for number in range(count):
         # Through JSON, as it comes from a client: nothing is shared beforehand.

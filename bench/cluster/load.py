@@ -76,7 +76,7 @@ CRD: Json = {
 
 
 def widget(name: str, size: int = 1300) -> Json:
-    """An object of the measured kind, about so many bytes long as JSON.
+    """An object of the measured kind, of about a given size in JSON.
 
     >>> 1290 < len(orjson.dumps(widget("w"))) < 1310
     True
@@ -212,7 +212,7 @@ async def listing(connection: Connection, number: int) -> None:
 
 
 class Watcher(Connection):
-    """Counts the events of a watch until so many have come."""
+    """Counts the events of a watch up to a number."""
 
     MARK = b'"type":"MODIFIED"'
 

@@ -440,7 +440,7 @@ USAGE = {
         ("run", "operator.py", "--simulate", "--for", "60s"),
         "--simulate needs a manifest",
     ),
-    "no duration": (
+    "is not a duration": (
         ("run", "operator.py", "--simulate", "object.yaml", "--for", "soon"),
         "write 90, 90s, 15m or 1h30m",
     ),
@@ -476,7 +476,7 @@ USAGE = {
     "no selector": (("run", "operator.py", "-l", "app in db"), "no label selector"),
     "a lease's place without a lease": (
         ("run", "operator.py", "--lease-namespace", "x"),
-        "of no use without --leader-elect",
+        "--lease-namespace needs --leader-elect",
     ),
     "bad name": (("run", "operator.py", "--name", "A B"), "such as 'billing'"),
     "unknown option": (("run", "operator.py", "--simulat"), "No such option"),
@@ -490,7 +490,7 @@ USAGE = {
 
 def test_a_manifest_is_no_operator(folder: Path) -> None:
     done = fnop("run", "object.yaml", "--simulate", "object.yaml", folder=folder)
-    refused(done, 1, "object.yaml is no Python file", "after --simulate")
+    refused(done, 1, "object.yaml is, by its name, a manifest", "after --simulate")
 
 
 def test_a_mistyped_variable_is_refused(folder: Path) -> None:

@@ -1320,11 +1320,11 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
 
     async def story() -> list[str]:
         async with operating(registry, [example()]) as run:
-            await run.until(lambda: any("stands still" in each for each in run.lines))
+            await run.until(lambda: any("has been blocked" in each for each in run.lines))
         return run.lines
 
     lines = asyncio.run(story())
-    (line,) = [each for each in lines if "stands still" in each]
+    (line,) = [each for each in lines if "has been blocked" in each]
     assert "the coroutine forgets of default/example-1 goes on without an await" in line
     assert "test_impure.py:" in line
     assert " in forgets" in line
