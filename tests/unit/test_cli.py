@@ -440,7 +440,7 @@ USAGE = {
         ("run", "operator.py", "--simulate", "--for", "60s"),
         "--simulate needs a manifest",
     ),
-    "is not a duration": (
+    "no duration": (
         ("run", "operator.py", "--simulate", "object.yaml", "--for", "soon"),
         "write 90, 90s, 15m or 1h30m",
     ),
@@ -458,7 +458,7 @@ USAGE = {
     ),
     "the operator after the manifests": (
         ("run", "--simulate", "object.yaml", "operator.py"),
-        "--simulate takes all the files that follow it, and operator.py is no "
+        "--simulate takes all the files that follow it, and operator.py is not a "
         "manifest; write: fnop run operator.py --simulate object.yaml",
     ),
     "the operator in place of manifests": (
