@@ -309,23 +309,18 @@ def matches(
         )
         with _guarding(settings):
             return sees(found, situation)
-    failed: list[tuple[Handler, BaseException]] = []
-    at = Moment(
-        kind_of(resource, [found], settings), settings, moment, "", False, failed, known
-    )
+    kind = kind_of(resource, [found], settings)
+    at = Moment(kind, settings, moment, "", stopping=False, indices=known)
     before = None if old is None else Body(_completed(old, resource))
     stored = Stored(None if before is None else _seen(before, found, settings))
     with _guarding(settings):
-        answer = passes(
+        return passes(
             at,
             ObjectRecord(seen, stored, memo=given),
             found,
             changed=found.role in _CHANGED,
             reason=reason or _reason_of(found),
         )
-    for _, problem in failed:
-        raise problem
-    return answer
 
 
 # These arguments are made of the object.
@@ -366,7 +361,7 @@ def _guarding(settings: Settings) -> Iterator[None]:
         yield
     for act in guard.news():
         if act.handler is None:
-            raise NotPure(act.refusal)
+            raise NotPure(act.refusal, act)
 
 
 def _moment(value: datetime | float) -> float:

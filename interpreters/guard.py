@@ -112,7 +112,7 @@ class Guard:
             self._told.add(author.f_code)
             self._acts.append(act)
         if self.refuses:
-            problem = NotPure(act.refusal)
+            problem = NotPure(act.refusal, act)
             witness = Witness.current.get()
             if witness is not None and witness.refused is None:
                 witness.refused = problem

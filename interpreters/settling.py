@@ -15,8 +15,8 @@ from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.operator.step import State, background_horizon
 from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.record import IDLE, ObjectRecord
-from fnop.core.state.turn import ACTIVITY
 from fnop.core.values.body import Key
 from fnop.core.values.diff import diff
 from fnop.core.values.errors import joined, number_of
@@ -43,9 +43,6 @@ STEPS_MAX, STEPS_EACH = 6_000, 200
 RATE_MAX, RATE_EACH = 200, 50
 # The multiple of STEPS_MAX and STEPS_EACH that is too many in any case.
 STEPS_FACTOR = 10
-# The beginnings of the errors by which the API server refuses a plan: no line of the
-# author's raises them.
-REFUSALS = ("Refused: ", "Conflict: ", "Missing: ")
 # The number of first and of last writes whose changed fields are looked at.
 LOOKS = 10
 # The most handlers and fields that a sentence names.
@@ -117,7 +114,8 @@ class Despair:
         last = self.errors.pop((key, say.handler), None)
         if say.error:
             times = 1 if last is None or last.error != say.error else last.times + 1
-            unforeseen = bool(say.exception) or say.error.startswith(REFUSALS)
+            is_rejected = say.ended is not None and say.ended.rejected
+            unforeseen = bool(say.exception) or is_rejected
             self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
 
     def reason(self, state: State) -> str:
@@ -129,16 +127,15 @@ class Despair:
         if not failing or state.requests.pending:
             return ""
         if not all(
-            _only_fails(state.objects.records.get(key), failing.get(key, set()))
-            for key in state.objects.queue.due
+            _only_fails(state.record(key), failing.get(key, set()))
+            for key, _ in state.due
         ):
             return ""
         return self._told(
             [
                 (key, handler)
                 for key, handler in self.errors
-                if handler in failing[key]
-                and is_left(state.objects.records.get(key), handler)
+                if handler in failing[key] and is_left(state.record(key), handler)
             ]
         )
 
@@ -148,8 +145,8 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if is_left(state.objects.records.get(key), handler)
-                and (not tending or handler in state.objects.records[key].background)
+                if is_left(state.record(key), handler)
+                and (not tending or _is_background(state, key, handler))
             ]
         )
 
@@ -162,6 +159,12 @@ class Despair:
         others = _others(len(found) - 1)
         often = "" if times == 1 else f", the same {times} times in a row"
         return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
+
+
+def _is_background(state: State, key: Key, handler: str) -> bool:
+    """Whether this is a daemon or timer of the object."""
+    record = state.record(key)
+    return record is not None and handler in record.background
 
 
 def _others(number: int) -> str:
@@ -230,10 +233,8 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
 
 def left_of(state: State, now: float) -> str:
     """Name the handler that is due next, and when, in a sentence; or ""."""
-    for due, _, key in sorted(
-        (due, at, key) for key, (due, at) in state.objects.queue.due.items()
-    ):
-        record = state.objects.records.get(key)
+    for key, due in state.due:
+        record = state.record(key)
         if record is None:
             continue
         names = [each.handler.id for each in (record.work or IDLE).running]

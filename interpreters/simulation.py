@@ -318,13 +318,12 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Log a refused act, unless it has failed its handler, which is logged already.
+        """Log a refused act, unless somebody has failed of it, which is logged already.
 
         A filter, or an index, may have caught the error.
         """
-        reason = act.refusal
-        said = [each for each in commands if isinstance(each, Say)]
-        if not any(reason in f"{each.message}: {each.error}" for each in said):
+        if not any(isinstance(each, Say) and each.act == act for each in commands):
+            reason = act.refusal
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 

@@ -22,6 +22,7 @@ from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
 from fnop.effects import (
     Adopt,
@@ -343,8 +344,14 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
     return invocation._replace(in_flight=sent, ready=False)
 
 
-def tell(context: Context, invocation: Invocation, lines: tuple[Log, ...]) -> None:
-    for line in lines:
+def tell(
+    context: Context,
+    invocation: Invocation,
+    lines: tuple[Log, ...],
+    failure: BaseException | None = None,
+) -> None:
+    """Say the lines of an attempt; the last one is about its failure, if it has one."""
+    for position, line in enumerate(lines, start=1):
         context.say(
             line.level,
             line.message,
@@ -352,6 +359,7 @@ def tell(context: Context, invocation: Invocation, lines: tuple[Log, ...]) -> No
             handler=invocation.handler.id,
             fields=tuple(sorted(line.fields.items())),
             exception=line.exception,
+            act=act_of(failure) if position == len(lines) else None,
         )
         note_line(context, invocation.handler, line.level, line.message)
 

@@ -183,6 +183,7 @@ def _blamed(
         body=record.body,
         handler=handler.id,
         error=message,
+        ended=judgement.ended,
     )
     if judgement.progress.finished == "failure":
         context.failed()

@@ -137,8 +137,8 @@ def health(
     program: Program, state: State, seen: Timings, now: Now, limits: Limits = LIMITS
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
-    queue = state.objects.queue.due.items()
-    waits = [(key, now.mono - at) for key, (at, _) in queue if at <= now.mono]
+    queue = state.due
+    waits = [(key, now.mono - at) for key, at in queue if at <= now.mono]
     oldest = max((age for _, age in waits), default=None)
     requests, calls = _under_way(state, seen, now)
     has_ended = state.lifecycle.phase is Phase.ENDED

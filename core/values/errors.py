@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
 
 from fnop.effects.values import check_seconds, without_addresses
@@ -19,6 +19,7 @@ __all__ = [
     "Refused",
     "RegistrationError",
     "TemporaryError",
+    "act_of",
     "as_unicode",
     "described",
     "joined",
@@ -187,8 +188,22 @@ class NotPure(BaseException):
     """The author's code acted on the world where it is only to decide.
 
     No `Exception`: a handler that catches those, as for what its library may raise,
-    does not go on as if the world had failed.
+    does not go on as if the world had failed.  `act` is what it did, a value of whoever
+    has noticed it.
     """
+
+    def __init__(self, message: str = "", act: Hashable = None) -> None:
+        super().__init__(message)
+        self.act = act
+
+
+def act_of(problem: BaseException | None) -> Hashable:
+    """The act that was refused by this error; None where it refuses none.
+
+    >>> act_of(NotPure("not here", act="opens a file")), act_of(ValueError("no"))
+    ('opens a file', None)
+    """
+    return problem.act if isinstance(problem, NotPure) else None
 
 
 class RegistrationError(TypeError):

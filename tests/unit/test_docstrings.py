@@ -146,7 +146,7 @@ def test_the_exceptions_are_needed() -> None:
 
 
 def _methods() -> Iterator[tuple[str, Callable[..., Any]]]:
-    classes = [decorators.On]
+    classes: list[type] = [decorators.On]
     classes += [
         value
         for facade, name, _, _ in PUBLIC

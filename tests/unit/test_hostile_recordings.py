@@ -171,7 +171,10 @@ OTHERS = {
     "empty": (b"", "is empty; make one with `fnop run"),
     "an empty block": (gzip.compress(b""), "is empty; make one with"),
     "text": (b"apiVersion: v1\n", "not a recording of fnop; make one with"),
-    "a zip file": (b"PK\x03\x04" + b"\0" * 100, "not a recording of fnop; make one with"),
+    "a zip file": (
+        b"PK\x03\x04" + b"\0" * 100,
+        "not a recording of fnop; make one with",
+    ),
     "an archive": (gzip.compress(b"./\0\0\0ustar  \0" * 99), "not a recording of fnop"),
     "a log": (gzip.compress(b'{"level": "info"}\n'), "not a recording of fnop"),
     "cut off": (

@@ -1320,7 +1320,9 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
 
     async def story() -> list[str]:
         async with operating(registry, [example()]) as run:
-            await run.until(lambda: any("has been blocked" in each for each in run.lines))
+            await run.until(
+                lambda: any("has been blocked" in each for each in run.lines)
+            )
         return run.lines
 
     lines = asyncio.run(story())
