@@ -24,9 +24,9 @@ from fnop.core.peers.peers import (
     removal_patch,
     renewal_patch,
 )
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, Unreachable
-from fnop.interpreters.requests import message_of
 
 __all__ = ["freeze", "resume"]
 
@@ -150,7 +150,7 @@ async def _send_into(
             within = f" in {namespace}" if namespace else ""
             found.append(f"{plural}.{group} {name}{within}")
         elif response.status != 404:
-            _fail(f"{plural}.{group} {name}: {message_of(response)[0]}")
+            _fail(f"{plural}.{group} {name}: {message_of(response)}")
     if not found:
         scope = f"in {namespace}" if namespace else "in the cluster"
         _fail(

@@ -28,6 +28,7 @@ from fnop.adapters.kubeconfig import (
     rest,
 )
 from fnop.core.values.backoff import Allowance, drawn, put_back
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -212,7 +213,7 @@ class KubernetesApi:
                 return response
             with _hanging_up(response):
                 answer = _answer(self.server, response, await response.read())
-        text, advice = _message(answer.body), answer.retry_after_seconds
+        text, advice = message_of(answer), answer.retry_after_seconds
         raise StreamRefused(answer.status, text, advice)
 
     async def close(self) -> None:
@@ -480,10 +481,6 @@ def _check_time(request: ApiRequest) -> None:
     """Refuse to send a request whose time has passed: a lease may have ended."""
     if request.before is not None and SystemClock().now().mono >= request.before:
         raise Unreachable("not sent: the time for it has passed", sent=False)
-
-
-def _message(body: Any) -> str:
-    return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 # ---------------------------------------------------------------------- watches

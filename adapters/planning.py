@@ -786,7 +786,6 @@ class _Drive:
         situation, handler = self.situation, self.situation.handler
         progress = Progress("", situation.retry, situation.started)
         if failure is not None:
-            default = situation.settings.default_backoff
             judged = judge_failure(
                 progress,
                 failure,
@@ -794,7 +793,7 @@ class _Drive:
                 errors=handler.errors,
                 timeout=handler.timeout,
                 retries=handler.retries,
-                backoff=default if handler.backoff is None else handler.backoff,
+                backoff=handler.backoff_or(situation.settings.default_backoff),
             )
         elif again is not None:
             judged = judge_again(

@@ -6,9 +6,9 @@ import getpass
 import os
 import secrets
 import socket
-from pathlib import Path
 from typing import Any
 
+from fnop.adapters import service_account
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.peers.lease import Candidate, candidate_identity
 from fnop.core.peers.peers import (
@@ -21,9 +21,6 @@ from fnop.core.peers.peers import (
 )
 
 __all__ = ["candidate_of", "facts", "member_of", "person"]
-
-# Where a pod finds the namespace that it runs in (Kubernetes: service accounts).
-_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def facts() -> dict[str, Any]:
@@ -77,8 +74,8 @@ def candidate_of(
     that is served, or in `default`.
     """
     where = lease_namespace
-    if where is None and _POD_NAMESPACE.is_file():
-        where = _POD_NAMESPACE.read_text().strip()
+    if where is None:
+        where = service_account.namespace()
     if where is None and namespaces and not has_patterns(namespaces):
         where = namespaces[0]
     host = os.environ.get("POD_ID") or socket.gethostname()

@@ -26,10 +26,10 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.body import View
 from fnop.effects.values import check_seconds
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Pace, empty_cluster, paced
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.requests import message_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
@@ -307,7 +307,7 @@ class Simulation:
     def _send(self, request: ApiRequest) -> Any:
         response = self._run.request(request)
         if response.status >= 300:
-            message, _ = message_of(response)
+            message = message_of(response)
             raise AssertionError(
                 f"{request.method} {request.path} is refused: {message}"
             )

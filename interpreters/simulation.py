@@ -36,18 +36,20 @@ from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Input,
-    ListDone,
-    ListItem,
     Started,
     StopRequested,
     StreamEnded,
-    WatchEvent,
 )
-from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import (
+    outcome_of,
+    page_inputs,
+    refused,
+    watch_input,
+)
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.guard import Act
@@ -56,8 +58,6 @@ from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
     fetch_request,
     list_request,
-    message_of,
-    outcome_of,
     request_for,
     watch_request,
 )
@@ -452,52 +452,34 @@ class SimulatedRun:
         return say
 
     def _list(self, command: ListPage) -> None:
-        response = self.request(list_request(command))
-        if response.status != 200:
-            self._refused(command.stream, response)
-            return
-        meta = response.body.get("metadata") or {}
-        # Items of a listing come without their kind (API conventions: lists).
-        resource = command.resource
-        head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        for item in response.body.get("items") or ():
-            self._inbox.append(ListItem(command.stream, Body({**head, **item})))
-        self._inbox.append(
-            ListDone(
-                command.stream,
-                str(meta.get("resourceVersion")),
-                meta.get("continue") or None,
-            )
-        )
-
-    def _refused(self, stream: int, response: ApiResponse) -> None:
-        message, _ = message_of(response)
-        self._inbox.append(StreamEnded(stream, "refused", response.status, message))
+        self._inbox.extend(page_inputs(command, self.request(list_request(command))))
 
     def _watch(self, command: Watch) -> None:
         request = watch_request(command)
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
-            self._refused(command.stream, found)
-            return
-        if found and found[-1].type == "ERROR":
-            # A Status in the stream ends it: its version is no longer kept.
-            body = found[-1].object
-            self._refused(command.stream, ApiResponse(body["code"], body))
+            self._inbox.append(refused(command.stream, found))
             return
         self._watches[command.stream] = request
         for event in found:
-            self._inbox.append(
-                WatchEvent(command.stream, event.type, Body(event.object))
-            )
+            self._show(command.stream, event)
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
         registry = self.cluster.registry
         for event in events:
-            for stream, request in self._watches.items():
+            for stream, request in tuple(self._watches.items()):
                 seen = simulated.seen_by(request, event, registry)
                 if seen is not None:
-                    self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
+                    self._show(stream, seen)
+
+    def _show(self, stream: int, event: simulated.StoredEvent) -> None:
+        """Send a line of a watch; the one that ends it is the last."""
+        if stream not in self._watches:
+            return
+        line = watch_input(stream, event.type, event.object)
+        if isinstance(line, StreamEnded):
+            del self._watches[stream]
+        self._inbox.append(line)
 
 
 def _unmodelled(function: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
+from returns.result import Failure, Success
+
 from fnop.core.api import discovery as discovering
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Discovery
@@ -29,18 +31,19 @@ from fnop.core.peers.peering import kinds_for
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
+from fnop.interpreters.answers import (
+    ListedPage,
+    is_object,
+    listed_page,
+    message_of,
+    outcome_of,
+)
 from fnop.interpreters.protocol import (
     MERGE_PATCH,
     Api,
     ApiRequest,
     ApiResponse,
     Unreachable,
-)
-from fnop.interpreters.requests import (
-    is_object,
-    listed_page,
-    message_of,
-    outcome_of,
 )
 
 __all__ = ["UninstallProblem", "Uninstaller"]
@@ -167,7 +170,7 @@ class Uninstaller:
                 response = await self._ask(request)
                 refused = refused or response.status >= 300
                 if response.status < 300:
-                    found += map(Body, listed_page(response.body).items)
+                    found += map(Body, _page(resource, response).items)
             if found or not refused:
                 return found
         return []
@@ -282,7 +285,7 @@ class Uninstaller:
             if response.status < 300 and is_object(response.body):
                 body = Body(response.body)
             else:
-                refused[endpoint] = message_of(response)[0]
+                refused[endpoint] = message_of(response)
         return "somebody else writes it again and again; is the operator running?"
 
     # --------------------------------------------------------------- requests
@@ -299,13 +302,9 @@ class Uninstaller:
             if response.status == 410 and token:
                 raise _Expired
             if response.status >= 300:
-                message = message_of(response)[0]
+                message = message_of(response)
                 raise UninstallProblem(f"{resource.label} cannot be listed: {message}")
-            try:
-                page = listed_page(response.body)
-            except ValueError as problem:
-                text = f"{resource.label} cannot be listed: {problem}"
-                raise UninstallProblem(text) from problem
+            page = _page(resource, response)
             yield tuple(map(Body, page.items))
             token = page.continue_token
             if token is None:
@@ -331,6 +330,14 @@ class Uninstaller:
             wait = backoff_seconds(tries, self._jitter())
             await self._pause(heeding(advice, wait))
         return await self._api.send(request)
+
+
+def _page(resource: Resource, response: ApiResponse) -> ListedPage:
+    match listed_page(response.body):
+        case Success(page):
+            return page
+        case Failure(problem):
+            raise UninstallProblem(f"{resource.label} cannot be listed: {problem}")
 
 
 def _of_key(catalogue: Catalogue, key: str) -> Resource | None:

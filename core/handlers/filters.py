@@ -93,21 +93,24 @@ class Callback:
             each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
             for each in parameters
         )
-        named = tuple(
-            each.name
-            for each in parameters
-            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-            and (
-                each.default is each.empty
-                or each.default is INDEX
-                or each.name in known
-            )
-        )
-        return cls(fn, named, rest)
+        return cls(fn, _named(parameters, known), rest)
 
     def asks_for(self, names: Collection[str]) -> bool:
         """Whether it is given any of these."""
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
+
+
+def _named(
+    parameters: Iterable[inspect.Parameter], known: Collection[str]
+) -> tuple[str, ...]:
+    """The arguments that a function is to be given, by their names."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(
+        each.name
+        for each in parameters
+        if each.kind in by_name
+        and (each.default is each.empty or each.default is INDEX or each.name in known)
+    )
 
 
 def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:

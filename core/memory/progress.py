@@ -210,32 +210,33 @@ def judge_failure(
         retries=progress.retries + 1, waits=False, delegated=False
     )
     ended = AttemptEnded("error", rejected=failure.rejected)
-    if failure.permanent:
+    arbitrary = not failure.permanent and failure.temporary is None
+    if failure.permanent or (arbitrary and errors is ErrorsMode.PERMANENT):
         return _final(counted, "error", f"failed for good: {failure}", ended)
-    if failure.temporary is None:
-        if errors is ErrorsMode.IGNORED:
-            done = counted._replace(finished="success", until=None, due=None)
-            line = f"failed, which is ignored: {failure}"
-            return Judgement(done, "warning", line, ended, was_last=True)
-        if errors is ErrorsMode.PERMANENT:
-            return _final(counted, "error", f"failed for good: {failure}", ended)
+    if arbitrary and errors is ErrorsMode.IGNORED:
+        done = counted._replace(finished="success", until=None, due=None)
+        line = f"failed, which is ignored: {failure}"
+        return Judgement(done, "warning", line, ended, was_last=True)
     delay = _delay(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
         return time_out(counted, timeout, str(failure))
     if retries is not None and counted.retries >= retries:
-        attempts = number_of(counted.retries, "attempt")
-        line = f"failed for good after {attempts}: {failure}"
-        return _final(counted, "error", line, ended)
+        after = f"after {number_of(counted.retries, 'attempt')}"
+        return _final(counted, "error", f"failed for good {after}: {failure}", ended)
     later = _delayed(counted, now, min(delay, left), str(failure))
-    level = "warning" if failure.temporary is not None else "error"
-    what = f"again in {delay:g} s"
-    if delay >= left:
-        soon = f"times out in {round(left, 1):g} s"
-        what = f"{soon}, before the next attempt in {delay:g} s"
+    level = "error" if arbitrary else "warning"
+    line = f"failed, {_when_again(delay, left)}: {failure}"
     ended = replace(ended, retried=True)
-    line = f"failed, {what}: {failure}"
     return Judgement(later, level, line, ended, was_last=delay >= left)
+
+
+def _when_again(delay: float, left: float) -> str:
+    """When the next attempt comes, or the deadline, if that is earlier (seconds)."""
+    if delay < left:
+        return f"again in {delay:g} s"
+    soon = f"times out in {round(left, 1):g} s"
+    return f"{soon}, before the next attempt in {delay:g} s"
 
 
 def _delay(

@@ -34,7 +34,7 @@ from fnop.core.state.objects import Objects, OpenObjects
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Requests, Ticket
 from fnop.core.state.survey import Survey, missing
-from fnop.core.streams.streams import Streams
+from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import act_of
@@ -147,7 +147,7 @@ class Turn:
             counters,
             self.lifecycle,
             self.survey,
-            self.streams,
+            streams,
             objects,
             self.requests,
             self.coordination,
@@ -155,6 +155,7 @@ class Turn:
             self.alarm,
         ) = state
         self.counters = counters._replace(step=counters.step + 1)
+        self.streams = OpenStreams(streams)
         self.objects = OpenObjects(objects, now.mono)
 
     def close(self) -> State:
@@ -163,7 +164,7 @@ class Turn:
             self.counters,
             self.lifecycle,
             self.survey,
-            self.streams,
+            self.streams.close(),
             self.objects.close(),
             self.requests,
             self.coordination,
@@ -236,8 +237,7 @@ class Turn:
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
         """What a failed attempt means, by the handler's options and the settings."""
-        default = self.settings.default_backoff
-        backoff = default if handler.backoff is None else handler.backoff
+        backoff = handler.backoff_or(self.settings.default_backoff)
         return judge_failure(
             progress,
             failure,
@@ -289,9 +289,15 @@ class Turn:
         )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
-        if about not in self.notes.warned:
-            self.notes = self.notes.warned_of(about)
+        if self.is_first(about):
             self.say("warning", message, key=key)
+
+    def is_first(self, about: str) -> bool:
+        """Whether this has not been told in this process; from now on it has."""
+        if about in self.notes.warned:
+            return False
+        self.notes = self.notes.warned_of(about)
+        return True
 
     def kind(self, key: Key) -> Kind:
         """The kind of an object, as handlers are for it."""
@@ -325,7 +331,7 @@ class Turn:
         """Nothing is followed any more."""
         for number in self.streams.numbers:
             self.emit(CloseStream(number))
-        self.streams = Streams()
+        self.streams.drop_all()
 
     def begin_activity(self, role: Role) -> None:
         """Startup or cleanup begins, where there are handlers for it."""

@@ -209,12 +209,7 @@ def test_every_setting_is_explained() -> None:
 
 # The rooms whose docstrings and comments begin with their subject; others follow.
 PLAIN_ROOMS = ("adapters", "bench", "effects", "examples", "fnop", "interpreters")
-LATER = (
-    "adapters/kubeconfig.py",
-    "interpreters/cluster/",
-    "interpreters/flow.py",
-    "interpreters/meter.py",
-)
+LATER = ("interpreters/cluster/",)
 
 # Clauses that have to be read twice before it is known what the subject is.
 CLAUSE = re.compile(

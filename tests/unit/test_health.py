@@ -38,6 +38,7 @@ from fnop.core.streams.streams import Streams
 from fnop.core.values import backoff
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
+from fnop.core.values.table import Table
 from fnop.effects import Answer, Call
 from fnop.interpreters import meter
 from fnop.interpreters.flow import Flow
@@ -56,9 +57,7 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 
 
 def serving(*streams: Stream, **changes: Any) -> State:
-    followed = Streams()
-    for stream in streams:
-        followed = followed.put(stream)
+    followed = Streams(Table({each.key: each for each in streams}))
     life: dict[str, Any] = {"phase": Phase.SERVING, "ready": True}
     life |= {name: changes.pop(name) for name in ("phase", "ready") if name in changes}
     return NEW._replace(streams=followed, lifecycle=Lifecycle(**life), **changes)
