@@ -1,1 +1,1 @@
-"""What the Kubernetes API serves, and how its objects belong together."""
+"""The kinds that the Kubernetes API serves, namespaces, and owners of objects."""

@@ -1,4 +1,4 @@
-"""The kinds that an API server serves, and how they are found by name."""
+"""The catalogue of the kinds that an API server serves, with lookups by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fnop.core.api.resources import Resource, Selector
 
 __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
-# How much a name is like another one that may have been meant (difflib's ratio).
+# The least similarity of a mistyped name and its correction (difflib's ratio).
 _LIKENESS = 0.75
 
 
@@ -19,8 +19,9 @@ _LIKENESS = 0.75
 class Catalogue:
     """The kinds that the API server serves.
 
-    It is not `complete` where some of what it says of them could not be read.
-    `missed` are the kinds that it names no more, and since when (monotonic seconds).
+    It is not `complete` where some documents of discovery could not be read. `missed`
+    are the kinds that discovery does not list any more, and since when (monotonic
+    seconds).
     """
 
     resources: tuple[Resource, ...] = ()
@@ -28,9 +29,10 @@ class Catalogue:
     missed: tuple[tuple[str, float], ...] = ()
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
-        """The resources meant: the preferred version, the core group first.
+        """The resources that a selector means, in their preferred version.
 
-        More than one means that the selector is ambiguous, where it is not broad.
+        The core group goes before others. More than one resource means that the
+        selector is ambiguous, unless it is broad.
         """
         found = [each for each in self.resources if selector.matches(each)]
         if selector.predicate is not None:
@@ -42,7 +44,7 @@ class Catalogue:
         return tuple(found)
 
     def lookup(self, name: str) -> Resource | None:
-        """The one resource of a selector string, or None."""
+        """The one resource that a selector string means, or None."""
         try:
             found = self.find(Selector.of(name))
         except ValueError:
@@ -50,9 +52,9 @@ class Catalogue:
         return found[0] if len(found) == 1 else None
 
     def nearest(self, selector: Selector) -> str:
-        """The kind that was meant, where a name is mistyped or its group is wrong.
+        """A suggestion for a mistyped kind, or a kind in a wrong group.
 
-        A label such as `deployments.apps`; empty where there is none like it.
+        It is a label such as `deployments.apps`; "" where no kind is similar.
 
         >>> served = Catalogue((Resource("apps", "v1", "deployments", "Deployment"),))
         >>> served.nearest(Selector.of("deploymnet")), served.nearest(Selector.of("x"))
@@ -70,7 +72,7 @@ class Catalogue:
     def absence(
         self, name: str, server: str = "the API server", remedy: str = ""
     ) -> str:
-        """Why `lookup` has found nothing, in a sentence.
+        """The error message for a name that `lookup` does not find.
 
         >>> Catalogue((Resource("", "v1", "pods", "Pod"),)).absence("pds")
         "the API server serves no kind 'pds' (did you mean 'pods'?)"
@@ -90,7 +92,7 @@ class Catalogue:
     def absence_of(
         self, manifest: Mapping[str, Any], server: str = "the API server"
     ) -> str:
-        """Why `of_manifest` has found nothing, in a sentence.
+        """The error message for a manifest whose kind `of_manifest` does not find.
 
         >>> deployments = Resource("apps", "v1", "deployments", "Deployment")
         >>> wrong = {"apiVersion": "v1", "kind": "Deployment"}
@@ -98,7 +100,7 @@ class Catalogue:
         'the API server serves no Deployment of v1 (did you mean that of apps/v1?)'
         """
         kind, version = manifest.get("kind"), manifest.get("apiVersion")
-        # A kind is written with capitals: `pod` is like `Pod`.
+        # Kinds are compared without case, so that `pod` is similar to `Pod`.
         likely = {each.kind.lower(): each for each in self.resources}
         near = get_close_matches(str(kind).lower(), likely, 1, _LIKENESS)
         hint = ""
@@ -152,7 +154,7 @@ def parse_aggregated(
 ) -> Iterable[Resource]:
     """The resources of one group version in an `APIGroupDiscoveryList`.
 
-    What has subresources alone names no kind of its own, and is none.
+    An entry that has subresources alone has no kind, and is left out.
 
     >>> pods = {"resource": "pods", "responseKind": {"kind": "Pod"}, "verbs": ["get"],
     ...         "scope": "Namespaced", "singularResource": "pod",

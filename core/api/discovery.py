@@ -1,9 +1,9 @@
-"""Which kinds the API server serves.
+"""API discovery: which kinds the API server serves.
 
-Since Kubernetes 1.27 the two roots, `/api` and `/apis`, say it all (aggregated
-discovery, KEP-3352).  Those of older servers name the groups and versions only; one
-document each names the kinds.  A group version that cannot be read (an aggregated API
-that is down) is left out; the rest is served.
+Since Kubernetes 1.27 the two roots, `/api` and `/apis`, list all kinds (aggregated
+discovery, KEP-3352). Those of older servers list the groups and versions only; one
+document for each of these lists the kinds. A group version that cannot be read (an
+aggregated API that is down) is left out; the others are served.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ACCEPT = ",".join(
         _PLAIN,
     ]
 )
-# So long a kind that the API server serves no more counts as served.
+# The time for which a kind that has disappeared from discovery counts as served.
 GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One document that has been asked for."""
+    """One document of discovery, to be requested."""
 
     path: str
     group: str = ""
@@ -57,16 +57,16 @@ class Page:
 
     @property
     def accept(self) -> str:
-        """The forms in which it is wanted, as the header Accept names them."""
+        """The request's header Accept."""
         return _ACCEPT if self.path in ROOTS else _PLAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A round of questions.  `problem` is the first answer that was none.
+    """A round of discovery: requests that are pending, and resources found so far.
 
-    `unread` are the groups and versions that are there and could not be read.
-    `advice_seconds` is how long the server wants to be left alone, where it said so.
+    `problem` is the first error. `unread` are the groups and versions that exist and
+    could not be read. `advice_seconds` is the server's advice (Retry-After).
     """
 
     pending: Map[int, Page]
@@ -78,15 +78,15 @@ class Discovery:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What has been found, in an order that does not depend on the answers'."""
+        """The resources found, in an order that does not depend on the answers'."""
         return _sorted(self.resources)
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
-        """What is served at the monotonic time `now`.
+        """The catalogue at the monotonic time `now`, by this round and the one before.
 
-        Of what could not be read, that is what was served before; and so it is for a
-        while of what is there no more: an API server that has just started does not
-        know all of its kinds yet.
+        Kinds of groups that could not be read stay as they were. So do, for
+        `GRACE_SECONDS`, kinds that have disappeared: an API server that has just
+        started does not know all of its kinds yet.
         """
         found = {each.key for each in self.resources}
         unread = [
@@ -109,7 +109,7 @@ class Discovery:
         )
 
     def saw(self, group: str) -> bool:
-        """Whether the document that names a group could be read."""
+        """Whether the document that lists a group could be read."""
         return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
 
 
@@ -120,14 +120,14 @@ def _sorted(resources: Iterable[Resource]) -> Catalogue:
     )
 
 
-# An answer takes a fraction of a second; a request that was swallowed takes for ever.
+# An answer takes a fraction of a second; a lost request is never answered.
 _PATIENCE_SECONDS, _PATIENCE_MAX_SECONDS = 10.0, 60.0
 
 
 def patience_seconds(tries: int) -> float:
-    """How long a document is waited for, after so many rounds in vain.
+    """The timeout of a discovery request, after a number of failed rounds.
 
-    It grows, so that a server that is slow today is heard in the end.
+    It grows, so that a slow server is read in the end.
 
     >>> [patience_seconds(tries) for tries in (0, 1, 2, 3, 10_000)]
     [10.0, 20.0, 40.0, 60.0, 60.0]
@@ -136,14 +136,14 @@ def patience_seconds(tries: int) -> float:
 
 
 def begun(pages: dict[int, Page]) -> Discovery:
-    """A round with these questions under way."""
+    """A round in which these pages, by request id, have been requested."""
     return Discovery(Map(pages))
 
 
 def answered(
     discovery: Discovery, id: int, outcome: Outcome
 ) -> tuple[Discovery, tuple[Page, ...]]:
-    """Take one document in; the pages that are to be asked for next."""
+    """Add one answer to the round; returns it and the pages to request next."""
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
     match outcome:
@@ -158,7 +158,7 @@ def answered(
 def _with_document(
     discovery: Discovery, page: Page, document: dict[str, Any]
 ) -> tuple[Discovery, tuple[Page, ...]]:
-    """Take a document in; one of another shape than is documented is none."""
+    """Add a document to the round; a malformed one counts as unread."""
     try:
         told = _read(page, document)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -170,12 +170,12 @@ def _with_document(
     return discovery, told.pages
 
 
-# The server has asked whoever serves it, and got no answer (APIVersionDiscovery).
+# The aggregated API behind it did not answer the server (APIVersionDiscovery).
 _STALE = Unreachable("what the API server says of it is out of date")
 
 
 def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
-    """A document that is not to be had: what it would say is not known."""
+    """Add a document that could not be read to the round."""
     is_root = page.path in ROOTS
     message = str(getattr(outcome, "message", "no document"))
     refused = isinstance(outcome, Refused) and outcome.status in (401, 403)
@@ -191,7 +191,7 @@ def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
 
 
 class _Told(NamedTuple):
-    """What a document says: kinds, where to read more, and what it cannot say."""
+    """The content of a document: kinds, pages to read next, and stale pages."""
 
     resources: tuple[Resource, ...] = ()
     pages: tuple[Page, ...] = ()
@@ -213,13 +213,13 @@ def _read(page: Page, document: dict[str, Any]) -> _Told:
 
 
 def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
-    """All groups of a root with their kinds; of those that are stale nothing."""
+    """The kinds of all groups of a root; stale versions have none."""
     resources: list[Resource] = []
     stale: list[Page] = []
     for item in document.get("items") or ():
         group = "" if root.path == "/api" else item["metadata"]["name"]
         for rank, each in enumerate(item.get("versions") or ()):
-            # The versions come by preference.
+            # The first version is the preferred one.
             page = _page(group, each["version"], preferred=rank == 0)
             if each.get("freshness") == "Stale":
                 stale.append(page)
@@ -231,7 +231,7 @@ def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
 
 
 def _page(group: str, version: str, *, preferred: bool = True) -> Page:
-    """The document of one group version."""
+    """The page of one group version."""
     parts = (*group_parts(group), version)
     return Page("/" + "/".join(map(segment, parts)), group, version, preferred)
 

@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 def _needs(name: str, example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function whose second argument is nothing that is known from elsewhere."""
+    """Make a decorator that explains a missing second argument in its error."""
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(fn)
@@ -300,7 +300,7 @@ def adjust_namespace(
 
 
 def _each(manifests: Any, change: Callable[[Made], None]) -> Any:
-    """A changed copy of each manifest; `TypeError` for what is none."""
+    """A changed copy of each manifest; raises `TypeError` for other values."""
 
     def changed(manifest: Mapping[str, Any]) -> Made:
         made: Made = thaw_json(dict(manifest))

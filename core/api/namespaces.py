@@ -1,8 +1,8 @@
-"""Which namespaces are served: names, patterns, and what they leave out.
+"""Selection of the namespaces to serve: by names, patterns, and exclusions.
 
-`-n team-a` names one.  `-n 'team-*'` is a pattern; `-n 'team-*,!team-*-test'` leaves
-some of them out, and `-n '!kube-*'` is all others.  Several `-n` add up.  Where one is
-a pattern the namespaces of the cluster are followed; names need no such right.
+`-n team-a` names one. `-n 'team-*'` is a pattern; `-n 'team-*,!team-*-test'` excludes
+some of them, and `-n '!kube-*'` is all others. Several `-n` add up. Where one is a
+pattern the namespaces of the cluster are watched; plain names do not need that right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATTERN = re.compile(r"[-a-z0-9*?]{1,63}")
 
 
 def check_namespace(given: str) -> None:
-    """Raises `ValueError`, with the remedy, for what means no namespace."""
+    """Raise `ValueError`, with the remedy, for a text that is no such selection."""
     for part in _parts(given):
         bare = part.removeprefix("!")
         valid = _PATTERN if is_pattern(bare) else _NAME
@@ -32,7 +32,7 @@ def check_namespace(given: str) -> None:
 
 
 def has_patterns(given: Iterable[str]) -> bool:
-    """Whether only the cluster can tell which namespaces are meant.
+    """Whether the namespaces of the cluster are needed to resolve a selection.
 
     >>> has_patterns(["default"]), has_patterns(["team-*"]), has_patterns(["a,!b"])
     (False, True, True)
@@ -43,7 +43,7 @@ def has_patterns(given: Iterable[str]) -> bool:
 
 
 def served_namespaces(given: Iterable[str], present: Iterable[str]) -> tuple[str, ...]:
-    """Those that are meant, of those that there are.  Plain names are always meant.
+    """The selected namespaces, of those that exist; plain names always are.
 
     >>> served_namespaces(["team-*,!*-test", "x"], ["team-a", "team-a-test", "default"])
     ('team-a', 'x')
@@ -54,7 +54,7 @@ def served_namespaces(given: Iterable[str], present: Iterable[str]) -> tuple[str
 
 
 def _meant(given: str, present: tuple[str, ...]) -> set[str]:
-    """One option: parts in their order, each adds to or takes from those before it."""
+    """The namespaces of one option; each of its parts adds some, or removes some."""
     if not has_patterns([given]):
         return {given}
     parts = _parts(given)

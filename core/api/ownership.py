@@ -1,7 +1,7 @@
 """Children and their owners: names, labels, owner references, and conflicts.
 
-A child belongs to the object whose uid its controller owner reference carries.
-Somebody else's child is a conflict, never taken over.
+A child belongs to the object whose uid is in its owner references. Another owner's
+child is a conflict; it is never taken over.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
     "with_token",
 ]
 
-# Names of most kinds are DNS labels or subdomains; 63 characters fit both.
+# The names of most kinds are DNS labels or subdomains; 63 characters fit both.
 _NAME_LENGTH_MAX = 63
-# Which handler has created an object, and for which one.
+# The annotation that names the handler, and the object, for which one was created.
 TOKEN_ANNOTATION = "fnop.dev/created-by"
 
 
@@ -93,8 +93,8 @@ def owned(
     return label(found, given, nested=nested) if given else found
 
 
-# Labels that say by whom an object was applied, and as part of what.  On a child they
-# would be untrue, and the tools that prune by them would take it for a part of theirs.
+# Labels by which tools track the objects that they have applied. On a child they would
+# be wrong, and a tool that prunes by them would delete it.
 TRACKING_LABELS = (
     "app.kubernetes.io/instance",  # Argo CD, and the charts of Helm
     "app.kubernetes.io/managed-by",
@@ -107,7 +107,7 @@ TRACKING_LABELS = (
     "olm.*",
     "operators.coreos.com/*",
     "*.toolkit.fluxcd.io/*",
-    # What workload controllers and the API server itself tell their objects by.
+    # Set by workload controllers and the API server itself.
     "controller-revision-hash",
     "kubernetes.io/metadata.name",
     "pod-template-hash",
@@ -117,7 +117,7 @@ TRACKING_LABELS = (
 def inherited(
     labels: Mapping[str, Any], wanted: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """What children get of their owner's labels.
+    """The labels of an owner that its children get, too.
 
     >>> found = {"app": "db", "argocd.argoproj.io/instance": "prod"}
     >>> inherited(found), inherited(found, ["argocd*"]), inherited(found, ())
@@ -133,7 +133,7 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
 
 
 def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
-    """A child's name that is the same at every run of the same handler.
+    """The name of a child, which is the same at every run of the same handler.
 
     >>> stable_name({"metadata": {"name": "db", "uid": "u"}}, "create", "0")
     'db-03adaee2d8'
@@ -147,7 +147,7 @@ def stable_name(owner: Mapping[str, Any], handler: str, role: str) -> str:
 
 
 def call_token(marker: str, owner_uid: str, handler: str) -> str:
-    """What a handler's creations on behalf of one object are known by.
+    """The token that marks the objects that a handler creates for one object.
 
     >>> call_token("fnop.dev/default", "u", "create")
     '38ad14ce4b146c06'
@@ -157,7 +157,7 @@ def call_token(marker: str, owner_uid: str, handler: str) -> str:
 
 
 def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """A manifest that says who creates it, so that it can be told when it is there.
+    """A manifest with a token, by which the created object is recognized.
 
     >>> with_token({"kind": "Pod"}, "t")
     {'kind': 'Pod', 'metadata': {'annotations': {'fnop.dev/created-by': 't'}}}
@@ -168,7 +168,7 @@ def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def has_token(existing: Mapping[str, Any], token: str) -> Claim:
-    """Whose an existing object is, from the token that it was created with."""
+    """Whose an existing object is, by the token that it was created with."""
     meta = existing.get("metadata") or {}
     if not token or (meta.get("annotations") or {}).get(TOKEN_ANNOTATION) != token:
         return Claim.THEIRS
@@ -176,10 +176,10 @@ def has_token(existing: Mapping[str, Any], token: str) -> Claim:
 
 
 def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | None:
-    """Who owns an object: by reference, of one of these kinds (group, kind).
+    """The owner of an object: its first owner reference of one of these kinds.
 
-    Without kinds it is the controller.  An owner is in its dependent's namespace, or
-    in none (Kubernetes: owners and dependents).
+    A kind is (group, kind); without kinds it is the controller. An owner is in its
+    dependent's namespace, or in none (Kubernetes: owners and dependents).
     """
     references = body.meta.get("ownerReferences")
     for each in references if isinstance(references, list) else ():
@@ -192,12 +192,12 @@ def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | 
             try:
                 return Target(kind, each["name"], body.namespace, each.get("uid"))
             except ValueError:
-                continue  # no object has that name: the server does not look
+                continue  # the name is invalid; the API server does not check it
     return None
 
 
 class Claim(Enum):
-    """Whose an existing object is."""
+    """The answers to whose an existing object is."""
 
     OURS = "ours"
     ENDING = "ending"  # ours, but being deleted: wait until it is gone
@@ -205,7 +205,7 @@ class Claim(Enum):
 
 
 def claim_of(existing: Mapping[str, Any], owner_uid: str) -> Claim:
-    """Whose an existing object is, from its owner references.
+    """Whose an existing object is, by its owner references.
 
     >>> claim_of({"metadata": {"ownerReferences": [{"uid": "u"}]}}, "u")
     <Claim.OURS: 'ours'>

@@ -1,7 +1,7 @@
-"""Kinds of the API server: what discovery tells, and how a handler names one.
+"""Kinds of the API server: resources, and the selectors that name them.
 
-A selector is what the author writes (`"pods"`, `"deployments.v1.apps"`); a
-`Resource` is what the server serves; a `Catalogue` finds one by the other.
+The author writes a selector (`"pods"`, `"deployments.v1.apps"`); the server serves a
+`Resource`; a `Catalogue` finds the resources of a selector.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Resource:
 
     @property
     def label(self) -> str:
-        """`plural.group`, as people call it.
+        """`plural.group`, as in log lines and in kubectl.
 
         >>> Resource("apps", "v1", "deployments", "Deployment").label
         'deployments.apps'
@@ -84,15 +84,15 @@ class Resource:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether Kubernetes itself defines it: its schema is closed.
+        """Whether Kubernetes itself defines the kind: then its schema is closed.
 
-        Kubernetes keeps groups without a dot and those under k8s.io for itself.
+        Groups without a dot, and those under k8s.io, are reserved for Kubernetes.
         """
         return "." not in self.group or self.group.endswith(".k8s.io")
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through its own endpoint."""
+        """Whether the kind has a status subresource."""
         return "status" in self.subresources
 
     def get_url(
@@ -106,10 +106,10 @@ class Resource:
     ) -> str:
         """The address of a collection, an object, or a subresource of an object.
 
-        For code that talks to the API server itself; effects need no addresses.
-        Without a server it is the path.  Raises `ValueError` for a subresource or, of a
-        namespaced kind, a name that stand alone, for the namespace of a cluster-scoped
-        one, and for what cannot stand in a path.
+        It is for code that sends requests itself; effects need no addresses. Without a
+        server it is the path. Raises `ValueError` for a subresource without a name, for
+        the name of a namespaced object without its namespace, for the namespace of a
+        cluster-scoped kind, and for names that cannot be in a path.
 
         >>> pods = Resource("", "v1", "pods", "Pod")
         >>> pods.get_url(namespace="prod", name="web", subresource="log")
@@ -139,7 +139,7 @@ class Resource:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Resource:
-        """The resource that `to_json` wrote.
+        """The resource from the result of `to_json`.
 
         >>> pods = Resource("", "v1", "pods", "Pod", verbs=("get",))
         >>> Resource.from_json(pods.to_json()) == pods
@@ -152,7 +152,7 @@ class Resource:
         return cls(**given)
 
     def names(self) -> frozenset[str]:
-        """Everything that an unqualified selector may call it."""
+        """The names that an unqualified selector may use for the kind."""
         return frozenset((self.plural, self.kind, self.singular, *self.shortcuts))
 
 
@@ -175,19 +175,19 @@ def group_parts(group: str) -> tuple[str, ...]:
     return ("apis", group) if group else ("api",)
 
 
-# RFC 3986: what stands in a segment as it is (`pchar`).
+# RFC 3986: the characters that need no escape in a segment (`pchar`).
 _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 _SAFE = "!$&'()*+,;=:@"
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path, which nothing in it can end.
+    """A name as one segment of a path, with escapes.
 
     >>> segment("system:node"), segment("a b?c")
     ('system:node', 'a%20b%3Fc')
 
-    Raises `ValueError` for what cannot be one even so: servers take %2F for a slash,
-    and %2E%2E for two dots.
+    Raises `ValueError` for names that no escape makes safe: servers take %2F for a
+    slash, and %2E%2E for two dots.
     """
     if name in ("", ".", "..") or "/" in name:
         raise ValueError(f"{name!r} cannot stand in a path")
@@ -198,18 +198,15 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-# Reports of what has happened: who follows everything does not mean these, and
-# whoever answers them with an Event would never end.
+# Events are left out of broad selectors: a handler of all kinds does not mean them, and
+# one that answers each with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """What the API server is asked to leave out of a collection, in its own syntax.
-
-    A label and a field selector; "" selects all.
-    """
+    """A label and a field selector for the API server; "" selects all objects."""
 
     labels: str = ""
     fields: str = ""
@@ -217,10 +214,10 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """How an author names a kind, or several; unset parts match anything.
+    """A selector of one kind, or several; unset parts match anything.
 
-    Names, groups and versions may be patterns of `*` and `?`.  A `predicate` is asked
-    about each `Resource`.
+    Names, groups and versions may be patterns of `*` and `?`. A `predicate` is called
+    with each `Resource`.
     """
 
     any_name: str | None = None
@@ -236,7 +233,7 @@ class Selector:
 
     @classmethod
     def of(cls, *words: Any, **named: str | None) -> Selector:
-        """Parse the forms that Kopf and kubectl users know, and patterns.
+        """Parse the forms that Kopf and kubectl have for kinds, and patterns.
 
         >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")
         True
@@ -278,7 +275,7 @@ class Selector:
 
     @property
     def is_broad(self) -> bool:
-        """Whether it may mean several kinds: then none of them is ambiguous."""
+        """Whether it may mean several kinds, so that several matches are no error."""
         texts = (self.any_name, self.kind, self.plural, self.singular, self.group)
         return (
             self.everything
@@ -288,7 +285,7 @@ class Selector:
         )
 
     def matches(self, resource: Resource) -> bool:
-        """Whether the resource is one of those meant, whatever its version rank."""
+        """Whether the selector means this resource, of a preferred version or not."""
         if self.is_broad and (resource.group, resource.plural) in EVENTS:
             return False
         if self.predicate is not None:

@@ -1,1 +1,1 @@
-"""What goes in and out of `step`: inputs, commands, and their JSON form."""
+"""The inputs and the commands of `step`, and their JSON form."""

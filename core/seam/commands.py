@@ -1,7 +1,7 @@
-"""What `step` asks the world to do: the other half of the seam.
+"""Commands: the requests, streams, alarms and log lines that `step` wants done.
 
-A command is a value.  An interpreter performs it and, where the command has an
-`id`, answers with exactly one input that carries the same id.
+A command is a value. An interpreter carries it out and, where the command has an `id`,
+answers with exactly one input of the same id.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """Execute one effect; its `Answered` input carries the outcome.
+    """Execute one effect; its `Answered` input has the outcome.
 
-    `resource`, `namespace` and `name` are the resolved address for effects that
-    speak to the API server, and absent for `Call` and `Random`.  It must not begin at
-    `before` (monotonic) or later: a lease ends then.  An `urgent` one waits behind no
-    other, and its answer is of no use from `before` on: with it the right to serve is
-    kept, which the others need.
+    `resource`, `namespace` and `name` are the resolved address for effects that are
+    requests to the API server, and None for `Call` and `Random`. It must not start at
+    `before` (monotonic) or later, as a lease ends then. An `urgent` one waits behind no
+    other request, and its answer is of no use from `before` on: it renews the right to
+    serve, on which all others depend.
     """
 
     id: int
@@ -73,10 +73,10 @@ class Perform:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Tell an impure handler, which runs as the call `id`, that it is to stop.
+    """Ask an impure handler, which runs as the call `id`, to stop.
 
-    With `cancel` it is not waited for any longer: a coroutine is cancelled, a thread
-    is left to itself.
+    With `cancel` the operator waits for it no longer: a coroutine is cancelled, a
+    thread is left running.
     """
 
     id: int
@@ -86,9 +86,9 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Show an impure daemon, which runs as the call `id`, its object as it is now.
+    """Give an impure daemon, which runs as the call `id`, the new state of its object.
 
-    `wall` is when that was seen (Unix seconds).
+    `wall` is the time at which the object was seen (Unix seconds).
     """
 
     id: int
@@ -100,8 +100,8 @@ class Refresh:
 class Fetch:
     """GET a path of the API server outside of any resource (discovery).
 
-    `accept` names the forms in which the document is wanted; after `seconds` without a
-    whole answer the request is given up.
+    `accept` is the request's header Accept; after `seconds` without a whole answer the
+    request is given up.
     """
 
     id: int
@@ -124,7 +124,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Follow a collection from a version until the stream ends or is closed."""
+    """Watch a collection from a version until the stream ends or is closed."""
 
     stream: int
     resource: Resource
@@ -137,27 +137,27 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class CloseStream:
-    """Stop listing or watching; no input of this stream is wanted any more."""
+    """Stop a listing or a watch; inputs of this stream are ignored from now on."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Ring at this monotonic time (seconds); replaces the alarm before it."""
+    """Send `AlarmRang` at this monotonic time (seconds); replaces the former alarm."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """How an attempt of a handler has ended.
+    """The end of a handler's attempt.
 
-    `requeue`: it asks to be called again (`fnop.again`), which is no error; `timeout`:
-    the handler's deadline has come, so there is no other attempt; `delegated`: the
-    sub-handlers are still to end.  With `retried` another attempt follows, unless the
-    deadline comes first.  A `rejected` one has failed since the API server refuses an
-    effect of its plan.
+    Results: `requeue` wants another call (`fnop.again`), which is no error; `timeout`
+    is the handler's deadline, after which there is no attempt; `delegated` waits for
+    the sub-handlers. With `retried` another attempt follows, unless the deadline comes
+    first. A `rejected` one has failed because the API server refused an effect of its
+    plan.
     """
 
     result: Literal["success", "error", "requeue", "timeout", "delegated", "cancelled"]
@@ -167,14 +167,13 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """One line for the log.  `level` is debug, info, warning or error.
+    """Write one line to the log; `level` is debug, info, warning or error.
 
-    `error` is the text of a failure; `exception` the live exception behind it,
-    for a traceback: it is no part of the value and never recorded.  A line about an
-    attempt has the seconds that it `took` until then.  `ended` is given where the line
-    tells how an attempt has ended; it is not recorded, for a replay decides it anew.
-    Nor is `act`, which was refused by the error that the line is about
-    (`fnop.core.values.errors.NotPure`).
+    `error` is the text of a failure; `exception` the live exception behind it, for a
+    traceback: it is no part of the value and is never recorded. A line about an
+    attempt has the seconds that it `took` so far, and at its end `ended`, which is not
+    recorded, for a replay decides it anew. Nor is `act`, the act that the logged error
+    refuses (`fnop.core.values.errors.NotPure`).
     """
 
     level: str
@@ -191,12 +190,12 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Every served kind has been listed once: the operator is in service."""
+    """Report that the operator is ready: every served kind has been listed once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The operator has ended; `status` is the exit status of the process."""
+    """Report that the operator has ended, with the exit status of the process."""
 
     status: int
     reason: str

@@ -1,6 +1,6 @@
-"""What each effect needs of the world: one row for each.
+"""A table of effects: what each needs to be performed, and its request's purpose.
 
-A new effect gets a row here and a case in `fnop.core.objects.effects.perform`; the
+A new effect gets a row here and a case in `fnop.core.objects.effects.perform`. The
 tests prove that the rows cover the union, and the type checker that the cases do.
 """
 
@@ -46,25 +46,25 @@ __all__ = [
 
 
 class Needs(Enum):
-    """What performing an effect needs."""
+    """The needs of an effect."""
 
-    # It is answered within the step.
+    # The step itself answers it.
     NOTHING = "nothing"
-    # It waits for a time, for being told, or for sub-handlers.
+    # It waits: for a time, for the request to stop, or for sub-handlers.
     TIME = "time"
-    # A request to the API server.
+    # It is a request to the API server.
     API = "api"
-    # Something else outside of the core: a function of the author's, the system.
+    # It needs something else outside of the core: an author's function, the system.
     OUTSIDE = "outside"
 
 
 class EffectRule(NamedTuple):
-    """A row: what an effect needs, and what its request is for.
+    """A row: the needs of an effect, and the purpose of its request.
 
-    What follows from each reply to that request is in `fnop.core.seam.replies.NEXT`.
-    `reads` tells that it changes nothing anywhere, so that it may be repeated, and the
-    object need not say first that its handler has begun to act (`write_ahead=`).
-    `lasts` tells that it may take as long as it likes: its handler counts as waiting.
+    `fnop.core.seam.replies.NEXT` has the next action for each reply to that request.
+    One that `reads` changes nothing anywhere: it may be repeated, and needs no note on
+    the object before it (`write_ahead=`). One that `lasts` may take any time: its
+    handler counts as waiting.
     """
 
     needs: Needs
@@ -74,7 +74,7 @@ class EffectRule(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Whether its request goes elsewhere than to the API server."""
+        """Whether its request does not go to the API server."""
         return self.needs is Needs.OUTSIDE
 
 
@@ -101,12 +101,12 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
 }
 
 
-# The same as types, so that the type checker finds an effect that is forgotten.
+# The same as types, so that the type checker finds a missing effect.
 Requested = Patch | Apply | Create | Adopt | Delete | Get | List | Call | Random
 Pausing = Sleep | Wait | Execute
 Immediate = Event | Log | Remember | Freeze | Resume | Return | Again
 
 
 def rule_of(effect: Effect) -> EffectRule:
-    """The row of an effect."""
+    """The row of an effect in the table."""
     return EFFECTS[type(effect)]

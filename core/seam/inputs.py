@@ -1,6 +1,6 @@
-"""Facts from the world: the half of the seam that goes in.
+"""Inputs: the facts from the world that `step` decides on.
 
-Each is stamped with `Now` by the interpreter that saw it.
+Each comes with the `Now` of the interpreter that saw it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The operator begins; `seed` is its only source of randomness."""
+    """The operator starts; `seed` is its only source of randomness."""
 
     seed: str
 
@@ -49,7 +49,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True)
 class ListDone:
-    """The end of a page; with a token there are more pages."""
+    """The end of a page of a listing; with a token there are more pages."""
 
     stream: int
     version: str
@@ -58,7 +58,7 @@ class ListDone:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """ADDED, MODIFIED or DELETED, as the watch said it."""
+    """One event of a watch: `type` is ADDED, MODIFIED or DELETED."""
 
     stream: int
     type: str
@@ -67,7 +67,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to this version has been sent."""
+    """The watch has sent all events up to this version."""
 
     stream: int
     version: str
@@ -75,11 +75,11 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """A listing or a watch is over, for whatever reason.
+    """A listing or a watch has ended.
 
-    `status` is the HTTP status (also of an ERROR event) where there is one;
-    `reason` is eof, silent, undecodable, refused or unreachable; `retry_after_seconds`
-    the server's advice, where it gave one.
+    `status` is the HTTP status (also of an ERROR event) where there is one; `reason` is
+    eof, silent, undecodable, refused or unreachable; `retry_after_seconds` is the
+    server's advice, where it gave one.
     """
 
     stream: int
@@ -91,12 +91,12 @@ class StreamEnded:
 
 @dataclass(frozen=True, slots=True)
 class AlarmRang:
-    """The time that an `Alarm` asked for has come."""
+    """The time of the last `Alarm` has come."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Somebody wants the operator to end, gracefully."""
+    """The operator is to stop gracefully."""
 
     reason: str
 

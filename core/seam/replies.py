@@ -1,26 +1,26 @@
-"""Requests in flight: what follows from each reply, for each purpose of a request.
+"""Requests in flight: the next action after each reply, for each purpose of a request.
 
-All requests of an operator go by one table: those of effects, of the object's own
-write, of peering, and of leader election.  Each of these machines asks
-`next_after(purpose, outcome, tries)` and carries out what it is told:
+One table holds for all requests of an operator: those of effects, of the object's own
+write, of peering, and of leader election. Each of these machines calls
+`next_after(purpose, outcome, tries)` and does what it returns:
 
-- `TAKE`: the reply settles the request.  It is done, absent, or refused for good.
-- `LOOK`: nobody knows, or somebody was quicker.  Read the object live, and decide by
-  what is there.  A write is never repeated blindly.
+- `TAKE`: the reply settles the request. It is done, absent, or refused for good.
+- `LOOK`: the result is not known, or another writer was faster. Read the object live,
+  and decide by its state. A write is never repeated blindly.
 - `AGAIN`: send it again, at once for the first time, then with backoff.
-- `LATER`: send it again with backoff, as long as it is wanted.
+- `LATER`: send it again with backoff, as long as it is needed.
 
 The rules behind the table:
 
-- *Unknown* means that the request was sent and no reply came.  A write may have been
-  applied, so it is looked for; a read, and a deletion, are repeated.  A call outside of
-  the API server can neither be looked for nor repeated: its author is told.
+- *Unknown* means that the request was sent and no reply came. A write may have been
+  applied, so the object is read; a read, and a deletion, are repeated. A call outside
+  of the API server can be neither checked nor repeated: its handler gets the outcome.
 - *Unreachable* means that it was certainly not applied: it is sent again.
 - *Unserved* is a 404 of the kind, not of the object: an API server that has just
-  started answers so for a moment.  After `UNSERVED_TRIES` tries, half a minute, it is
-  believed, and counts as missing.
+  started answers so for a moment. After `UNSERVED_TRIES` tries, half a minute, it
+  counts as missing.
 - *Rejected* (400, 405, 413, 415, 422) is about the content of the request: sending it
-  again cannot help.  Any other refusal may be lifted, as by a role that is granted: the
+  again cannot help. Any other refusal may be lifted, as by a role that is granted: the
   operator's own requests are sent again, while an author's effect fails its attempt,
   which is tried again by the handler's own options.
 """
@@ -58,14 +58,14 @@ __all__ = [
     "reply_of",
 ]
 
-# How often a request is tried to a kind that is not served now: half a minute.
+# The number of tries of a request to a kind that is not served now: half a minute.
 UNSERVED_TRIES = 8
-# Refusals that are about the request itself.
+# The HTTP statuses that reject the content of a request.
 _REJECTIONS = frozenset((400, 405, 413, 415, 422))
 
 
 class EffectPurpose(Enum):
-    """Requests of an effect; `READ` is the live read of its target."""
+    """Purposes of the requests of effects; `READ` is the live read of the target."""
 
     APPLY = "apply"
     PATCH = "patch"
@@ -81,14 +81,14 @@ class EffectPurpose(Enum):
 
 
 class WritePurpose(Enum):
-    """Requests of the handled object's own write; `READ` precedes a repetition."""
+    """Purposes in the handled object's own write; `READ` precedes a repetition."""
 
     WRITE = "write"
     READ = "read"
 
 
 class PeeringPurpose(Enum):
-    """Requests of peering: for the own record, and for those of dead peers."""
+    """Purposes in peering: for the own record, and (`CLEAN`) for dead peers' ones."""
 
     RENEW = "renew"
     LEAVE = "leave"
@@ -96,7 +96,7 @@ class PeeringPurpose(Enum):
 
 
 class LeasePurpose(Enum):
-    """Requests of leader election."""
+    """Purposes of the requests of leader election."""
 
     READ = "read"
     CREATE = "create"
@@ -105,12 +105,12 @@ class LeasePurpose(Enum):
     RELEASE = "release"
 
 
-# What a request is for.
+# The purpose of any request.
 Purpose = EffectPurpose | WritePurpose | PeeringPurpose | LeasePurpose
 
 
 class Reply(Enum):
-    """How an outcome counts; the values are the places in a row of the table."""
+    """The classes of outcomes; the values are their columns in the table."""
 
     DONE = 0
     MISSING = 1
@@ -125,7 +125,7 @@ class Reply(Enum):
 
 
 class Next(Enum):
-    """What follows from a reply."""
+    """The next action after a reply; the module's docstring explains each."""
 
     TAKE = "take"
     LOOK = "look"
@@ -134,7 +134,7 @@ class Next(Enum):
 
 
 class Replies(NamedTuple):
-    """A row of the table: what follows from each reply, in the order of `Reply`."""
+    """A row of the table: the next action after each reply, in the order of `Reply`."""
 
     done: Next
     missing: Next
@@ -181,7 +181,7 @@ NEXT: dict[Purpose, Replies] = {
 
 
 def next_after(purpose: Purpose, outcome: Outcome, tries: int = 0) -> Next:
-    """What follows from an outcome; `tries` is how often it was tried again.
+    """The next action after an outcome; `tries` is the number of repetitions so far.
 
     >>> next_after(EffectPurpose.CREATE, Unknown("the connection was closed"))
     <Next.LOOK: 'look'>
@@ -197,7 +197,7 @@ def next_after(purpose: Purpose, outcome: Outcome, tries: int = 0) -> Next:
 
 
 def reply_of(outcome: Outcome) -> Reply:
-    """How an outcome counts.
+    """The class of an outcome.
 
     >>> reply_of(Refused(403, "forbidden")), reply_of(Refused(422, "invalid"))
     (<Reply.REFUSED: 6>, <Reply.REJECTED: 5>)
@@ -224,7 +224,7 @@ def reply_of(outcome: Outcome) -> Reply:
 
 
 def message_of(outcome: Outcome) -> str:
-    """What the world has said, "" where it has only done what was asked.
+    """The message of an outcome; "" of a success.
 
     >>> message_of(Refused(403, "forbidden")), message_of(Applied())
     ('forbidden', '')

@@ -1,4 +1,4 @@
-"""Inputs and commands as JSON, and inputs back: what a recording holds."""
+"""Inputs and commands as JSON for recordings, and inputs back from it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _INPUTS: dict[str, type] = {
         StopRequested,
     )
 }
-# What fields hold in the JSON form; an outcome checks itself.
+# The types of fields in the JSON form; outcomes are checked by `from_wire`.
 _KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
-# Not recorded: a live exception; how an attempt has ended and what was refused, which
-# the line's words tell and recordings of earlier releases lack; and how a document is
-# asked for, for its answer tells in which form it came, and recordings of releases that
-# asked otherwise replay.
+# Fields that are not recorded: a live exception; the end of an attempt and a refused
+# act, which are in the text of the line, and which recordings of earlier releases lack;
+# and the options of a discovery request, whose answer shows in which form it came, so
+# that recordings of releases with other options replay.
 _UNTOLD = frozenset(
     (
         (Say, "exception"),
@@ -86,7 +86,7 @@ def input_to_wire(value: Input) -> dict[str, Any]:
 
 
 def input_from_wire(wire: dict[str, Any]) -> Input:
-    """The input of its JSON form; `ValueError` for anything else."""
+    """The input from its JSON form; raises `ValueError` for anything else."""
     cls = _INPUTS.get(str(wire.get("in")))
     if cls is None:
         raise ValueError(f"not an input: {str(wire)[:80]}")
@@ -106,7 +106,7 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
 
 
 def command_to_wire(value: Command) -> dict[str, Any]:
-    """The JSON form of a command: all that it decides.
+    """The JSON form of a command, without fields that have no value.
 
     >>> command_to_wire(Fetch(1, "/apis", "application/yaml", 10.0))
     {'do': 'Fetch', 'id': 1, 'path': '/apis'}
