@@ -1,2 +1,1 @@
-"""What is remembered of an object, on the object itself: progress, last-seen state,
-conditions."""
+"""The state that is stored on an object: progress, last-handled state, conditions."""

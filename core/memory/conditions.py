@@ -1,11 +1,10 @@
-"""What a handled object says of itself: one condition in its status.
+"""The operator's condition in the status of a handled object.
 
-While handlers wait, or when one has failed for good, the object tells so where
-everybody looks: in `status.conditions`, under the operator's own type.  An object on
-which all goes well gets none.
+While handlers wait, or when one has failed for good, `status.conditions` has an entry
+of the operator's own type that says so. Other objects get none.
 
 Kubernetes API conventions (typical status properties): a condition's type is unique,
-`lastTransitionTime` moves when its status changes, and others' conditions are left
+`lastTransitionTime` changes with its status, and other writers' conditions are left
 alone.
 """
 
@@ -26,9 +25,9 @@ MESSAGE_LENGTH_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What there is to say; `wall` is when, and about which `generation`.
+    """A condition, written at `wall` (Unix seconds) about a `generation`.
 
-    Two that say the same are equal, whenever they are said.
+    Two of the same status, reason and message are equal, whenever they were written.
     """
 
     status: str  # "True" or "False"
@@ -38,11 +37,11 @@ class Condition:
     generation: int | None = field(compare=False, default=None)
 
     def is_told_by(self, other: Condition | None) -> bool:
-        """Whether another one says the same, and not of an older generation."""
+        """Whether another condition is equal, and not of an older generation."""
         if other is None or self != other:
             return False
         if self.generation is None or other.generation is None:
-            return True  # a schema may well keep no generation
+            return True  # a schema may drop observedGeneration
         return self.generation <= other.generation
 
 
@@ -54,10 +53,10 @@ def condition_of(
     generation: int | None,
     wall: float,
 ) -> Condition | None:
-    """What the handlers' records come to; None: nothing worth a word.
+    """The condition that follows from the handlers' records; None where none is needed.
 
-    `what` is being handled, such as "create", of a `generation` of the object.
-    Failures weigh more than waiting; a retry after an error is for the log.
+    `what` is the reason that is handled, such as "create", of a `generation` of the
+    object. Failures go before waiting; a retry after an error is only logged.
     """
     what = what.capitalize()
     failed = {k: each for k, each in records.items() if each.finished == "failure"}
@@ -86,7 +85,7 @@ def _is_of(condition: Any, type: str) -> bool:
 
 
 def told_by(body: Body, type: str) -> Condition | None:
-    """The condition of this type that an object has."""
+    """The condition of a type that an object has; None where it has none."""
     for each in _conditions(body.stanza("status")):
         if _is_of(each, type):
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
@@ -104,10 +103,10 @@ def _moment(condition: Mapping[str, Any]) -> float:
 
 
 def keeping(conditions: Any, body: Body, type: str) -> Any:
-    """A list of conditions that is to replace an object's, with the one of this type.
+    """A patch's list of conditions, with the object's condition of `type` added.
 
-    A merge patch replaces a list as a whole; who writes conditions of an own type means
-    nothing against this one.
+    A merge patch replaces a list as a whole, and a handler that writes conditions of
+    its own does not mean to remove the operator's.
 
     >>> body = Body({"status": {"conditions": [{"type": "fnop", "status": "True"}]}})
     >>> [each["type"] for each in keeping([{"type": "Ready"}], body, "fnop")]
@@ -126,7 +125,7 @@ def keeping(conditions: Any, body: Body, type: str) -> Any:
 def conditions_with(
     conditions: Iterable[Any], type: str, condition: Condition, moment: str
 ) -> list[Any]:
-    """All conditions of an object, with this one in the place of its predecessor.
+    """An object's conditions, with the one of `type` replaced or added.
 
     >>> ready = Condition("True", "Succeeded", "", 0.0)
     >>> was = [{"type": "Ready", "status": "False", "lastTransitionTime": "then"}]

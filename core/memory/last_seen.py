@@ -1,8 +1,8 @@
-"""What is remembered of a handled object, on the object itself.
+"""The stored state of a handled object, as it is written and read.
 
-The stored state is one JSON text, versioned and bound to the object's uid.
-What cannot be read, or was written by a newer release, is kept untouched and
-means "handled before, details unknown".
+It is one JSON text, versioned and bound to the object's uid. A text that cannot be
+read, or was written by a newer release, is kept untouched and means "handled before,
+details unknown".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATE_VERSION = 1
 # ValidateAnnotationsSize); the rest is left to others.
 STATE_LENGTH_MAX = 200 * 1024
 _COMPRESSED_FROM = 4 * 1024
-# No object is so large: etcd refuses requests of 1.5 MiB.
+# Above the size of any object: etcd refuses requests of 1.5 MiB.
 _UNPACKED_MAX = 16 * 1024 * 1024
 
 
@@ -57,9 +57,9 @@ _UNPACKED_MAX = 16 * 1024 * 1024
 class Stored(NamedTuple):
     """The state of one object as this operator stores it.
 
-    `creating` marks that `seen` belongs to a creation which is not finished.
-    `results` are those that have no place in the object's status.  Of one that was
-    just read, `ignoring` are the fields that were no part of the essence then.
+    `creating` marks that `seen` belongs to a creation which is not finished. `results`
+    are those for which the object's status has no place. After reading, `ignoring` are
+    the fields that were no part of the essence when the state was written.
     """
 
     seen: Seen | None = None
@@ -70,7 +70,7 @@ class Stored(NamedTuple):
 
 
 def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:
-    """The JSON text of a state; `ValueError` if it is too long to be stored.
+    """The JSON text of a state; raises `ValueError` if it is too long to be stored.
 
     `ignored` are the fields that are no part of the essence.
     """
@@ -107,10 +107,10 @@ def _packed(values: Mapping[Scope, Any]) -> Any:
 
 
 def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
-    """The state of its text; None if there is none, or another object's.
+    """The state from its text; None without a text, or with another object's.
 
-    Stored state carries the uid, for a patch that was meant for an object can
-    land on its re-created namesake.
+    The text has the object's uid, for a patch that was meant for an object can reach
+    its re-created namesake.
     """
     if text is None or isinstance(text, Unreadable):
         return text
@@ -145,11 +145,11 @@ def _stored(found: dict[str, Any]) -> Stored:
 
 
 def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
-    """A stored state as if the same fields had been ignored when it was stored.
+    """A stored state, converted to the fields that are ignored now.
 
-    So an object is not handled again because the settings have changed.  It has been
-    changed where it was by the former rule, or, with the values at hand, where it is
-    by both.
+    An object is so not handled again because the settings have changed. It counts as
+    changed where it has changed by the former setting, or, where the old values are
+    stored, by both.
     """
     formerly = tuple(map(path_at, stored.ignoring))
     if formerly == observation.ignored:
@@ -178,7 +178,7 @@ def _with_essence(seen: Seen, essence: Any) -> Seen:
 
 
 def _record_restated(record: Progress, was: str, new: str) -> Progress:
-    """A record that is about this very state of the object stays so."""
+    """A record with the digest `was` of the object's state replaced by `new`."""
     reason, _, observed = record.aim.partition(":")
     if observed == was:
         record = record._replace(aim=f"{reason}:{new}")
@@ -188,7 +188,7 @@ def _record_restated(record: Progress, was: str, new: str) -> Progress:
 
 
 def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
-    """With what is there now in fields of which nobody knows what they were."""
+    """The old value, with the present values of fields that were not stored."""
     for path in paths:
         found = resolve(body, path)
         for key in reversed(path) if found is not None else ():
@@ -198,7 +198,7 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
 
 
 def _unpacked(text: str) -> bytes:
-    """What `_packed` made a text of; an object's author may have written another."""
+    """The bytes from the text of `_packed`; others may have written another text."""
     inflater = zlib.decompressobj()
     raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
     if not inflater.eof:

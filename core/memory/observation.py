@@ -1,10 +1,10 @@
-"""What handlers observe of an object across time, and its digests.
+"""The parts of an object that handlers observe across time, and their digests.
 
-The *essence* is what an author's handlers are about: everything but the
-identity, the status and bookkeeping annotations.  Per observed scope (the
-essence, or a handler's `field=`) a digest is kept; the values themselves only
-where a handler can look at `old` or `diff`.  So no secret is copied into an
-annotation without need, and adding a handler changes nobody else's cause.
+The *essence* is everything but the identity, the status and bookkeeping annotations. A
+digest is stored for each observed scope (the essence, or a handler's `field=`); the
+values themselves only where a handler can ask for `old` or `diff`. So no secret is
+copied into an annotation without need, and a new handler does not change the causes of
+others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DIGEST_VERSION = "1"
 _IDENTITY = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 
-# Written by operators and clients for their own bookkeeping, not by the author.
+# Annotations that operators and clients write for their own bookkeeping.
 _BOOKKEEPING = (
     "fnop.dev/",
     "kopf.zalando.org/",
@@ -55,12 +55,12 @@ Scope = str
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the handlers of a kind can observe across time.
+    """The fields that the handlers of a kind observe across time.
 
-    `scopes` are field paths, the empty one being the essence; `kept` are those of
-    which some handler looks at what was before.  `ignored` are fields that are no part
-    of the essence, and `own` those in which the operator itself keeps its state;
-    `hidden` are all that have to be taken out of an essence.
+    `scopes` are field paths, the empty one being the essence; `kept` are those whose
+    former values some handler asks for. `ignored` are fields that are no part of the
+    essence, and `own` those in which the operator itself keeps its state; `hidden` are
+    all that have to be removed from an essence.
     """
 
     scopes: tuple[Path, ...] = ()
@@ -72,7 +72,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an object was when it was last handled, per observed scope."""
+    """The digests, and some values, of the observed scopes of a handled object."""
 
     digests: Mapping[Scope, str]
     values: Mapping[Scope, Any] | None = None
@@ -116,12 +116,12 @@ def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
     return without(essence, hidden) if hidden else essence
 
 
-# A state as `write_stored` makes it: whose it is may be told by a name of its own.
+# A state as `write_stored` makes it; its annotation may have any name.
 _STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
 
 
 def _is_state(annotation: Any) -> bool:
-    """Whether it is the state of an operator of fnop, under whatever name."""
+    """Whether an annotation's value is the state of any operator of fnop."""
     return (
         isinstance(annotation, str)
         and annotation[:1] == "{"
@@ -130,7 +130,7 @@ def _is_state(annotation: Any) -> bool:
 
 
 def without(value: Any, paths: Iterable[Path]) -> Any:
-    """A JSON value without some fields, and without mappings that had nothing else.
+    """A JSON value without some fields, and without mappings that are then empty.
 
     >>> without({"a": {"b": 1}, "c": {"d": 2, "e": 3}}, [("a", "b"), ("c", "d")])
     {'c': {'e': 3}}
@@ -166,9 +166,10 @@ def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
 
 
 def see(body: Body, observation: Observation) -> Seen:
-    """What there is to remember of this state of the object.
+    """The digests and values to be stored for this state of the object.
 
-    Computed once for a body: a pass over an object asks for it several times.
+    They are computed once for a body, as a pass over an object needs them several
+    times.
     """
     if body.seen is None or body.seen[0] is not observation:
         body.seen = observation, _see(body, observation)
@@ -177,7 +178,7 @@ def see(body: Body, observation: Observation) -> Seen:
 
 
 def digest_at(body: Body, path: Path, observation: Observation) -> str:
-    """The digest of what a handler of this field observes, kept or not."""
+    """The digest of the value that a handler of this field observes."""
     found = see(body, observation).digests.get(scope_name(path))
     if found is not None:
         return found
@@ -197,14 +198,17 @@ def _see(body: Body, observation: Observation) -> Seen:
         digests[scope] = _digest(value)
         if values is None or path not in observation.kept:
             continue
-        # A field of an essence that is kept is kept once, with it.
+        # The value of a field is not stored again where the essence has it.
         if not path or () not in observation.kept or resolve(essence, path) != value:
             values[scope] = value
     return Seen(digests, values)
 
 
 def hidden_of(ignored: tuple[Path, ...], own: tuple[Path, ...]) -> tuple[Path, ...]:
-    """What has to be taken out of an essence: of `own` only what would be in it."""
+    """The fields to remove from an essence: `ignored`, and those of `own` that it has.
+
+    The state is mostly in fields that are no part of an essence anyway.
+    """
     return (*ignored, *(path for path in own if _is_of_essence(path)))
 
 
@@ -218,20 +222,20 @@ def _digest(value: Any) -> str:
     return f"{DIGEST_VERSION}:{digest(value)}"
 
 
-# The digest of a field that is not there.
+# The digest of an absent field.
 ABSENT = _digest(None)
 
 
 def completed(was: Seen, now: Seen) -> Seen:
-    """What was seen, with what nobody observed then as it is now.
+    """The stored digests, with the present ones of scopes that were not observed then.
 
-    A later release may have handlers of other fields than the one that has seen it.
+    A later release of an operator may have handlers of other fields.
     """
     return Seen({**now.digests, **was.digests}, was.values or now.values)
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:
-    """What a field was then; None when it was absent or is not known."""
+    """The former value of a field; None when it was absent or is not known."""
     if seen is None or seen.values is None:
         return None
     scope = scope_name(path)
@@ -241,6 +245,6 @@ def value_at(seen: Seen | None, path: Path) -> Any:
 
 
 def had_value(seen: Seen | None, path: Path) -> bool:
-    """Whether a field had any value then, as far as its digest tells."""
+    """Whether a field had a value, by its digest; False where that is not known."""
     found = None if seen is None else seen.digests.get(scope_name(path))
     return found is not None and found != _digest(None)

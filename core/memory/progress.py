@@ -1,9 +1,9 @@
-"""How far a handler has got with one change, and what its errors mean for that.
+"""The progress of a handler with one change: attempts, delays, and its end.
 
-A record is bound to what it is for: its `aim` names the reason and the digest of
-what the handler observes.  A record for another aim says nothing, so neither a
-success nor a counter ever leaks from one change into another.  The clock of
-`timeout` starts with the first attempt.
+A record is bound to one change: its `aim` is the reason and the digest of the fields
+that the handler observes. A record of another aim is ignored, so neither a success nor
+a counter is taken from one change to another. The `timeout` begins with the first
+attempt.
 """
 
 from __future__ import annotations
@@ -39,24 +39,25 @@ __all__ = [
 ]
 
 
-# What is stored of an error's text: an API server's answer can be long.
+# The most characters of an error's text that are stored: a response can be long.
 MESSAGE_LENGTH_MAX = 512
-# "At once" leaves a moment to everybody else.
+# The shortest delay: other objects get their turn even before a retry at once.
 DELAY_SECONDS_MIN = 0.05
-# A deadline is reached by either clock: they round, and a stored time is shortened.
+# The tolerance of deadlines: clocks round, and a stored time has fewer digits.
 _DEADLINE_SECONDS_OFF = 0.001
 
 
 @quick
 class Progress(NamedTuple):
-    """A handler's record.  Times are wall-clock seconds.
+    """A handler's record; times are in wall-clock seconds.
 
-    `until` is when the next attempt is due; `due` the same on the monotonic
-    clock, known only to the process that set it.  `acted` is the digest of what the
-    handler has acted upon last, though the change may not be done, and `seen` what
-    that was, for as long as this process lives.  `handled` is the digest of what it was
-    done with last, where that is not what the object was seen as last.  `delegated`
-    tells this process that the handler's own part is done, and its sub-handlers' not.
+    `until` is the time of the next attempt; `due` the same on the monotonic clock,
+    known only to the process that set it. `acted` is the digest of the state upon which
+    the handler has acted last, though it may not be done with it, and `seen` that state
+    itself, known only to this process. `handled` is the digest of the state with which
+    it was done last, where that is not the object's last-handled one. `delegated`, also
+    of this process alone, means that the handler's own part is done, and its
+    sub-handlers are not.
     """
 
     aim: str
@@ -66,7 +67,7 @@ class Progress(NamedTuple):
     due: float | None = None
     finished: str | None = None  # "success" or "failure"
     message: str | None = None
-    # It waits of its own accord (R5): `message` is what for.
+    # It waits at its own request (R5), for the reason in `message`.
     waits: bool = False
     acted: str = ""
     seen: Seen | None = None
@@ -82,7 +83,7 @@ class Progress(NamedTuple):
         return self.finished == "success"
 
     def due_at(self, now: Now) -> float:
-        """When the next attempt is due, on the monotonic clock."""
+        """The time of the next attempt on the monotonic clock."""
         if self.due is not None:
             return self.due
         return now.mono if self.until is None else now.mono + self.until - now.wall
@@ -93,11 +94,11 @@ FRESH = Progress("")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt failed.
+    """The failure of an attempt.
 
-    `temporary` and `permanent` are the author's word; neither means that the
-    handler's `errors` mode decides.  `rejected` tells that the API server refuses an
-    effect of the plan.
+    `temporary` (a delay in seconds) and `permanent` are from the author's exception;
+    with neither, the handler's `errors` mode decides. `rejected` is a failure because
+    the API server refused an effect of the plan.
     """
 
     type: str
@@ -109,7 +110,7 @@ class Failure:
 
     @property
     def is_expected(self) -> bool:
-        """Whether the author raised it as such: no traceback is of use."""
+        """Whether it is one of fnop's exceptions, which needs no traceback."""
         return self.permanent or self.temporary is not None
 
     def __str__(self) -> str:
@@ -118,9 +119,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The record after an attempt, how that has `ended`, and the line that says so.
+    """The result of an attempt: the new record, its end, and a line for the log.
 
-    `was_last` tells that no attempt follows: it has ended, or waits for its deadline.
+    With `was_last` no attempt follows: the handler has ended, or waits for its
+    deadline.
     """
 
     progress: Progress
@@ -143,7 +145,7 @@ def succeeded(progress: Progress) -> Progress:
 
 
 def concluded(progress: Progress) -> Progress:
-    """The record after all parts have succeeded: it has acted upon what it was for."""
+    """The record after all sub-handlers have succeeded, and the handler with them."""
     acted = _acted_by(progress.aim, "success") or progress.acted
     seen = progress.seen if acted == progress.acted else None
     return progress._replace(
@@ -152,7 +154,7 @@ def concluded(progress: Progress) -> Progress:
 
 
 def anew(progress: Progress | None, aim: str) -> Progress:
-    """A fresh record; what has been acted upon stays so."""
+    """A new record for an aim, with the digests of the former one."""
     if progress is None:
         return Progress(aim)
     return Progress(
@@ -161,7 +163,7 @@ def anew(progress: Progress | None, aim: str) -> Progress:
 
 
 def _acted_by(aim: str, finished: str | None) -> str:
-    """What an ended handler has acted upon, unless the record says otherwise."""
+    """The default of `acted`: the digest in the aim of an ended creation or update."""
     reason, _, observed = aim.partition(":")
     return observed if finished and reason in ("create", "update") else ""
 
@@ -169,9 +171,10 @@ def _acted_by(aim: str, finished: str | None) -> str:
 def judge_again(
     progress: Progress, now: Now, *, after: float, because: str, timeout: float | None
 ) -> Judgement:
-    """Waiting is no failure: it counts towards the timeout alone (R5).
+    """Judge an attempt that wants to be called again after some seconds.
 
-    A wait ends at the deadline at the latest.
+    Waiting is no failure: it counts towards the timeout alone (R5), and ends at the
+    deadline at the latest.
     """
     left = seconds_left(progress, timeout, now)
     if timeout is not None and left <= 0:
@@ -184,7 +187,7 @@ def judge_again(
         soon = f"times out in {round(left, 1):g} s"
         line = f"{soon}, before it goes on in {after:g} s{reason}"
         return Judgement(waiting, "warning", line, ended, was_last=True)
-    # What was said before is said again for those who look closely.
+    # The same reason as before is repeated at the level debug.
     level = "debug" if progress.waits and progress.message == because else "info"
     return Judgement(waiting, level, f"goes on in {after:g} s{reason}", ended)
 
@@ -200,11 +203,11 @@ def judge_failure(
     backoff: float | Backoff,
     jitter: float = 0.0,
 ) -> Judgement:
-    """What a failed attempt means, by the author's word and then by the mode.
+    """Judge a failed attempt, by the author's exception and then by the `errors` mode.
 
-    A handler with a retry that could not take place any more waits for its deadline:
-    its timeout is a promise to wait as long.  `jitter`, from 0 to 1, is for a wait that
-    grows; a constant one, in seconds, is kept to.
+    A handler whose next attempt would come after its deadline waits for the deadline:
+    a timeout is a promise to wait as long. `jitter`, from 0 to 1, is for a `Backoff`; a
+    constant wait, in seconds, has none.
     """
     counted = progress._replace(
         retries=progress.retries + 1, waits=False, delegated=False
@@ -232,7 +235,7 @@ def judge_failure(
 
 
 def _when_again(delay: float, left: float) -> str:
-    """When the next attempt comes, or the deadline, if that is earlier (seconds)."""
+    """The words for the next attempt, or for the deadline, if that is earlier."""
     if delay < left:
         return f"again in {delay:g} s"
     soon = f"times out in {round(left, 1):g} s"
@@ -242,7 +245,7 @@ def _when_again(delay: float, left: float) -> str:
 def _delay(
     failure: Failure, backoff: float | Backoff, tries: int, jitter: float
 ) -> float:
-    """How long until the next attempt: by the author's word, or by the backoff."""
+    """The seconds to the next attempt: from the exception, or else by the backoff."""
     if failure.temporary is not None:
         return failure.temporary
     if isinstance(backoff, Backoff):
@@ -251,7 +254,7 @@ def _delay(
 
 
 def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:
-    """How long a handler has until its deadline; zero at and after it."""
+    """The seconds until a handler's deadline; zero at and after it."""
     if timeout is None:
         return math.inf
     left = timeout - _runtime(progress, now)
@@ -259,7 +262,7 @@ def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:
 
 
 def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | None:
-    """When a handler that has begun times out, on the monotonic clock.
+    """The deadline of a handler that has begun, on the monotonic clock.
 
     >>> deadline_of(Progress("", started=100.0), 30.0, Now(wall=110.0, mono=5.0))
     25.0
@@ -270,13 +273,13 @@ def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | 
 
 
 def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
-    """A handler's end at its deadline, and what it was waiting for until then."""
+    """Judge a handler at its deadline; `why` is the last reason of its waiting."""
     line = f"has timed out after {timeout:g} s: {why}"
     return _final(progress, "error", line, AttemptEnded("timeout"))
 
 
 def abandoned(progress: Progress, why: str) -> Progress:
-    """The record of what is given up before its own end."""
+    """The record of a handler that is given up before its own end."""
     return _final(progress, "info", why, AttemptEnded("cancelled")).progress
 
 
@@ -307,7 +310,7 @@ def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progre
 
 
 def progress_to_json(progress: Progress) -> dict[str, Any]:
-    """The stored form; fields that say nothing are left out."""
+    """The stored form of a record, without fields that have their defaults."""
     found: dict[str, Any] = {"aim": progress.aim}
     if progress.retries:
         found["retries"] = progress.retries
@@ -328,7 +331,7 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
 
 
 def progress_from_json(found: Any) -> Progress:
-    """The record of its stored form; raises `ValueError` for anything else."""
+    """The record from its stored form; raises `ValueError` for anything else."""
     if not isinstance(found, dict) or not isinstance(found.get("aim"), str):
         raise ValueError("a progress record without an aim")
     if found.get("finished") not in (None, "success", "failure"):

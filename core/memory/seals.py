@@ -1,10 +1,10 @@
-"""Signatures of stored states: who writes an object cannot write the operator's state.
+"""Signatures of stored states, so that other writers of an object cannot forge them.
 
-Whoever may change an object may change its annotations, and its status where that has
-no endpoint of its own.  A sealed state is the same JSON text with a keyed digest of it
-in front, and is believed only with it.  The text names the object's uid, and the key is
-made one of this operator's name: what was written for another object, or by another
-operator, does not fit.
+A user who may change an object may change its annotations, and its status where that
+has no endpoint of its own. A sealed state is the same JSON text with a keyed digest of
+it in front, and is accepted only with it. The text has the object's uid, and the key is
+derived from this operator's name: a state that was written for another object, or by
+another operator, is not accepted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 __all__ = ["UNSIGNED", "Seal", "seal_of", "without_seals"]
 
-# Among the keys: states that are not signed are believed, too.
+# In the place of a key: states without a signature are accepted, too.
 UNSIGNED = "unsigned"
 KEY_LENGTH_MIN = 32
 _SEALED = re.compile(r'\{"sig":"([A-Za-z0-9_-]{43})",(.*)', re.DOTALL)
-# As it stands within a JSON string.
+# The same within a JSON string.
 _QUOTED = re.compile(rb'\{\\"sig\\":\\"[A-Za-z0-9_-]{43}\\",')
 
 
@@ -38,18 +38,18 @@ class Seal:
         return "<Seal>"
 
     def sealed(self, text: str) -> str:
-        """The text of a state, which is a JSON object, with its signature."""
+        """The text of a state, a JSON object, with its signature."""
         return f'{{"sig":"{_signature(self._keys[0], text)}",{text[1:]}'
 
     def opens(self, text: Any) -> bool:
-        """Whether it was signed with one of the keys, or need not be signed."""
+        """Whether a text is signed with one of the keys, or needs no signature."""
         parts = _parts(text)
         if parts is None:
             return self._takes_unsigned
         return any(_is_by(key, *parts) for key in self._keys)
 
     def is_due(self, text: Any) -> bool:
-        """Whether a state that is believed is to be signed with the first key."""
+        """Whether an accepted state still has to be signed with the first key."""
         if len(self._keys) == 1 and not self._takes_unsigned:
             return False
         parts = _parts(text)
@@ -57,7 +57,7 @@ class Seal:
 
 
 def _parts(text: Any) -> tuple[str, str] | None:
-    """The signature, and the text that it is of."""
+    """The signature of a sealed text, and the text without it; None without one."""
     found = _SEALED.fullmatch(text) if isinstance(text, str) else None
     return None if found is None else (found[1], "{" + found[2])
 
@@ -94,16 +94,16 @@ def seal_of(keys: Iterable[str], operator: str) -> Seal | None:
         )
     if not secret:
         return None
-    # Of a name of its own: what another operator has signed with the key is not ours.
+    # Derived from the name: signatures of other operators with the same key differ.
     name = f"fnop.dev/{operator}".encode()
     made = tuple(hmac.digest(key.encode(), name, "sha256") for key in secret)
     return Seal(made, takes_unsigned=UNSIGNED in given)
 
 
 def without_seals(line: bytes) -> bytes:
-    r"""A line of JSON with the states in it as they are without signatures.
+    r"""A line of JSON without the signatures of the states in it.
 
-    So that who has no key can decide a recorded run again.
+    A recorded run can so be replayed without the keys.
 
     >>> state = Seal((b"k",), takes_unsigned=False).sealed('{"uid":"0","v":1}')
     >>> import orjson

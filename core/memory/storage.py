@@ -1,9 +1,9 @@
-"""Where on its objects an operator keeps its state: one JSON text (decision 0001).
+"""The places on objects where an operator keeps its state (decision 0001).
 
-A storage is a value in the settings and says one thing only: the place.  When the
-state is written, and what is in it, is decided elsewhere.  What a storage means for an
-operator of some name are `Places`: where the text is written, where it goes on kinds
-that do not keep it there, and where it has been before.
+The state is one JSON text. A storage is a value in the settings that gives the place
+alone; the time of the writes, and the content, are decided elsewhere. For an operator
+of some name a storage becomes `Places`: the place where the text is written, the one
+for kinds that do not keep it there, and former ones.
 """
 
 from __future__ import annotations
@@ -150,38 +150,41 @@ AnyStorage: TypeAlias = AutoStorage | AnnotationStorage | StatusStorage | Storag
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """There is a stored state, but it cannot be understood."""
+    """A stored state that cannot be read, and the problem."""
 
     problem: str
 
 
 class StorageFailed(Exception):
-    """A storage of the author's own cannot write; the text says why."""
+    """A storage of the author's own has failed to write; the text has the reason."""
 
 
 class Place(Protocol):
-    """One place on an object.  `paths` is all that is written there."""
+    """One place on an object; `paths` are all fields that it writes."""
 
     @property
     def paths(self) -> tuple[Path, ...]: ...
 
     @property
     def in_status(self) -> bool:
-        """Whether the status endpoint writes it, where there is one."""
+        """Whether it is written by the status endpoint, where there is one."""
         ...
 
     def read(self, body: Body) -> Any:
-        """The text, or whatever else is there; None for nothing."""
+        """The text, or any other value that is there; None for none."""
         ...
 
     def write(self, text: str | None) -> dict[str, Any]:
-        """The merge patch that writes or removes it.  Raises `StorageFailed`."""
+        """The merge patch that writes the text, or with None removes it.
+
+        Raises `StorageFailed`.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The text as it is, in one field."""
+    """The text as it is, in one field of the object."""
 
     path: Path
 
@@ -206,7 +209,7 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What an author's functions make of it."""
+    """A place that is read and written by an author's functions."""
 
     storage: Storage
     paths: tuple[Path, ...]
@@ -215,7 +218,7 @@ class _Own:
     def read(self, body: Body) -> Any:
         try:
             return self.storage.read(read_only(body.data))
-        except BaseException as problem:  # of the author's: it hurts this object alone
+        except BaseException as problem:  # from the author's code, about this object
             return Unreadable(described(problem))
 
     def write(self, text: str | None) -> dict[str, Any]:
@@ -231,12 +234,12 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the state of one operator stands.
+    """The places of one operator's state.
 
-    It is written `first`, on kinds that do not keep it there at the `fallback`, and
-    read in these and in the `former` places; `paths` are the fields of them all.
-    `quietly` tells that nobody has to be told about the fallback.  With a `seal` the
-    text is signed, and not believed without a signature.
+    It is written to the `first`, or on kinds that do not keep it there to the
+    `fallback`, and read from these and the `former` places; `paths` are the fields of
+    them all. With `quietly` the use of the fallback is not logged. With a `seal` the
+    text is signed, and is not accepted without a signature.
     """
 
     first: Place
@@ -248,15 +251,15 @@ class Places:
 
     @property
     def present(self) -> tuple[Place, ...]:
-        """Where it is written."""
+        """The places where it is written now."""
         return (self.first,) if self.fallback is None else (self.first, self.fallback)
 
     def on(self, resource: Resource, *, refused: bool) -> Place:
-        """Where it is written on objects of a kind (R25).
+        """The place where it is written on objects of a kind (R25).
 
-        `refused` tells that the kind was seen not to keep it.  Kubernetes' own have
-        closed schemas, and so may others: the server answers 200 then, and drops what
-        it does not know.
+        `refused` means that the kind did not keep it before. Kubernetes' own kinds have
+        closed schemas, and others may have: the server then answers 200, and drops the
+        fields that it does not know.
         """
         if self.fallback is None:
             return self.first
@@ -266,7 +269,7 @@ class Places:
         return self.fallback if refused or closed else self.first
 
     def text(self, body: Body) -> Any:
-        """The stored state that an object carries; None if there is none."""
+        """The stored state of an object; None if there is none."""
         found = self._found(body)
         if self.seal is None or found is None or isinstance(found, Unreadable):
             return found
@@ -287,11 +290,11 @@ class Places:
     def written(
         self, text: str, body: Body, to: Place, *, split: bool
     ) -> Iterator[dict[str, Any]]:
-        """The merge patches that put the text to a place, and take it off former ones.
+        """The merge patches that write the text to a place, and remove it from others.
 
-        It is taken off in the same request, or when the new one has the text already:
-        nothing is lost where only one of two requests arrives.  `split` tells that the
-        status has an endpoint of its own.
+        It is removed in the same request, or after the new place has it: nothing is
+        lost where only one of two requests succeeds. `split` means that the status has
+        an endpoint of its own.
         """
         for each in self.former:
             together = not split or each.in_status == to.in_status
@@ -300,9 +303,9 @@ class Places:
         yield to.write(text if self.seal is None else self.seal.sealed(text))
 
     def lingers(self, body: Body) -> bool:
-        """Whether the text has moved, and a former place can be cleared.
+        """Whether the state has to be written again though its content is the same.
 
-        Or it was signed by a former key, and can be signed anew.
+        It is still in a former place, or is signed with a former key.
         """
         if self.seal is not None:
             found = self._found(body)
@@ -313,12 +316,12 @@ class Places:
         )
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
-        """The merge patches that take the text off all places."""
+        """The merge patches that remove the text from all places."""
         return (_removal(each, body) for each in (*self.present, *self.former))
 
 
 def _removal(place: Place, body: Body) -> dict[str, Any]:
-    """The merge patch that takes the text off; empty where it would change nothing."""
+    """The merge patch that removes the text; empty where it would change nothing."""
     if place.read(body) is None:
         return {}
     try:
@@ -333,10 +336,10 @@ def places_of(
     former: tuple[AnyStorage, ...] = (),
     seal: Seal | None = None,
 ) -> Places:
-    """What a storage, and former ones, mean for an operator of this name.
+    """The places of an operator's state, from the present storage and former ones.
 
-    Raises `TypeError` for what is no storage, and `ValueError` for one of the author's
-    own that does not read what it writes.
+    Raises `TypeError` for values that are no storage, and `ValueError` for one of the
+    author's own that does not read the text that it writes.
     """
     first, fallback = _places(storage, operator)
     before = dict.fromkeys(
@@ -352,7 +355,7 @@ def places_of(
 
 
 def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
-    """Where it is written, and where on kinds that do not keep it there."""
+    """The place of the text, and the one for kinds that do not keep it there."""
     match storage:
         case AutoStorage():
             name = f"{PREFIX}/{operator}"
@@ -380,7 +383,7 @@ _OBJECT = {"metadata": {"name": "x", "namespace": "x", "uid": "0"}, "spec": {}}
 
 
 def _own(storage: Storage) -> Place:
-    """A storage of the author's own, tried out once."""
+    """The place of an author's own storage, after a trial of its two functions."""
     draft = _Own(storage, (), False)
     try:
         wrote, removes = draft.write(_SAMPLE), draft.write(None)

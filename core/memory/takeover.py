@@ -1,14 +1,13 @@
 """Taking over from Kopf: its state on live objects, read as if it were fnop's own.
 
-An operator that was written with Kopf leaves on each object what it has handled, how
-far its handlers have got, and a finalizer.  Its successor reads the first two, so that
-no creation is handled a second time, and puts its own finalizer in the place of
-Kopf's.  The annotations stay: the way back stays open.
+An operator that was written with Kopf leaves on each object its last-handled
+configuration, the progress of its handlers, and a finalizer. Its successor reads the
+first two, so that no creation is handled a second time, and replaces Kopf's finalizer
+by its own. The annotations stay, so that one can go back.
 
 The rules are those of Kopf 1.44's storages: annotations under one prefix, or a field of
-the status.  An object that carries that operator's finalizer was handled by it.  Where
-no record says how, the object is no new one, and what is to be done about it is not
-known.
+the status. An object with that operator's finalizer was handled by it. Where there is
+no record of that, the object is not new, and its state counts as unreadable.
 """
 
 from __future__ import annotations
@@ -35,10 +34,11 @@ _NAME_LENGTH_MAX = 63
 
 
 class Predecessor(NamedTuple):
-    """Where a Kopf operator has kept what it knew of an object, and how it held it.
+    """The places of a Kopf operator's state on objects, and its finalizer.
 
-    Annotations are `prefix`/`key` for what was handled last and `prefix`/(handler) for
-    progress; under the path `field` both may be, as `key` and `progress`.
+    Annotations are `prefix`/`key` for the last-handled configuration and
+    `prefix`/(handler) for progress; both may be under the path `field` instead, as
+    `key` and `progress`.
     """
 
     prefix: str
@@ -50,10 +50,10 @@ class Predecessor(NamedTuple):
 def taken_over(
     body: Body, kopf: Predecessor, observation: Observation, handlers: Iterable[str]
 ) -> Stored | Unreadable | None:
-    """What Kopf has stored on an object, for handlers of these ids.
+    """The state that Kopf has stored on an object, for handlers of these ids.
 
-    None where it has never handled the object, `Unreadable` where it has and no record
-    says how.
+    None where Kopf has never handled the object, `Unreadable` where it has and there
+    is no record of it.
 
     >>> kopf = Predecessor("kopf.zalando.org", "kopf.zalando.org/KopfFinalizerMarker")
     >>> body = Body({"metadata": {"annotations": {
@@ -89,7 +89,7 @@ def taken_over(
 
 
 def _is_under_way(annotations: Mapping[str, Any], kopf: Predecessor, kept: Any) -> bool:
-    """Whether a creation has begun of which no handler has succeeded yet."""
+    """Whether a creation has begun in which no handler has succeeded yet."""
     records = [
         _json(v) for k, v in annotations.items() if k.startswith(f"{kopf.prefix}/")
     ]
@@ -126,7 +126,7 @@ def _is_creation(record: Mapping[str, Any]) -> bool:
 
 
 def annotation_names(prefix: str, handler: str) -> tuple[str, str]:
-    """Where Kopf keeps a handler's progress: the newer name, and the older one.
+    """The annotations of a handler's progress in Kopf: the newer name, the older one.
 
     >>> annotation_names("kopf.zalando.org", "create_fn/spec")
     ('kopf.zalando.org/create_fn.spec', 'kopf.zalando.org/create_fn.spec')

@@ -1,1 +1,1 @@
-"""Other operators: peering by priority, and the election of a leader by a lease."""
+"""Peering with other operators by priority, and leader election by a Lease."""

@@ -1,4 +1,4 @@
-"""Requests of peering and of leader election: asked by a number, and still pending."""
+"""Requests of peering and of leader election: to be sent, and pending."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ P = TypeVar("P", PeeringPurpose, LeasePurpose)
 
 
 class PeeringPlace(NamedTuple):
-    """The address of a peering object; its name is the member's."""
+    """The kind and the namespace of a peering object; its name is the member's."""
 
     kind: str  # plural.version.group
     namespace: str | None
 
     @property
     def label(self) -> str:
-        """`plural.group`, and where, as people call it."""
+        """`plural.group` and the namespace, as in log lines."""
         plural, _, rest = self.kind.partition(".")
         inside = f" in {self.namespace}" if self.namespace else ""
         return f"{plural}.{rest.partition('.')[2]}{inside}"
@@ -29,8 +29,8 @@ class PeeringPlace(NamedTuple):
 class Ask(NamedTuple):
     """A request to send; its answer is an `Answered` of this number, if one comes.
 
-    From `before` on (monotonic) the answer is not waited for: what has not been sent by
-    then need not be.
+    An answer after `before` (monotonic) is ignored, so a request that has not been sent
+    by then need not be.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Ask(NamedTuple):
 
 
 class PeeringAsk(NamedTuple):
-    """The same about the peering object of a place."""
+    """A request to send about the peering object of a place, as `Ask`."""
 
     number: int
     place: PeeringPlace
@@ -48,9 +48,9 @@ class PeeringAsk(NamedTuple):
 
 
 class Pending(NamedTuple, Generic[P]):
-    """A request that was sent at this monotonic moment and is not answered yet.
+    """A request that was sent at this monotonic time and is not answered yet.
 
-    `version` is that of the object as it was known then: the answer is not older,
+    `version` is the resourceVersion that was known then: the answer is not older,
     unless the API server was restored from a backup meanwhile.
     """
 

@@ -1,50 +1,52 @@
 """Leader election by a Lease: of several replicas one works, the others stand by.
 
     advance(election, now, fact, jitter)
-        -> Move(election', ask, verdict, wake, says)
+        -> ElectionDecision(election', ask, verdict, wake, says)
 
-A fact is an answer (`Answered`), an alarm that rang, or `Resign`.  An `Ask` is a
-request to send; its answer carries its number, and one that does not come in time is
-not waited for.  `wake` is when to come again if nothing happens (monotonic seconds).
-The verdict is `Leading`, `Standby` or `Resigned`.
+A fact is an answer (`Answered`), an alarm that rang, or `Resign`. An `Ask` is a request
+to send; its answer has the same number, and a late one is ignored. `wake` is the time
+of the next call if nothing happens before (monotonic seconds). The verdict is
+`Leading`, `Standby` or `Resigned`.
 
-The protocol is that of client-go's `tools/leaderelection`, so that kubectl shows what
-it shows of any controller, and candidates written in Go may take part:
+The protocol is that of client-go's `tools/leaderelection`, so that kubectl shows the
+Lease as that of any controller, and candidates written in Go may take part:
 
-- A candidate reads the Lease every `retry_seconds`, and a little more by chance.  It
-  may take a Lease that has no holder, or whose holder has not renewed it for the
-  `leaseDurationSeconds` in it.  Taking it raises `leaseTransitions` by one.
-- Times in the Lease are never compared with a clock.  That it was renewed is told by a
-  change of it, and the wait for its end is counted on the reader's own monotonic clock
-  from the answer that showed the change.
-- The leader renews every `retry_seconds`.  Without an answer for
-  `renew_deadline_seconds` it stops to lead.
-- On exit it gives the Lease away: no holder, a duration of one second.
-- Every write is on the condition that the Lease still is of the version that was read.
+- A candidate reads the Lease every `retry_seconds`, with jitter. It may take a Lease
+  that has no holder, or whose holder has not renewed it for the `leaseDurationSeconds`
+  in it. Taking it raises `leaseTransitions` by one.
+- Times in the Lease are never compared with a clock. Any change of the Lease is a
+  renewal, and its duration is counted on the reader's own monotonic clock from the
+  answer that showed the change.
+- The leader renews every `retry_seconds`. Without an answer for
+  `renew_deadline_seconds` it stops leading.
+- On exit it releases the Lease: no holder, a duration of one second.
+- Every write has the resourceVersion that was read as its precondition.
 
-What differs, and why:
+Differences from client-go, with the reasons:
 
-- The leader's deadline counts from the moment at which the renewal was *sent*
-  (client-go: from its answer, and the wait before the next try is added).  Others count
-  from when they saw the renewal, which is never earlier.  So a leader's last request
-  starts before anybody else's first, whatever the clocks show and however long a
-  process is paused, as long as no monotonic clock runs `lease_seconds /
+- The leader's deadline counts from the time at which the renewal was *sent*
+  (client-go: from its answer, and the wait before the next try is added). Others count
+  from the time at which they saw the renewal, which is never earlier. So a leader's
+  last request starts before any other's first, whatever the clocks show and however
+  long a process is paused, as long as no monotonic clock runs `lease_seconds /
   renew_deadline_seconds` times (1.5) as fast as another.
-- Whoever stops to lead stands by again, instead of ending; its store stays filled.
-- Any write to the Lease counts as a sign of life, not only one of its spec.
-- Writes are patches, so that what others keep in a Lease stays there.
-- A Lease that is deleted, or emptied, while another holds it is waited for as if it
-  were there; one that was never seen is made, or taken, at once.  Who deletes a Lease
-  by hand and starts a new replica may so have two leaders, until the first one's next
-  renewal.
+- A process that stops leading stands by again, instead of ending; its store stays
+  filled.
+- Any write to the Lease counts as a renewal, not only one of its spec.
+- Writes are patches, so that fields of other writers in the Lease stay there.
+- A Lease that is deleted, or emptied, while another holds it counts as held until its
+  duration is over; one that was never seen is created, or taken, at once. If a Lease is
+  deleted by hand and a new replica started, there may so be two leaders, until the
+  first one's next renewal.
 
-What no lease can do: a request that was started in time may arrive late, after another
-has begun to lead.  A write of the handled object carries the version that it was
-decided on, and so either finds that nothing has happened since, or is refused.  Effects
-on other objects carry what their author gives them: a target's uid, or its version.
+The limit of any lease: a request that was started in time may arrive late, after
+another replica has begun to lead. A write of the handled object has the resourceVersion
+on which it was decided, so it is refused if the object has changed since. Effects on
+other objects have the preconditions that their author gives them: a target's uid, or
+its version.
 
-An identity has to be unique to the process, not only to the pod: a Lease that names it
-is taken for one's own.
+An identity has to be unique to the process, not only to the pod: a candidate takes a
+Lease that names it for its own.
 """
 
 from __future__ import annotations
@@ -98,19 +100,20 @@ __all__ = [
 # ------------------------------------------------------------------ verdicts
 
 
-# Those after which an own deadline begins.
+# The purposes of the requests whose success begins a new deadline of the leader.
 _CLAIMS = (LeasePurpose.CREATE, LeasePurpose.TAKE, LeasePurpose.RENEW)
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """All that this process knows of the election; moments are monotonic.
+    """The state of the election in this process; times are monotonic.
 
-    `lease` is the last that was seen, `seen_at` when it was seen to have changed, and
-    `gone_at` when it was found missing after that.  `is_current` says that nothing is
-    known to have happened to it since: a write needs its version.  `until` is the own
-    deadline, None for who does not lead.  `due` is when to read next, `wrote_at` when
-    the last write was sent: there is no more than one in each `retry_seconds`.
+    `lease` is the last one that was read, `seen_at` the time of the answer that showed
+    its last change, and `gone_at` that of the first one after it without a Lease. With
+    `is_current` it is not known to have changed since: a write needs its version.
+    `until` is the own deadline, None for a process that does not lead. `due` is the
+    time of the next read, `wrote_at` that of the last write: there is no more than one
+    in each `retry_seconds`.
     """
 
     candidate: Candidate
@@ -129,12 +132,12 @@ class Election:
 
     @property
     def is_mine(self) -> bool:
-        """Whether the Lease, as it was last seen, names this process."""
+        """Whether this process is the holder of the Lease that was read last."""
         return self.lease is not None and self.lease.holder == self.candidate.identity
 
     @property
     def free_at(self) -> float:
-        """From when on the Lease may be taken, or made anew, if it does not change."""
+        """The time from which the Lease, if unchanged, may be taken or created anew."""
         lease = self.lease
         if lease is None or not lease.holder:
             return -inf
@@ -143,21 +146,21 @@ class Election:
 
 
 def begin(candidate: Candidate) -> Election:
-    """A candidate that has not seen the Lease."""
+    """The state of a candidate that has not read the Lease yet."""
     return Election(candidate)
 
 
 def may_start(election: Election, now: Now) -> bool:
     """Whether a request of the leader's work may start now.
 
-    To be asked right before each, with the clock as it is then.
+    It has to be called right before each request, with the clock of that moment.
     """
     verdict = election.verdict
     return isinstance(verdict, Leading) and now.mono < verdict.until
 
 
 def has_resigned(election: Election) -> bool:
-    """Whether who resigns has nothing more to wait for."""
+    """Whether a resigning candidate holds no Lease and waits for no answer any more."""
     return election.is_resigning and election.pending is None and not election.is_mine
 
 
@@ -166,9 +169,9 @@ def has_resigned(election: Election) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """The process ends: none of its requests is under way any more.
+    """The process ends, and none of its requests is in flight any more.
 
-    client-go (`ReleaseOnCancel`): all that the lease guards must have ended before.
+    client-go (`ReleaseOnCancel`): work that the lease guards must have ended before.
     """
 
 
@@ -176,7 +179,7 @@ ElectionFact = Answered | AlarmRang | Resign
 
 
 class ElectionDecision(NamedTuple):
-    """What follows from a fact; `wake` is monotonic, None for never."""
+    """The result of `advance`; `wake` is monotonic, None for never."""
 
     election: Election
     ask: Ask | None
@@ -188,9 +191,9 @@ class ElectionDecision(NamedTuple):
 def advance(
     election: Election, now: Now, fact: ElectionFact, jitter: float = 0.5
 ) -> ElectionDecision:
-    """Take a fact in, and decide.  Total: no fact is out of place.
+    """Apply a fact to the state, and decide; any fact is valid in any state.
 
-    `jitter`, from 0 to 1, spreads the looks of several candidates.
+    `jitter`, from 0 to 1, spreads the reads of several candidates.
     """
     says: list[Say] = []
     pending = election.pending
@@ -223,7 +226,7 @@ def _answered(
     says: list[Say],
 ) -> Election:
     timing = election.candidate.timing
-    # Who leads, or ends, has no time to lose by chance.
+    # The leader, and a candidate that resigns, do not wait longer by jitter.
     hurries = election.until is not None or election.is_resigning
     spread = 0.0 if hurries else JITTER_FACTOR * jitter
     later = now.mono + timing.retry_seconds * (1 + spread)
@@ -245,7 +248,7 @@ def _taken(
     later: float,
     says: list[Say],
 ) -> Election:
-    """The answer shows the Lease, or that there is none."""
+    """Apply an answer that settles its request: a Lease, none, or a refusal."""
     match outcome:
         case Applied(object) if isinstance(object, Mapping):
             lease = parse_lease(Body(dict(object)))
@@ -267,7 +270,7 @@ def _taken(
 
 
 def _observed(election: Election, lease: Lease, now: Now, later: float) -> Election:
-    """The Lease is there, and so.  What has changed has done so just now."""
+    """Apply a Lease that was read; if it differs from the last one, it changed now."""
     lease = _unemptied(election, lease)
     is_same = lease == election.lease and election.gone_at is None
     election = replace(
@@ -283,10 +286,10 @@ def _observed(election: Election, lease: Lease, now: Now, later: float) -> Elect
 
 
 def _unemptied(election: Election, lease: Lease) -> Lease:
-    """A Lease without a holder, which was not given away, is as one that is deleted.
+    """A Lease with its former holder, where that was removed without a release.
 
-    Its holder does not know it yet, so others wait.  Who gives a Lease away says a
-    duration of one second (client-go's `release`).
+    The holder does not know it yet, so others wait, as after a deletion. A released
+    Lease has a duration of one second (client-go's `release`).
     """
     before = election.lease
     if before is None or lease.holder or lease.seconds == RELEASED_SECONDS:
@@ -298,10 +301,11 @@ def _unemptied(election: Election, lease: Lease) -> Lease:
 
 
 def _missing(election: Election, now: Now, later: float) -> Election:
-    """There is no Lease: never was, or somebody has deleted it.
+    """Apply an answer without a Lease: there never was one, or it was deleted.
 
-    Its holder has lost it at that moment: anybody may make another.  Who knows of
-    another holder waits, for that one may not know it yet.
+    With it this process has lost the lead, if it had it: any candidate may create
+    another. If another process was the holder, this one waits, for that one may not
+    know it yet.
     """
     lease = election.lease
     if lease is not None and election.is_mine:
@@ -318,7 +322,7 @@ def _missing(election: Election, now: Now, later: float) -> Election:
 
 
 def _given_up(election: Election, now: Now) -> Election:
-    """Do not wait for a late answer: whether the request was executed is not known."""
+    """Give up a request with a late answer; its result counts as unknown."""
     pending = election.pending
     if pending is None or now.mono < _late_at(election, pending):
         return election
@@ -344,7 +348,7 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
         serial=number,
         pending=Pending(number, purpose, now.mono),
         wrote_at=election.wrote_at if reads else now.mono,
-        # A read that is not answered is not followed by another at once.
+        # After a read without an answer the next one waits for a retry period.
         due=now.mono + election.candidate.timing.retry_seconds,
     )
     assert election.pending is not None
@@ -353,13 +357,13 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
 
 
 def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
-    """What to send next, and when; None for nothing at all.
+    """The next request and its time; None for none at all.
 
-    | who, and what is known of the Lease | then | when |
+    | candidate, and state of the Lease | request | when |
     |---|---|---|
     | resigns, and holds it | release | now |
     | resigns, and does not | nothing | |
-    | anybody; something happened to it | read | now, or after a failed try |
+    | any; it may have changed | read | now, or after a failed try |
     | holds it | renew | a retry period after the last write |
     | it is not there | create | now; if another held it, after its duration |
     | it is free, or its holder silent | take | now |
@@ -385,7 +389,7 @@ def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
 
 
 def _effect(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
-    """The request, as an effect; every write but a creation names the version."""
+    """The request as an effect; all writes but a creation have the version."""
     candidate, lease = election.candidate, election.lease or Lease()
     time = wall_text(now.wall)  # a metav1.MicroTime
     mine: dict[str, Any] = {

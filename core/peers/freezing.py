@@ -1,7 +1,7 @@
-"""Whether this operator is the one to serve: verdicts of peering, as values.
+"""Verdicts of peering: whether this operator serves, or is frozen, and why.
 
-`fnop.core.peers.peering` finds them; here is what they are, which of several counts,
-and what a change of verdict calls for.
+`fnop.core.peers.verdict` finds them; this module defines them, combines several, and
+gives the effect and the log line of a change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Why(Enum):
-    """Why an operator is frozen; what weighs more comes first."""
+    """The reasons for which an operator is frozen, the most important first."""
 
     LEFT = "it has left"
     OUTRANKED = "a peer has a higher priority"
@@ -45,12 +45,12 @@ _WEIGHT = {why: weight for weight, why in enumerate(Why)}
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """This operator is the one."""
+    """This operator serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """This operator is to keep still: why, for whom, and where that was seen."""
+    """This operator is frozen: the reason, the peers, and the places of these."""
 
     why: Why
     by: tuple[Peer, ...] = ()
@@ -62,7 +62,7 @@ PeeringVerdict = Serving | Frozen
 
 
 def precedence(alive: Iterable[Peer], priority: int, where: str) -> PeeringVerdict:
-    """Who serves, of an operator of this priority and its living peers.
+    """The verdict for an operator of a priority among its living peers.
 
     | peers | verdict |
     |---|---|
@@ -84,9 +84,9 @@ def precedence(alive: Iterable[Peer], priority: int, where: str) -> PeeringVerdi
 
 
 def together(verdicts: Iterable[PeeringVerdict]) -> PeeringVerdict:
-    """One verdict of several places: whoever is frozen somewhere is frozen everywhere.
+    """Combine the verdicts of several places: frozen in one is frozen everywhere.
 
-    What weighs most is told, with all the peers and places of that.
+    The most important reason counts, with all the peers and places of that.
 
     >>> together([Serving(), Frozen(Why.JOINING), Frozen(Why.UNSEEN)]).why.name
     'UNSEEN'
@@ -106,7 +106,7 @@ def together(verdicts: Iterable[PeeringVerdict]) -> PeeringVerdict:
 def transition(
     before: PeeringVerdict, after: PeeringVerdict, member: Member
 ) -> tuple[Freeze | Resume | None, Say | None]:
-    """What a new verdict calls for: an effect, and a line for the log.
+    """The effect and the log line for a change of the verdict.
 
     | before | after | effect | line |
     |---|---|---|---|
@@ -133,13 +133,13 @@ def transition(
 
 
 def _gist(frozen: Frozen) -> tuple[Any, ...]:
-    """What of a verdict is worth another line, if it changes."""
+    """The parts of a verdict whose change is logged."""
     peers = tuple((each.identity, each.priority, each.message) for each in frozen.by)
     return frozen.why, peers, frozen.where if frozen.why is Why.MISSING else ()
 
 
 def _line(frozen: Frozen, member: Member) -> Say:
-    """The line that tells of a freeze; only what nobody has to see to is no warning."""
+    """The log line of a freeze: a warning, unless it is an ordinary one."""
     calm = frozen.why in (Why.OUTRANKED, Why.JOINING)
     return Say("info" if calm else "warning", f"frozen: {_reason(frozen, member)}")
 

@@ -1,4 +1,4 @@
-"""Leases and who holds them: the values of leader election."""
+"""The values of leader election: leases, candidates, timing, verdicts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
 LEASES = "leases.v1.coordination.k8s.io"
 
 
-# Who looks at the Lease waits up to so many times longer, by chance (client-go's
+# Reads of the Lease wait up to this many times longer, by chance (client-go's
 # JitterFactor).
 JITTER_FACTOR = 1.2
-# The duration in a Lease that its holder has given away (client-go's `release`).
+# The duration in a Lease that its holder has released (client-go's `release`).
 RELEASED_SECONDS = 1
 
 
@@ -41,7 +41,7 @@ RELEASED_SECONDS = 1
 class Timing:
     """Durations in seconds; the defaults are those of Kubernetes' own controllers.
 
-    Raises `ValueError` for what could not work (client-go's `NewLeaderElector`).
+    Raises `ValueError` for durations that cannot work (client-go's `NewLeaderElector`).
     """
 
     lease_seconds: int = 15
@@ -65,7 +65,7 @@ class Timing:
 
     @property
     def answer_seconds(self) -> float:
-        """How long an answer is waited for: there is to be time for another try."""
+        """The timeout of a request, which leaves time for another try."""
         return self.renew_deadline_seconds / 2
 
 
@@ -94,7 +94,7 @@ class Candidate:
 
 
 def candidate_identity(host: str, token: str) -> str:
-    """A name for the holder: where it runs, and random characters, as client-go's.
+    """The identity of a candidate: its host and random characters, as in client-go.
 
     >>> candidate_identity("operator-5d9f-x", "0b6e3c52")
     'operator-5d9f-x_0b6e3c52'
@@ -104,7 +104,7 @@ def candidate_identity(host: str, token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What matters of a Lease; a holder `""` is nobody."""
+    """The fields of a Lease that the election needs; a holder of "" is none."""
 
     holder: str = ""
     seconds: float | None = None
@@ -114,7 +114,7 @@ class Lease:
 
 
 def parse_lease(body: Body) -> Lease:
-    """A Lease as the API server sends it; what is missing or strange reads as absent.
+    """Parse a Lease from the API server; malformed fields read as absent.
 
     >>> parse_lease(Body({"spec": {"holderIdentity": "a", "leaseTransitions": 3}}))
     Lease(holder='a', seconds=None, transitions=3, uid='', version='')
@@ -135,9 +135,9 @@ def parse_lease(body: Body) -> Lease:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """This process is the one; it may start requests before `until` (monotonic).
+    """This process leads; it may start requests before `until` (monotonic).
 
-    `epoch` is the Lease's count of transitions: greater than that of any leader before.
+    `epoch` is the Lease's count of transitions: greater than that of any former leader.
     """
 
     epoch: int
@@ -146,7 +146,7 @@ class Leading:
 
 @dataclass(frozen=True, slots=True)
 class Standby:
-    """Somebody else is the one, or nobody yet (`""`)."""
+    """Another process leads, the `holder`, or none yet ("")."""
 
     holder: str = ""
 

@@ -1,44 +1,44 @@
-"""Peering: which one of several operators serves, as a state machine.
+"""Peering: a state machine that decides which of several operators serves.
 
-Operators that could serve the same objects meet in peering objects
-(`fnop.core.peers.peers`): each keeps a record there, and looks at the others'.  One
-that sees a higher priority than its own freezes, and serves again when that is gone;
-operators of the same priority all freeze, as none of them can tell who is meant.
+Operators that could serve the same objects have records in peering objects
+(`fnop.core.peers.peers`): each writes its own there, and reads the others'. An operator
+that reads a higher priority than its own freezes, and serves again when that is gone;
+operators of the same priority all freeze, as none of them is preferred.
 
     advance(peering, now, fact, jitter)
-        -> Move(peering', asks, verdict, effect, wake, says)
+        -> PeeringDecision(peering', asks, verdict, effect, wake, says)
 
-A fact is what was discovered (`Placed`), seen (`Looked`, `Unseen`) or answered
-(`Answered`), an alarm that rang, or `Leave`.  An `Ask` is a request to send, whose
-`Answered` carries its number; `wake` is when to come again if nothing happens
-(monotonic seconds); `effect` is `Freeze` or `Resume` where the verdict calls for one.
-An operator begins frozen: its first `Resume` comes when everybody has been looked at
-and its own record is written.
+A fact is a result of discovery (`Placed`), of a listing or a watch (`Looked`,
+`Unseen`), an answer (`Answered`), an alarm that rang, or `Leave`. An ask is a request
+to send, whose `Answered` has its number; `wake` is the time of the next call if nothing
+happens before (monotonic seconds); `effect` is `Freeze` or `Resume` where the verdict
+needs one. An operator begins frozen: its first `Resume` comes when it has read all
+peering objects and its own record is written.
 
-Rules, Kopf's unless said otherwise:
+Rules, Kopf's unless noted otherwise:
 
-- A cluster-wide operator meets its peers in cluster-scoped objects, others in an object
-  in each of their namespaces; it serves everywhere or nowhere.  An operator takes part
+- A cluster-wide operator has its records in cluster-scoped objects, others in an object
+  in each of their namespaces; it serves everywhere or nowhere. An operator takes part
   in all objects of its name, of Kopf's two groups and of fnop's own.
 - `Mode.AUTO` takes part where there are such objects; `Mode.MANDATORY` freezes until
-  there is one in each namespace (or in the cluster); `Mode.STANDALONE` never looks.
-- The right to serve ends before one's own record dies for the others: who cannot renew
-  it freezes (Kopf goes on; two operators are active).
+  there is one in each namespace (or in the cluster); `Mode.STANDALONE` reads none.
+- The right to serve ends before one's own record dies for the others: an operator that
+  cannot renew it freezes (Kopf goes on; two operators are active).
 - The answer to a renewal shows all records, so that an operator whose watch is late or
   broken still sees its peers at each renewal.
 - Dead records are removed by the first of those alive, on the condition that nothing
-  has changed meanwhile (Kopf: by everybody, and a record that was just renewed may go).
-- A record that is taken away is written again.  Who takes it away again and again
-  thinks that this operator is dead, and may be serving: this one freezes.
-- A record under the own identity that somebody else has written is a peer's, too.
+  has changed meanwhile (Kopf: by all, and a record that was just renewed may go).
+- A record that another client removes is written again. A peer that removes it again
+  and again takes this operator for dead, and may be serving: this one freezes.
+- A record under the own identity that another process has written is a peer's, too.
 
 - A peer is dead when a renewal that was sent after the end of its lifetime shows no
-  change of its record; one that blocks is looked at then, by a renewal out of turn (so
-  does Kopf).
+  change of its record; for a peer that blocks, an additional renewal is sent at that
+  time (so does Kopf).
 
 Peering is a convention between people who run operators, not a lock: between a peer's
-first record and this operator's look at it both are active, for as long as a watch
-event takes.  `fnop.core.peers.election` is the lock.
+first record and the watch event that shows it to this operator, both are active. The
+lock is `fnop.core.peers.election`.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ NAMESPACED_KINDS = (
     "kopfpeerings.v1.zalando.org",
 )
 
-# A record is renewed after such parts of its lifetime (Kopf: 5 to 10 s before its end,
-# which leaves little for a second try), and the right to serve ends after this one.
+# The parts of a record's lifetime after which it is renewed (Kopf: 5 to 10 s before its
+# end, which leaves little for a second try), and after which the right to serve ends.
 _RENEW_AFTER = (0.6, 0.7)
 _SERVE_FOR = 0.9
-# For so long an operator that serves goes on serving while a new object is looked at
-# for the first time, or its own record is written again (seconds).
+# The time for which a serving operator goes on serving while a new object is read for
+# the first time, or its own record is written again (seconds).
 GRACE_SECONDS = 5.0
 
 
@@ -117,12 +117,12 @@ GRACE_SECONDS = 5.0
 
 
 def begin(member: Member) -> Peering:
-    """An operator that has not looked at anybody; it is frozen."""
+    """The state of an operator that has read no peering object; it is frozen."""
     return Peering(member)
 
 
 def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
-    """The kinds to look for in discovery, by what the operator serves; None: all.
+    """The kinds of peering objects for the served namespaces; None is all of them.
 
     >>> kinds_for(["default"])[0]
     'fnoppeerings.v1.fnop.dev'
@@ -136,7 +136,7 @@ def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
 def advance(
     peering: Peering, now: Now, fact: PeeringFact, jitter: float = 0.5
 ) -> PeeringDecision:
-    """Take a fact in, and decide.  Total: no fact is out of place.
+    """Apply a fact to the state, and decide; any fact is valid in any state.
 
     `jitter`, from 0 to 1, spreads the renewals of operators that began together.
     """
@@ -165,7 +165,7 @@ def _fold(
     peering: Peering, now: Now, fact: PeeringFact, jitter: float, says: list[Say]
 ) -> Peering:
     member = peering.member
-    # Who serves goes on while a new object is looked at for the first time.
+    # A serving operator goes on while a new object is read for the first time.
     serves = isinstance(peering.verdict, Serving)
     grace = now.mono + GRACE_SECONDS if serves else None
     match fact:
@@ -203,7 +203,7 @@ def _seated(
 
 
 def _asked(peering: Peering, number: int) -> PeeringPlace | None:
-    """The place of a request that is still waited for."""
+    """The place of a pending request; None for any other number."""
     for seat in peering.seats:
         if seat.pending is not None and seat.pending.number == number:
             return seat.place
@@ -225,14 +225,14 @@ def _graced(seat: Seat, grace: float | None) -> Seat:
 
 
 def _unseen(seat: Seat, message: str) -> Seat:
-    """Of an object that was seen before, the renewals will tell."""
+    """Note a failed listing or watch, unless renewals read the object anyway."""
     return (
         replace(seat, trouble=message) if seat.presence is Existence.UNKNOWN else seat
     )
 
 
 def _given_up(peering: Peering, now: Now) -> Peering:
-    """Do not wait any longer for answers that are late."""
+    """Give up requests whose answers are late."""
     member = peering.member
     seats = tuple(
         _failed(seat, member, Unreachable("no answer came"), now)
@@ -246,7 +246,7 @@ def _given_up(peering: Peering, now: Now) -> Peering:
 def _look(
     seat: Seat, member: Member, body: Body | None, now: Now, says: list[Say]
 ) -> Seat:
-    """What the object shows: the peers, and the own record."""
+    """Apply a state of the peering object: the peers, and the own record."""
     if body is None:
         return Seat(seat.place, Existence.ABSENT)
     if _is_older(body, seat):
@@ -272,7 +272,7 @@ def _look(
 
 
 def _is_older(body: Body, seat: Seat) -> bool:
-    """Whether a late watch shows an object as it was before the last look."""
+    """Whether a late watch shows an older version of the object than a former one."""
     return body.uid == seat.uid and is_behind(body.version, seat.version)
 
 
@@ -285,11 +285,11 @@ def _look_at_own(
     seat: Seat, member: Member, own: Any, now: Now, says: list[Say]
 ) -> Seat:
     if not seat.sent or seat.has_left:
-        return seat  # that of an earlier process, if any; it will be written over
+        return seat  # if there is one, it is an earlier process's: to be overwritten
     pending = seat.pending
     if own is None:
         if pending is not None and pending.purpose is not PeeringPurpose.CLEAN:
-            return seat  # it is on its way, or shall go
+            return seat  # it is being written, or removed
         return _removed(seat, now, says)
     if isinstance(own, Mapping) and own.get("lastseen") in seat.sent:
         return seat
@@ -299,7 +299,10 @@ def _look_at_own(
 
 
 def _removed(seat: Seat, now: Now, says: list[Say]) -> Seat:
-    """Somebody took the own record away: write it again, at once for the first time."""
+    """Write the own record again, which another client has removed.
+
+    The first time that is at once, later with backoff.
+    """
     if seat.is_removed:
         return seat
     removals = seat.removals + 1
@@ -349,7 +352,7 @@ def _answered(
         case PeeringPurpose.LEAVE, Applied():
             return replace(seat, pending=None, has_left=True)
         case PeeringPurpose.CLEAN, Conflict():
-            return replace(seat, pending=None)  # the change will be looked at
+            return replace(seat, pending=None)  # the watch will show the change
         case _:
             return _failed(seat, member, outcome, now)
 
@@ -357,12 +360,12 @@ def _answered(
 def _look_again(
     seat: Seat, version: str, member: Member, object: Any, now: Now, says: list[Say]
 ) -> Seat:
-    """An answer shows the object, of which `version` was known when it was asked."""
+    """Apply the object in an answer; `version` was known when it was requested."""
     if not isinstance(object, Mapping):
         return seat
     body = Body(dict(object))
     if is_behind(body.version, version):
-        seat = replace(seat, version="")  # there is nothing newer any more
+        seat = replace(seat, version="")  # restored from a backup: the newer is gone
     return _look(seat, member, body, now, says)
 
 
@@ -377,7 +380,7 @@ def _about_renewal(seat: Seat, member: Member) -> list[Say]:
 def _renewed(
     seat: Seat, member: Member, pending: Pending[PeeringPurpose], jitter: float
 ) -> Seat:
-    """The own record is there, and lives from when it was sent, at the least."""
+    """Note a successful renewal; the record's lifetime counts from its sending."""
     first, last = _RENEW_AFTER
     wait = member.lifetime * (first + (last - first) * jitter)
     return replace(
@@ -394,7 +397,7 @@ def _renewed(
 
 
 def _failed(seat: Seat, member: Member, outcome: Outcome, now: Now) -> Seat:
-    """Try again, soon enough for several tries before the record dies."""
+    """Schedule another try, soon enough for several before the record dies."""
     if seat.pending is not None and seat.pending.purpose is PeeringPurpose.CLEAN:
         return replace(seat, pending=None)  # another version may be tidied
     failures = seat.failures + 1
@@ -417,7 +420,7 @@ def _about_refusal(seat: Seat, outcome: Refused) -> Say:
 
 
 def _announced(peering: Peering, says: list[Say]) -> Peering:
-    """Say once where there are no peers, to those who only take part if there are."""
+    """Log once, in `Mode.AUTO`, in which places there is no peering object."""
     lacking = lacking_in(peering)
     if peering.is_leaving or lacking == peering.lacking:
         return peering
@@ -432,7 +435,7 @@ def _announced(peering: Peering, says: list[Say]) -> Peering:
 
 
 def _wake(peering: Peering, now: Now) -> float | None:
-    """The next moment at which something is due, or a verdict may change by itself."""
+    """The next time at which a request is due, or the verdict may change by itself."""
     if peering.member.mode is Mode.STANDALONE:
         return None
     moments = [moment for seat in peering.seats for moment in _moments(seat, peering)]

@@ -1,23 +1,23 @@
-"""The records of operators in a peering object, and who of them is alive.
+"""The records of operators in a peering object, and the rule for which are alive.
 
-A peering object is a bulletin board: `status.<identity>` is one operator's record
+In a peering object, `status.<identity>` is one operator's record
 
     {"priority": 0, "lifetime": 60, "lastseen": "2026-01-01T00:00:00.000000+00:00"}
 
-which it renews while it runs, and removes (a null in a merge patch) when it ends.
-Kopf reads and writes the same shape (its `ClusterKopfPeering` and `KopfPeering`), and
-takes what is missing for priority 0, lifetime 60 and now; further fields are let be.
+which it renews while it runs, and removes (a null in a merge patch) when it ends. Kopf
+reads and writes the same shape (its `ClusterKopfPeering` and `KopfPeering`), with the
+defaults of priority 0, lifetime 60 and now; further fields are ignored.
 
-**Whose clock.**  `lastseen` is of the writer's clock, and Kopf compares it with the
+**Clocks.** `lastseen` is a time of the writer's clock, and Kopf compares it with the
 reader's: a peer whose clock is behind looks dead while it runs, one whose clock is
-ahead outlives its end.  Here a lifetime is counted on the reader's own monotonic clock,
-from the moment at which the reader saw the record change (as client-go's leader
-election does).  Clocks may then differ by any offset; a peer is dead after one lifetime
-without a sign, no sooner and no later.  Only of records that are there at the very
-first look nobody knows when they changed: these are believed, as Kopf does, but for no
-longer than a lifetime.  So the record of an operator that crashed yesterday does not
-hold its successor up, a freeze for an hour ends in time for those, too, who start in
-the middle of it, and a peer that looks dead by its clock alone is heard as soon as it
+ahead outlives its end. Here a lifetime is counted on the reader's own monotonic clock,
+from the time at which the reader saw the record change (as client-go's leader election
+does). Clocks may then differ by any offset; a peer is dead after one lifetime without a
+change, no sooner and no later. Of the records in the very first read the time of the
+last change is not known: their `lastseen` is believed, as Kopf does, but for no longer
+than a lifetime. So the record of an operator that crashed yesterday does not hold up
+its successor, a freeze for an hour ends in time also for operators that start in the
+middle of it, and a peer that looks dead by its clock alone counts again as soon as it
 renews its record.
 """
 
@@ -51,7 +51,7 @@ __all__ = [
     "sight",
 ]
 
-# What `--dev` stands for, and what `fnop freeze` writes unless told otherwise: Kopf's.
+# The priority of `--dev`, and the default one of `fnop freeze`: both are Kopf's.
 DEV_PRIORITY = 666
 FREEZE_PRIORITY = 100
 LIFETIME_SECONDS = 60
@@ -61,7 +61,7 @@ LIFETIME_SECONDS = 60
 
 
 class Mode(Enum):
-    """Whether an operator takes part in peering: never, where it can, or it must."""
+    """The modes of peering: none, where there are peering objects, or mandatory."""
 
     STANDALONE = "standalone"
     AUTO = "auto"
@@ -72,8 +72,8 @@ class Mode(Enum):
 class Member:
     """This operator among its peers.
 
-    `name` is that of the peering objects, `lifetime` in whole seconds.  `stealth` keeps
-    renewals out of the log.
+    `name` is that of the peering objects, `lifetime` is in whole seconds. With
+    `stealth` renewals are not logged.
     """
 
     identity: str
@@ -97,7 +97,7 @@ class Member:
 def own_identity(
     *, user: str, host: str, wall: float, token: str, pod_id: str | None = None
 ) -> str:
-    """The name under which an operator is known to its peers, unique to a process.
+    """The identity of an operator among its peers, unique to a process.
 
     `pod_id` is the variable POD_ID, which a Deployment sets to its pod's name; `token`
     a few random characters; `wall` the start of the process (Unix seconds).
@@ -114,7 +114,7 @@ def own_identity(
 
 
 def manual_identity(*, user: str, host: str, pod_id: str | None = None) -> str:
-    """The name under which a person writes: the same for a freeze and its end.
+    """The identity of a person who freezes and resumes operators: the same for both.
 
     >>> manual_identity(user="ann", host="desk.localdomain")
     'ann@desk'
@@ -131,9 +131,9 @@ def manual_identity(*, user: str, host: str, pod_id: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One record.  `lifetime` is in seconds, `lastseen` its writer's Unix time.
+    """One record; `lifetime` is in seconds, `lastseen` in its writer's Unix time.
 
-    `message` is what a freeze has to say; Kopf lets it be.
+    `message` is the text of a freeze; Kopf ignores it.
     """
 
     identity: str
@@ -149,14 +149,14 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A record that cannot be read, and why; it blocks nobody and is let be."""
+    """A record that cannot be read, and the problem; it freezes no operator."""
 
     identity: str
     problem: str
 
 
 def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[Malformed, ...]]:
-    """The records of a peering object's status, and those that are none.
+    """The records of a peering object's status, and the malformed ones.
 
     Both are ordered by identity.
 
@@ -179,10 +179,10 @@ def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[Malformed, ...]]:
 
 
 def parse_peer(identity: str, record: Any) -> Peer | Malformed:
-    """One record; fields that are missing or null have Kopf's defaults.
+    """Parse one record; fields that are missing or null have Kopf's defaults.
 
-    Numbers may be written as text, times with an offset or without (then they are UTC):
-    all of it was written by some release of Kopf.
+    Numbers may be texts, times may have no offset (then they are UTC): there are
+    releases of Kopf that write them so.
 
     >>> parse_peer("x", {"lifetime": "10", "lastseen": "1970-01-01T00:00:01"})
     Peer(identity='x', priority=0, lifetime=10.0, lastseen=1.0, message='')
@@ -216,7 +216,7 @@ def _lifetime(value: Any) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, or the text of one; a truth value is none."""
+    """The value of a finite number, or of its text; None for others, and booleans."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -238,7 +238,7 @@ def _lastseen(value: Any) -> float | None:
 def record_of(
     priority: int, lifetime: int, wall: float, message: str = ""
 ) -> dict[str, Any]:
-    """A record as all releases of Kopf can read it: seconds as a whole number.
+    """A record that all releases of Kopf can read: seconds are a whole number.
 
     `fnop freeze` writes one, with a message, under `manual_identity`.
 
@@ -251,7 +251,7 @@ def record_of(
 
 
 def renewal_patch(identity: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that writes a record: other operators' are not touched.
+    """The merge patch that writes one record, and leaves other operators' alone.
 
     >>> renewal_patch("ann@desk", {"priority": 100})
     {'status': {'ann@desk': {'priority': 100}}}
@@ -262,7 +262,7 @@ def renewal_patch(identity: str, record: Mapping[str, Any]) -> dict[str, Any]:
 def removal_patch(
     identities: Iterable[str], version: str | None = None
 ) -> dict[str, Any]:
-    """The merge patch that removes records, if the object still is of this version.
+    """The merge patch that removes records, with a version as its precondition.
 
     `fnop resume` sends one without a version, for `manual_identity`.
 
@@ -273,16 +273,16 @@ def removal_patch(
     return {"metadata": {"resourceVersion": version}, **patch} if version else patch
 
 
-# ----------------------------------------------------------------- sightings
+# ---------------------------------------------------------------- seen peers
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPeer:
-    """A peer as this operator has last seen it change; monotonic seconds.
+    """A peer at its last change that this operator has seen; monotonic seconds.
 
-    If a look at `dies`, or later, shows no change, it is dead.  If one at `forgotten`
-    or later does, its record may be removed: a lifetime has passed without a change
-    before this operator's own eyes, so that no living peer is removed for its clock.
+    If a read at `dies`, or later, shows no change, the peer is dead. If one at
+    `forgotten`, or later, shows none, its record may be removed: this operator itself
+    has seen no change for a lifetime, so no living peer is removed for its wrong clock.
     """
 
     peer: Peer
@@ -293,10 +293,10 @@ class SeenPeer:
 def sight(
     before: tuple[SeenPeer, ...] | None, peers: Iterable[Peer], now: Now
 ) -> tuple[SeenPeer, ...]:
-    """What a look at the records shows, after the looks before; None: the first one.
+    """The seen peers after a read, from those `before`; None at the first read.
 
-    Records that have not changed keep their moments; what has changed, or come, was
-    written just now.  See the module's text for the rule.
+    Unchanged records keep their times; new and changed ones count as written just now.
+    The rule is in the module's docstring.
 
     >>> late = Peer("x", lastseen=1000.0)
     >>> [each.dies for each in sight(None, [late], Now(1050.0, 7.0))]

@@ -1,4 +1,4 @@
-"""What to ask of peering objects next, and when: the own record is kept alive."""
+"""The next requests to peering objects: renewals, and removals of records."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from fnop.effects import (
 
 __all__ = ["alive", "asking", "late_at", "removal_at", "renewal_at"]
 
-# An answer that takes a longer part than this is not waited for.
+# The timeout of a request, as a part of the record's lifetime.
 ANSWER_WITHIN = 1 / 6
 
 
-# Dead records that the first of the living leaves for so long are anybody's to remove.
+# Any peer may remove dead records that the first living one has left for this time.
 CLEAN_SECONDS = 60.0
 
 
-# So many own records are known again, if a late watch shows them.
+# The number of own records that are recognized, if a late watch shows them.
 SENT_MAX = 8
 
 
@@ -40,7 +40,7 @@ def late_at(pending: Pending[PeeringPurpose], member: Member) -> float:
 
 
 def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[PeeringAsk, ...]]:
-    """One request in each place at most, where something is due."""
+    """The requests that are due now, one for each place at the most."""
     seats: list[Seat] = []
     asks: list[PeeringAsk] = []
     serial = peering.serial
@@ -65,7 +65,7 @@ def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[PeeringAsk, ...]]
 def _next_request(
     seat: Seat, peering: Peering, now: Now
 ) -> tuple[PeeringPurpose, Patch, tuple[str, ...]] | None:
-    """Why to send what, and the `lastseen` in it."""
+    """The purpose and the patch of the request that is due, and its `lastseen`."""
     member = peering.member
     if seat.presence is not Existence.PRESENT or seat.pending is not None:
         return None
@@ -89,12 +89,12 @@ def _next_request(
 
 
 def removal_at(seat: Seat) -> float:
-    """When to take the own record along: at once, or some time after a failed try."""
+    """The time to remove the own record: at once, or some time after a failed try."""
     return seat.due if seat.failures else -inf
 
 
 def renewal_at(seat: Seat, member: Member) -> float:
-    """When to renew: in its time, or when a peer that keeps this operator still dies.
+    """The time of the next renewal: as scheduled, or earlier when a blocking peer dies.
 
     That peer may have renewed its record unseen; the answer will show it.
     """
@@ -109,9 +109,9 @@ def renewal_at(seat: Seat, member: Member) -> float:
 
 
 def _to_remove(seat: Seat, member: Member) -> list[str]:
-    """Dead peers whose records are this operator's to remove.
+    """The identities of dead peers whose records this operator has to remove.
 
-    They are the first living one's; if that one does not do it, everybody's.
+    The first living peer removes them, and any other if that one does not.
     """
     if seat.tidied == seat.version:
         return []
@@ -121,5 +121,5 @@ def _to_remove(seat: Seat, member: Member) -> list[str]:
 
 
 def alive(seat: Seat) -> list[Peer]:
-    """Peers that no fresh look has found dead."""
+    """The peers that are alive, as of the last answered renewal."""
     return [each.peer for each in seat.seen or () if each.dies > seat.looked_at]

@@ -1,4 +1,4 @@
-"""Where an operator meets its peers, and what it knows there: the values of peering."""
+"""The values of peering: its state, by place, its facts and its decisions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Existence(Enum):
-    """What is known of a peering object."""
+    """Whether a peering object exists, as far as that is known."""
 
     UNKNOWN = "unknown"
     ABSENT = "absent"
@@ -51,16 +51,16 @@ class Existence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """This operator's place in one peering object.
+    """The state of one peering object, and of this operator's record in it.
 
-    Moments are monotonic.  `good_until` is when the right to serve ends unless the own
-    record is renewed, None before it was written; `looked_at` when the last renewal
-    that was answered was sent: the answer shows all that was written before.  `due` is
-    when the next request may be sent.  `sent` are the `lastseen` of own records, the
-    latest last.  `removals` counts how often the record was taken away since it last
-    was renewed in its usual time; `doubled_until` is how long a record counts that
-    another process has written under the own identity.  `tidied` is the version of
-    which dead records were removed, or were tried to be.
+    Times are monotonic. At `good_until` the right to serve ends unless the own record
+    is renewed; None before it was written. `looked_at` is the sending time of the last
+    answered renewal, whose answer shows all that was written before. `due` is the time
+    of the next request. `sent` are the `lastseen` of own records, the newest last.
+    `removals` counts the removals of the record by others since its last renewal in
+    its usual time; until `doubled_until` a record counts that another process has
+    written under the own identity. `tidied` is the version of the object in which dead
+    records were removed, or were tried to be.
     """
 
     place: PeeringPlace
@@ -85,10 +85,10 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Peering:
-    """All that this operator knows of its peers.
+    """The state of peering in this operator.
 
-    `namespaces` are those in which it meets them, (None,) for the cluster; None before
-    they are known.  `lacking` are those without an object, which the log has named.
+    `namespaces` are those of the peering objects, (None,) for the cluster; None before
+    they are known. `lacking` are those without an object, which have been logged.
     """
 
     member: Member
@@ -102,9 +102,9 @@ class Peering:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Discovery is over, for now: these kinds are served, and looked at, there.
+    """A result of discovery: the served kinds of peering objects, and the namespaces.
 
-    `namespaces` None is the whole cluster.  To be said again when a kind comes or goes.
+    `namespaces` None is the whole cluster. Sent again when a kind comes or goes.
     """
 
     kinds: tuple[str, ...]
@@ -113,7 +113,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A listing or a watch shows the peering object, or that it is not there (None)."""
+    """A listing or a watch shows the peering object, or None where it is absent."""
 
     place: PeeringPlace
     body: Body | None
@@ -121,7 +121,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A listing or a watch of a place has failed, in these words."""
+    """A listing or a watch of a place has failed, with this message."""
 
     place: PeeringPlace
     message: str
@@ -129,14 +129,14 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The operator ends: nothing is under way any more, its record shall go."""
+    """The operator ends: no request is in flight, and its record is to be removed."""
 
 
 PeeringFact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
 
 
 class PeeringDecision(NamedTuple):
-    """What follows from a fact; `wake` is monotonic, None for never."""
+    """The result of `advance`; `wake` is monotonic, None for never."""
 
     peering: Peering
     asks: tuple[PeeringAsk, ...]
@@ -147,7 +147,7 @@ class PeeringDecision(NamedTuple):
 
 
 def has_left(peering: Peering) -> bool:
-    """Whether an operator that ends has nothing more to wait for."""
+    """Whether an operator that ends has removed its records."""
     return peering.is_leaving and all(
         not seat.sent or seat.has_left or seat.presence is Existence.ABSENT
         for seat in peering.seats

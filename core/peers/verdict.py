@@ -1,4 +1,4 @@
-"""Which verdict peering comes to, from what is seen in all places."""
+"""The verdict of peering, from the states of all peering objects."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from fnop.core.values.now import Now
 
 __all__ = ["judge", "lacking_in", "scope_of", "verdict_of"]
 
-# So often somebody may take the own record away before it is taken seriously.
+# The number of removals of the own record by others at which the operator freezes.
 REMOVALS_MAX = 3
 
 
 def verdict_of(peering: Peering, now: Now) -> PeeringVerdict:
-    """Of all places together: what weighs most, anywhere, counts everywhere."""
+    """The verdict of all places: the most important reason of any counts everywhere."""
     if peering.is_leaving:
         return Frozen(Why.LEFT)
     if peering.member.mode is Mode.STANDALONE:
@@ -43,9 +43,9 @@ def verdict_of(peering: Peering, now: Now) -> PeeringVerdict:
 
 
 def judge(seat: Seat, member: Member, now: Now) -> PeeringVerdict:
-    """What is to be seen in one place: the first line that fits decides.
+    """The verdict of one place; the first condition that holds decides.
 
-    A place without an object says nothing; whether there is to be one is `Mode`'s.
+    A place without an object serves; `Mode.MANDATORY` is checked in `verdict_of`.
     """
     where = seat.place.label
     is_good = seat.good_until is not None and now.mono < seat.good_until
@@ -68,7 +68,7 @@ def judge(seat: Seat, member: Member, now: Now) -> PeeringVerdict:
 
 
 def lacking_in(peering: Peering) -> tuple[str | None, ...]:
-    """The namespaces of which is known that there is no peering object."""
+    """The namespaces that are known to have no peering object."""
     return tuple(
         namespace
         for namespace in peering.namespaces or ()
