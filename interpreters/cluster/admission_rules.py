@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from fnop.interpreters.cluster.faults import bad, duplicate, one_of, required
 from fnop.interpreters.cluster.field_rules import port_number, service_name
 from fnop.interpreters.cluster.metadata import NOT_SUBDOMAIN, SUBDOMAIN
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.selector_rules import selector_faults
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 
 __all__ = ["hook_faults"]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.cluster.objects import Object
 
 __all__ = ["UNKNOWN", "age", "created", "human_duration", "seconds_of"]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.cluster.body import go_name
 from fnop.interpreters.cluster.fieldsets import (
     EMPTY,
     Tree,
@@ -25,6 +24,7 @@ from fnop.interpreters.cluster.fieldsets import (
     pruned,
     union,
 )
+from fnop.interpreters.cluster.golang import go_name
 from fnop.interpreters.cluster.kinds import Kind, Registry
 from fnop.interpreters.cluster.managed import (
     Entry,
@@ -45,6 +45,7 @@ from fnop.interpreters.cluster.managed import (
     versioned,
     with_entries,
 )
+from fnop.interpreters.cluster.objects import Object, timestamp
 from fnop.interpreters.cluster.rules import Place
 from fnop.interpreters.cluster.schema import NOTHING, Schema
 from fnop.interpreters.cluster.shapes import Shape, shape_of
@@ -55,7 +56,6 @@ from fnop.interpreters.cluster.status import (
     failure,
     internal,
 )
-from fnop.interpreters.cluster.store import Object, timestamp
 from fnop.interpreters.cluster.typed import (
     Untypable,
     compared,

@@ -7,9 +7,9 @@ from typing import Any
 
 from fnop.interpreters.cluster.faults import bad, forbidden, one_of, required
 from fnop.interpreters.cluster.field_rules import dns_label, path_segment
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 
 __all__ = ["autoscaler_faults"]
 

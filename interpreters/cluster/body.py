@@ -8,15 +8,11 @@ import orjson
 
 from fnop.interpreters.cluster.crd_rules import check_crd_shape
 from fnop.interpreters.cluster.crds import CRDS
-from fnop.interpreters.cluster.gotypes import (
-    Misfit,
-    go_name,
-    read_as,
-    read_owners,
-    unknown_in,
-)
+from fnop.interpreters.cluster.golang import go_name
+from fnop.interpreters.cluster.gotypes import Misfit, read_as, read_owners, unknown_in
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA, NEVER_STORED
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.status import (
     Fault,
     Refusal,
@@ -24,10 +20,9 @@ from fnop.interpreters.cluster.status import (
     invalid,
     quoted,
 )
-from fnop.interpreters.cluster.store import Object
 from fnop.interpreters.protocol import Malformed
 
-__all__ = ["decoded", "go_name", "unknown_fields"]
+__all__ = ["decoded", "unknown_fields"]
 
 
 def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:

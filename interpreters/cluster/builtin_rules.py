@@ -45,6 +45,7 @@ from fnop.interpreters.cluster.network_rules import (
     slice_faults,
 )
 from fnop.interpreters.cluster.numbers import whole
+from fnop.interpreters.cluster.objects import Object, Resource
 from fnop.interpreters.cluster.pod_rules import (
     pod_faults,
     pod_update_faults,
@@ -67,7 +68,6 @@ from fnop.interpreters.cluster.storage_rules import (
     volume_changes,
     volume_object_faults,
 )
-from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["builtin_faults"]
 

@@ -12,8 +12,8 @@ from fnop.interpreters.cluster.crds import CRDS, crd_defaults
 from fnop.interpreters.cluster.defaults import SCHEMAS
 from fnop.interpreters.cluster.gotypes import zero_status
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.objects import Object, Resource
 from fnop.interpreters.cluster.quantities import amount
-from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["born", "defaulted", "fresh_status", "kept"]
 

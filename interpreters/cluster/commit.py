@@ -8,23 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fnop.interpreters.cluster.controllers.waking import WAKES
-from fnop.interpreters.cluster.crd_rules import APPROVAL
-from fnop.interpreters.cluster.crds import CRDS, establishing, registry_with
+from fnop.interpreters.cluster.crds import APPROVAL, CRDS, establishing, registry_with
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.objects import Key, Object, Resource, same, timestamp
 from fnop.interpreters.cluster.store import (
     Cluster,
-    Key,
-    Object,
-    Resource,
     StoredEvent,
     Task,
     lookup,
     put,
     remove,
-    same,
     shelf,
     size_of,
-    timestamp,
     written,
 )
 

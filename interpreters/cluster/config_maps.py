@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fnop.interpreters.cluster.objects import Object, Resource
 from fnop.interpreters.cluster.status import Fault, quoted
-from fnop.interpreters.cluster.store import Object, Resource
 
 __all__ = ["config_faults"]
 

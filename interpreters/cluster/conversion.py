@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.cluster.objects import Object
 
 __all__ = ["as_read", "renamed", "served", "to_storage"]
 

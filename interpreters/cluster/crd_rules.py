@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from fnop.interpreters.cluster.cel import field_path
+from fnop.interpreters.cluster.crds import APPROVAL, is_established, is_protected
 from fnop.interpreters.cluster.metadata import name_faults
+from fnop.interpreters.cluster.objects import Object, same
 from fnop.interpreters.cluster.rules import label_fault, type_name
 from fnop.interpreters.cluster.schema_rules import (
     RULE_FIELDS,
@@ -19,15 +21,11 @@ from fnop.interpreters.cluster.schema_rules import (
     unrecognized_formats,
 )
 from fnop.interpreters.cluster.status import Fault, bad_request, quoted
-from fnop.interpreters.cluster.store import Object, same
 
 __all__ = [
-    "APPROVAL",
     "check_crd_shape",
     "crd_faults",
     "crd_update_faults",
-    "is_established",
-    "is_protected",
     "unknown_crd_fields",
 ]
 
@@ -289,17 +287,7 @@ def _name_faults(
         yield _invalid(field, approval, f"{rule} {more}, see {POLICY}")
 
 
-APPROVAL = "api-approved.kubernetes.io"
 POLICY = "https://github.com/kubernetes/enhancements/pull/1111"
-
-
-def is_protected(group: str) -> bool:
-    """Whether a group is one of Kubernetes' own.
-
-    >>> [is_protected(group) for group in ("k8s.io", "metrics.k8s.io", "x-k8s.io")]
-    [True, True, False]
-    """
-    return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
 
 
 def _is_url(text: str) -> bool:
@@ -566,11 +554,3 @@ def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
                 "status.storedVersions"
             )
             yield _invalid(f"status.storedVersions[{index}]", name, why)
-
-
-def is_established(crd: Object) -> bool:
-    """Whether a CRD's kind is, or has been, served."""
-    conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(
-        one["type"] == "Established" and one["status"] == "True" for one in conditions
-    )

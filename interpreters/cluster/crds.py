@@ -5,28 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fnop.interpreters.cluster.crd_rules import (
-    APPROVAL,
-    is_established,
-    is_protected,
-)
 from fnop.interpreters.cluster.crd_written import written_spec
 from fnop.interpreters.cluster.kinds import Registry, kinds_of_crd
-from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.cluster.objects import Object
 
 __all__ = [
+    "APPROVAL",
     "CLEANUP",
     "CRDS",
     "crd_defaults",
     "establishing",
+    "is_established",
+    "is_protected",
     "registry_with",
     "terminating",
     "unseen_status",
 ]
 
+APPROVAL = "api-approved.kubernetes.io"
 CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
 # Held by a CRD being deleted until all its instances are gone.
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def is_protected(group: str) -> bool:
+    """Whether a group is one of Kubernetes' own.
+
+    >>> [is_protected(group) for group in ("k8s.io", "metrics.k8s.io", "x-k8s.io")]
+    [True, True, False]
+    """
+    return f".{group}".endswith((".k8s.io", ".kubernetes.io"))
+
+
+def is_established(crd: Object) -> bool:
+    """Whether a CRD's kind is, or has been, served."""
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(
+        one["type"] == "Established" and one["status"] == "True" for one in conditions
+    )
 
 
 def crd_defaults(obj: Object) -> Object:

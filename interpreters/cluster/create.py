@@ -22,6 +22,7 @@ from fnop.interpreters.cluster.metadata import (
     name_faults,
 )
 from fnop.interpreters.cluster.numbers import whole
+from fnop.interpreters.cluster.objects import Object, Resource, timestamp
 from fnop.interpreters.cluster.options import check_options, writer_of
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.scale_rules import scale_faults
@@ -42,14 +43,11 @@ from fnop.interpreters.cluster.status import (
 )
 from fnop.interpreters.cluster.store import (
     Cluster,
-    Object,
-    Resource,
     StoredEvent,
     fresh_uid,
     lookup,
     name_suffix,
     remembered,
-    timestamp,
 )
 from fnop.interpreters.protocol import ApiResponse
 

@@ -16,9 +16,10 @@ from fnop.interpreters.cluster.commit import (
 )
 from fnop.interpreters.cluster.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.crds import CLEANUP, CRDS
-from fnop.interpreters.cluster.gotypes import go_name
+from fnop.interpreters.cluster.golang import go_name
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.numbers import query_integer
+from fnop.interpreters.cluster.objects import Key, Object, same, timestamp
 from fnop.interpreters.cluster.read import list_body, selected
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
@@ -34,14 +35,10 @@ from fnop.interpreters.cluster.status import (
 )
 from fnop.interpreters.cluster.store import (
     Cluster,
-    Key,
-    Object,
     StoredEvent,
     lookup,
     remembered,
-    same,
     shelf,
-    timestamp,
     written,
 )
 from fnop.interpreters.cluster.write import Answer

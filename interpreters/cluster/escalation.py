@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from fnop.interpreters.cluster.objects import Object, same
 from fnop.interpreters.cluster.rbac import (
     GROUP,
     MASTERS,
@@ -24,7 +25,7 @@ from fnop.interpreters.cluster.rbac import (
 )
 from fnop.interpreters.cluster.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.status import not_found, quoted
-from fnop.interpreters.cluster.store import Cluster, Object, lookup, same
+from fnop.interpreters.cluster.store import Cluster, lookup
 from fnop.interpreters.protocol import User
 
 __all__ = ["check_escalation", "uncovered"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from fnop.interpreters.cluster.faults import bad, immutable, required
 from fnop.interpreters.cluster.field_rules import qualified
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 
 __all__ = ["event_changes", "event_faults", "strict_event_faults"]
 

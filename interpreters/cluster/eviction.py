@@ -11,6 +11,7 @@ from fnop.interpreters.cluster.commit import stored
 from fnop.interpreters.cluster.create import Answer
 from fnop.interpreters.cluster.delete import Options, deleted
 from fnop.interpreters.cluster.label_selector import matches
+from fnop.interpreters.cluster.objects import Object, timestamp
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Refusal,
@@ -20,14 +21,7 @@ from fnop.interpreters.cluster.status import (
     method_not_allowed,
     not_found,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    StoredEvent,
-    lookup,
-    shelf,
-    timestamp,
-)
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, lookup, shelf
 from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.protocol import ApiResponse
 

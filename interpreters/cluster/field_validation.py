@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.cluster.body import go_name
 from fnop.interpreters.cluster.crd_rules import unknown_crd_fields
 from fnop.interpreters.cluster.crds import CRDS
+from fnop.interpreters.cluster.golang import go_json, go_name
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.metadata import METADATA
 from fnop.interpreters.cluster.request import Call
-from fnop.interpreters.cluster.rules import go_json, place_text
+from fnop.interpreters.cluster.rules import place_text
 from fnop.interpreters.cluster.schema import Schema
 from fnop.interpreters.cluster.status import Fault, Refusal, bad_request, failure
 

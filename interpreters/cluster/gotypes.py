@@ -15,24 +15,13 @@ from functools import cache
 from typing import Any
 
 from fnop.interpreters.cluster import types
+from fnop.interpreters.cluster.golang import go_name
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.quantities import canonical
 
-__all__ = ["Misfit", "go_name", "read_as", "read_owners", "unknown_in", "zero_status"]
+__all__ = ["Misfit", "read_as", "read_owners", "unknown_in", "zero_status"]
 
 Source = dict[str, Any]
-
-
-def go_name(value: Any) -> str:
-    """How Go's JSON decoder calls a JSON type.
-
-    >>> go_name([])
-    'array'
-    """
-    if isinstance(value, bool):
-        return "bool"
-    names = {dict: "object", list: "array", str: "string", int: "number"}
-    return names.get(type(value), "number" if isinstance(value, float) else "null")
 
 
 class Misfit(Exception):

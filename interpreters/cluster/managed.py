@@ -23,8 +23,8 @@ from fnop.interpreters.cluster.fieldsets import (
     union,
 )
 from fnop.interpreters.cluster.kinds import Kind, Registry
+from fnop.interpreters.cluster.objects import Object, timestamp
 from fnop.interpreters.cluster.shapes import Shape, shape_of
-from fnop.interpreters.cluster.store import Object, timestamp
 from fnop.interpreters.cluster.typed import (
     Comparison,
     Untypable,

@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import Refusal, bad_request, failure, quoted
-from fnop.interpreters.cluster.store import Object, StoredEvent
+from fnop.interpreters.cluster.store import StoredEvent
 from fnop.interpreters.cluster.table import cells_of, columns_of, conditions_of
 from fnop.interpreters.protocol import JSON, ApiResponse
 

@@ -31,9 +31,9 @@ from fnop.interpreters.cluster.field_rules import (
     subdomain,
     wildcard,
 )
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.selector_rules import selector_faults
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 
 __all__ = [
     "endpoints_faults",

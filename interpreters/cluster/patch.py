@@ -8,7 +8,7 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from fnop.interpreters.cluster.body import go_name
+from fnop.interpreters.cluster.golang import go_name, go_text
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.status import (
     Refusal,
@@ -17,7 +17,6 @@ from fnop.interpreters.cluster.status import (
     internal,
     unsupported_media_type,
 )
-from fnop.interpreters.cluster.typed import go_text
 from fnop.interpreters.protocol import (
     APPLY_PATCH,
     JSON_PATCH,

@@ -14,7 +14,7 @@ from fnop.interpreters.cluster.ages import (
     seconds_of,
 )
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.store import Object
+from fnop.interpreters.cluster.objects import Object
 
 __all__ = ["CELLS", "COLUMNS", "conditions_of"]
 

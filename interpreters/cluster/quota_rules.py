@@ -15,9 +15,9 @@ from fnop.interpreters.cluster.faults import (
     required,
 )
 from fnop.interpreters.cluster.field_rules import qualified, quantity
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.quantities import amount, is_whole
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 
 __all__ = [
     "container_resource_faults",

@@ -14,16 +14,10 @@ from typing import Any, NamedTuple
 from pyrsistent import PMap
 
 from fnop.interpreters.cluster.label_selector import matches
+from fnop.interpreters.cluster.objects import Key, Object, Resource
 from fnop.interpreters.cluster.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.status import Refusal, failure, quoted
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    lookup,
-    shelf,
-)
+from fnop.interpreters.cluster.store import Cluster, lookup, shelf
 from fnop.interpreters.protocol import APPLY_PATCH, ApiRequest, User
 
 __all__ = [

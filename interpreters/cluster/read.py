@@ -16,6 +16,7 @@ from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.crds import CRDS
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.numbers import query_integer, whole
+from fnop.interpreters.cluster.objects import Key, Object
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.schema import Schema
 from fnop.interpreters.cluster.selectors import Selection, selection_of
@@ -30,14 +31,7 @@ from fnop.interpreters.cluster.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    events_after,
-    lookup,
-    shelf,
-)
+from fnop.interpreters.cluster.store import Cluster, events_after, lookup, shelf
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [

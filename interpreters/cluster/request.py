@@ -8,8 +8,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from fnop.interpreters.cluster.kinds import Kind, Registry
+from fnop.interpreters.cluster.objects import Key
 from fnop.interpreters.cluster.status import no_such_path, unknown_resource
-from fnop.interpreters.cluster.store import Key
 from fnop.interpreters.protocol import ApiRequest
 
 __all__ = ["Attributes", "Call", "Route", "attributes_of", "call_of", "route_of"]

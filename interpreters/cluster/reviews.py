@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.body import decoded
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.rbac import (
     Decision,
     Rule,
@@ -26,7 +27,7 @@ from fnop.interpreters.cluster.status import (
     quoted,
     unknown_resource,
 )
-from fnop.interpreters.cluster.store import Cluster, Object
+from fnop.interpreters.cluster.store import Cluster
 from fnop.interpreters.cluster.structs import STRUCTS, checked
 from fnop.interpreters.cluster.tokens import ISSUER, checked_token
 from fnop.interpreters.protocol import ApiResponse, User

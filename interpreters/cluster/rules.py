@@ -10,8 +10,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
+from fnop.interpreters.cluster.golang import go_json
+from fnop.interpreters.cluster.objects import same
 from fnop.interpreters.cluster.regex import BadPattern, compiled
 from fnop.interpreters.cluster.status import Fault, quoted
 
@@ -19,11 +19,9 @@ __all__ = [
     "Place",
     "Rule",
     "format_of",
-    "go_json",
     "label_fault",
     "place_text",
     "rules_of",
-    "same",
     "type_name",
 ]
 
@@ -31,27 +29,6 @@ __all__ = [
 # Names are joined only when there is something to complain about.
 Place = tuple[Any, Any] | None
 Rule = Callable[[Any, Place], Fault | None]
-
-
-def same(new: Any, old: Any) -> bool:
-    """Equal as JSON: to Python alone, true is 1.
-
-    >>> same({"a": True}, {"a": 1})
-    False
-    """
-    if new is old:
-        return True
-    options = orjson.OPT_SORT_KEYS
-    return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
-        old, option=options
-    )
-
-
-def go_json(value: Any) -> str:
-    """JSON as Go writes it into messages: keys in order, 2.0 as 2."""
-    if type(value) is float and value.is_integer() and abs(value) < 2**63:
-        value = int(value)
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def place_text(place: Place) -> str:

@@ -38,6 +38,7 @@ from fnop.interpreters.cluster.managed import (
     ordered,
     with_entries,
 )
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.options import (
     check_options,
     is_apply,
@@ -63,7 +64,7 @@ from fnop.interpreters.cluster.status import (
     method_not_allowed,
     not_found,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, lookup
+from fnop.interpreters.cluster.store import Cluster, lookup
 from fnop.interpreters.cluster.typed import shape_faults
 from fnop.interpreters.cluster.write import (
     check_identity,

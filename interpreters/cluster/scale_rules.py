@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fnop.interpreters.cluster.golang import go_json, go_text
 from fnop.interpreters.cluster.kinds import Scale
-from fnop.interpreters.cluster.rules import go_json
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
-from fnop.interpreters.cluster.typed import go_text
 
 __all__ = ["LARGEST", "Inaccessible", "number_at", "scale_faults", "text_at"]
 

@@ -14,16 +14,16 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.cluster.cel import Laws, compile_laws
+from fnop.interpreters.cluster.golang import go_json
 from fnop.interpreters.cluster.metadata import clean_metadata, metadata_faults
+from fnop.interpreters.cluster.objects import same
 from fnop.interpreters.cluster.rules import (
     Place,
     Rule,
     format_of,
-    go_json,
     label_fault,
     place_text,
     rules_of,
-    same,
     type_name,
 )
 from fnop.interpreters.cluster.status import Fault

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.cel import compile_laws, rule_faults
+from fnop.interpreters.cluster.golang import go_json
 from fnop.interpreters.cluster.regex import pattern_fault
-from fnop.interpreters.cluster.rules import format_of, go_json
+from fnop.interpreters.cluster.rules import format_of
 from fnop.interpreters.cluster.schema import Schema, compile_schema, plain
 from fnop.interpreters.cluster.status import Fault, quoted
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fnop.interpreters.cluster.objects import Object, Resource
 from fnop.interpreters.cluster.reviews import ADMIN
 from fnop.interpreters.cluster.status import Fault, quoted
-from fnop.interpreters.cluster.store import Object, Resource
 from fnop.interpreters.protocol import User
 
 __all__ = ["SIGNING", "asked_by", "condition_faults", "unchanged"]

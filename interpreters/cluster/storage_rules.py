@@ -14,13 +14,13 @@ from fnop.interpreters.cluster.faults import (
     required,
 )
 from fnop.interpreters.cluster.field_rules import qualified, quantity, subdomain
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.quantities import amount
 from fnop.interpreters.cluster.selector_rules import (
     node_selector_faults,
     selector_faults,
 )
 from fnop.interpreters.cluster.status import Fault
-from fnop.interpreters.cluster.store import Object
 from fnop.interpreters.cluster.volume_rules import source_faults
 
 __all__ = [

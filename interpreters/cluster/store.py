@@ -10,8 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple
@@ -20,14 +18,11 @@ import orjson
 from pyrsistent import PMap, PVector, pmap, pvector
 
 from fnop.interpreters.cluster.kinds import Registry
-from fnop.interpreters.cluster.rules import same
+from fnop.interpreters.cluster.objects import Key, Object, Resource
 
 __all__ = [
     "Cluster",
     "Control",
-    "Key",
-    "Object",
-    "Resource",
     "StoredEvent",
     "Task",
     "events_after",
@@ -37,16 +32,11 @@ __all__ = [
     "put",
     "remembered",
     "remove",
-    "same",
     "shelf",
     "size_of",
-    "timestamp",
     "written",
 ]
 
-Object = dict[str, Any]
-Resource = tuple[str, str]  # group, plural
-Key = tuple[str, str]  # namespace ("" where there is none), name
 
 # How many events are kept for watches to resume from, and of how many bytes of JSON:
 # at least half of it, at most all of it.  Older versions answer 410, as after an etcd
@@ -304,17 +294,3 @@ def name_suffix(cluster: Cluster, attempt: int) -> str:
     source = f"{cluster.seed}/{cluster.version}/{attempt}".encode()
     digest = blake2b(source, digest_size=5, person=b"name").digest()
     return "".join(SUFFIX_LETTERS[byte % len(SUFFIX_LETTERS)] for byte in digest)
-
-
-@lru_cache(maxsize=1024)
-def _rfc3339(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def timestamp(now: float) -> str:
-    """The wall clock as `metav1.Time` prints it: whole seconds, UTC.
-
-    >>> timestamp(0.9)
-    '1970-01-01T00:00:00Z'
-    """
-    return _rfc3339(int(now))

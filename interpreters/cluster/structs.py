@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fnop.interpreters.cluster.body import go_name
+from fnop.interpreters.cluster.golang import go_name
 from fnop.interpreters.cluster.status import bad_request
 
 __all__ = ["STRUCTS", "checked"]

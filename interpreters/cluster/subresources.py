@@ -12,6 +12,7 @@ from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.create import Answer
 from fnop.interpreters.cluster.eviction import answer_eviction
 from fnop.interpreters.cluster.numbers import query_integer
+from fnop.interpreters.cluster.objects import Object, Resource, same, timestamp
 from fnop.interpreters.cluster.patch import patched
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.signing import SIGNING, condition_faults
@@ -27,14 +28,7 @@ from fnop.interpreters.cluster.status import (
     quoted,
     unknown_resource,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Resource,
-    lookup,
-    same,
-    timestamp,
-)
+from fnop.interpreters.cluster.store import Cluster, lookup
 from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.cluster.tokens import answer_token
 from fnop.interpreters.protocol import ApiResponse

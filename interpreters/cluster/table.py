@@ -13,8 +13,8 @@ from typing import Any
 from fnop.interpreters.cluster.ages import UNKNOWN, human_duration, seconds_of
 from fnop.interpreters.cluster.jsonpath import first, printed
 from fnop.interpreters.cluster.kinds import Column, Kind
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.printers import CELLS, COLUMNS, conditions_of
-from fnop.interpreters.cluster.store import Object
 
 __all__ = ["cells_of", "columns_of", "conditions_of"]
 

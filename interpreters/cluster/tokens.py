@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from fnop.interpreters.cluster.objects import Object, timestamp
 from fnop.interpreters.cluster.request import Call
 from fnop.interpreters.cluster.status import (
     Fault,
@@ -24,7 +25,7 @@ from fnop.interpreters.cluster.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, lookup, timestamp
+from fnop.interpreters.cluster.store import Cluster, lookup
 from fnop.interpreters.cluster.structs import checked
 from fnop.interpreters.protocol import ApiResponse, User
 

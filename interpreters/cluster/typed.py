@@ -20,6 +20,7 @@ from fnop.interpreters.cluster.fieldsets import (
     joined,
     value_key,
 )
+from fnop.interpreters.cluster.golang import go_text
 from fnop.interpreters.cluster.shapes import DEDUCED, Shape
 from fnop.interpreters.cluster.status import quoted
 
@@ -29,7 +30,6 @@ __all__ = [
     "compared",
     "fields_of",
     "fits",
-    "go_text",
     "merged",
     "reconciled",
     "shape_faults",
@@ -570,22 +570,6 @@ def _placed(place: str, why: str) -> str:
 
 def _go(value: Any) -> str:
     return f"&{{{go_text(value)}}}"
-
-
-def go_text(value: Any) -> str:
-    """A JSON value as Go's `%v` prints it.
-
-    >>> go_text({"b": [1, True], "a": None})
-    'map[a:<nil> b:[1 true]]'
-    """
-    if isinstance(value, dict):
-        items = (f"{name}:{go_text(value[name])}" for name in sorted(value))
-        return f"map[{' '.join(items)}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _go_syntax(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fnop.interpreters.cluster.conversion import served
 from fnop.interpreters.cluster.kinds import Kind, Registry, storage_of
 from fnop.interpreters.cluster.negotiation import form_of, presented_event, shaped
+from fnop.interpreters.cluster.objects import Object, Resource
 from fnop.interpreters.cluster.rbac import authorize
 from fnop.interpreters.cluster.read import (
     get,
@@ -41,13 +42,7 @@ from fnop.interpreters.cluster.status import (
     method_not_allowed,
     no_such_path,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Resource,
-    StoredEvent,
-    events_after,
-)
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, events_after
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = [

@@ -35,6 +35,7 @@ from fnop.interpreters.cluster.field_validation import (
 )
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import Entry, with_entries
+from fnop.interpreters.cluster.objects import Object, Resource, same
 from fnop.interpreters.cluster.options import (
     check_options,
     is_apply,
@@ -57,15 +58,7 @@ from fnop.interpreters.cluster.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Resource,
-    lookup,
-    remembered,
-    same,
-    written,
-)
+from fnop.interpreters.cluster.store import Cluster, lookup, remembered, written
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [

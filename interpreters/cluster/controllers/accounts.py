@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fnop.interpreters.cluster.controllers.turns import Desk, Turn, is_going
+from fnop.interpreters.cluster.objects import Object
 from fnop.interpreters.cluster.rbac import aggregated
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["aggregating", "publishing", "serving"]
 

@@ -18,7 +18,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     key_of,
     owned,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, shelf
+from fnop.interpreters.cluster.objects import Object
+from fnop.interpreters.cluster.store import Cluster, Task, lookup, shelf
 
 __all__ = ["acted"]
 

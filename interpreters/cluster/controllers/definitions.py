@@ -7,14 +7,8 @@ from fnop.interpreters.cluster.controllers.garbage import kind_of, rewritten, wi
 from fnop.interpreters.cluster.controllers.namespaces import emptied
 from fnop.interpreters.cluster.controllers.turns import Turn
 from fnop.interpreters.cluster.crds import CLEANUP, terminating
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    StoredEvent,
-    Task,
-    lookup,
-    shelf,
-    timestamp,
-)
+from fnop.interpreters.cluster.objects import timestamp
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup, shelf
 
 __all__ = ["acted"]
 

@@ -22,14 +22,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Task,
-    lookup,
-    same,
-    timestamp,
-)
+from fnop.interpreters.cluster.objects import Object, same, timestamp
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["acted", "hash_of", "resolved"]
 

@@ -16,15 +16,8 @@ from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
 from fnop.interpreters.cluster.delete import Options, deleted
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.managed import Writer, tracked
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    StoredEvent,
-    Task,
-    lookup,
-)
+from fnop.interpreters.cluster.objects import Key, Object, Resource
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup
 
 __all__ = ["Round", "acted", "kind_of", "rewritten", "without"]
 

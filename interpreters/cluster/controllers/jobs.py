@@ -16,7 +16,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     moment,
     phase,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, timestamp
+from fnop.interpreters.cluster.objects import Object, timestamp
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["acted", "is_finished"]
 

@@ -36,7 +36,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
     with_condition,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, timestamp
+from fnop.interpreters.cluster.objects import Object, timestamp
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["NODE", "acted", "seconds_of"]
 

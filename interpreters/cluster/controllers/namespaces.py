@@ -12,17 +12,8 @@ from fnop.interpreters.cluster.controllers.turns import (
 )
 from fnop.interpreters.cluster.delete import Options, deleted
 from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    StoredEvent,
-    Task,
-    lookup,
-    same,
-    shelf,
-    timestamp,
-)
+from fnop.interpreters.cluster.objects import Key, Object, same, timestamp
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup, shelf
 
 __all__ = ["acted", "emptied"]
 

@@ -18,14 +18,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
 )
 from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Task,
-    lookup,
-    same,
-    timestamp,
-)
+from fnop.interpreters.cluster.objects import Object, same, timestamp
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["budgeting", "listing", "slicing"]
 

@@ -20,7 +20,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, same
+from fnop.interpreters.cluster.objects import Object, same
+from fnop.interpreters.cluster.store import Cluster, Task, lookup
 
 __all__ = ["acted"]
 

@@ -10,17 +10,9 @@ from fnop.interpreters.cluster.commit import stored
 from fnop.interpreters.cluster.kinds import Kind
 from fnop.interpreters.cluster.label_selector import matches
 from fnop.interpreters.cluster.managed import Writer, tracked
+from fnop.interpreters.cluster.objects import Key, Object, Resource, same
 from fnop.interpreters.cluster.server import answer
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    StoredEvent,
-    lookup,
-    same,
-    shelf,
-)
+from fnop.interpreters.cluster.store import Cluster, StoredEvent, lookup, shelf
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 
 __all__ = [

@@ -24,14 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    Task,
-    shelf,
-)
+from fnop.interpreters.cluster.objects import Key, Object, Resource
+from fnop.interpreters.cluster.store import Cluster, Task, shelf
 
 __all__ = ["PRIMARY", "WAKES", "Wake"]
 
