@@ -16,7 +16,7 @@ from fnop.adapters.cluster_client import ObjectProblem, kind_called, kind_named,
 from fnop.interpreters.clock import SystemClock, VirtualClock
 from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
 from fnop.interpreters.cluster.controllers.paces import Pace
-from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import message_of
 

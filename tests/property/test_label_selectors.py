@@ -8,7 +8,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from fnop.core.handlers.settings import Settings
 from fnop.core.values import label_selectors
-from fnop.interpreters.cluster.selectors import label_clauses
+from fnop.interpreters.cluster.requests.selectors import label_clauses
 
 # What the server's lexer knows, and a bit more, in any order.
 WORDS = st.sampled_from(

@@ -21,7 +21,7 @@ from fnop.adapters import strategies
 from fnop.core.handlers.arguments import PROVIDERS
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.effects import Patch
-from fnop.interpreters.cluster.schema import compile_schema
+from fnop.interpreters.cluster.schema.schema import compile_schema
 from fnop.testing import (
     Off,
     On,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fnop.interpreters.cluster.access.rbac import aggregated
 from fnop.interpreters.cluster.controllers.turns import Desk, Turn, is_going
-from fnop.interpreters.cluster.objects import Object
-from fnop.interpreters.cluster.rbac import aggregated
-from fnop.interpreters.cluster.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["aggregating", "publishing", "serving"]
 

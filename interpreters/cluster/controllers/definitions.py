@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from fnop.interpreters.cluster.commit import stored
 from fnop.interpreters.cluster.controllers.garbage import kind_of, rewritten, without
 from fnop.interpreters.cluster.controllers.namespaces import emptied
 from fnop.interpreters.cluster.controllers.turns import Turn
-from fnop.interpreters.cluster.crds import CLEANUP, terminating
-from fnop.interpreters.cluster.objects import timestamp
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup, shelf
+from fnop.interpreters.cluster.kinds.crds import CLEANUP, terminating
+from fnop.interpreters.cluster.storage.commit import stored
+from fnop.interpreters.cluster.storage.store import (
+    Cluster,
+    StoredEvent,
+    Task,
+    lookup,
+    shelf,
+)
+from fnop.interpreters.cluster.values.objects import timestamp
 
 __all__ = ["acted"]
 

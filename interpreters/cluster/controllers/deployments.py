@@ -22,8 +22,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.objects import Object, same, timestamp
-from fnop.interpreters.cluster.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, same, timestamp
 
 __all__ = ["acted", "hash_of", "resolved"]
 

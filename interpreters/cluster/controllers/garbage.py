@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fnop.interpreters.cluster.commit import (
+from fnop.interpreters.cluster.api.delete import Options, deleted
+from fnop.interpreters.cluster.apply.managed import Writer, tracked
+from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import (
     FOREGROUND,
     ORPHAN,
     is_released,
     removed,
     stored,
 )
-from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
-from fnop.interpreters.cluster.delete import Options, deleted
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.managed import Writer, tracked
-from fnop.interpreters.cluster.objects import Key, Object, Resource
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, Task, lookup
+from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = ["Round", "acted", "kind_of", "rewritten", "without"]
 

@@ -16,8 +16,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     moment,
     phase,
 )
-from fnop.interpreters.cluster.objects import Object, timestamp
-from fnop.interpreters.cluster.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, timestamp
 
 __all__ = ["acted", "is_finished"]
 

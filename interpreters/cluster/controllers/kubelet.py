@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from fnop.interpreters.cluster.commit import removed
 from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
@@ -36,8 +35,9 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
     with_condition,
 )
-from fnop.interpreters.cluster.objects import Object, timestamp
-from fnop.interpreters.cluster.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.storage.commit import removed
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, timestamp
 
 __all__ = ["NODE", "acted", "seconds_of"]
 

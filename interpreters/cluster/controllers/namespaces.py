@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.cluster.commit import NAMESPACES, is_released, removed, stored
+from fnop.interpreters.cluster.api.delete import Options, deleted
 from fnop.interpreters.cluster.controllers.garbage import Round, kind_of
 from fnop.interpreters.cluster.controllers.turns import (
     Turn,
     with_condition,
 )
-from fnop.interpreters.cluster.delete import Options, deleted
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.objects import Key, Object, same, timestamp
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, lookup, shelf
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import (
+    NAMESPACES,
+    is_released,
+    removed,
+    stored,
+)
+from fnop.interpreters.cluster.storage.store import (
+    Cluster,
+    StoredEvent,
+    Task,
+    lookup,
+    shelf,
+)
+from fnop.interpreters.cluster.values.objects import Key, Object, same, timestamp
 
 __all__ = ["acted", "emptied"]
 

@@ -23,8 +23,8 @@ from fnop.interpreters.cluster.controllers import (
 )
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.turns import Turn
-from fnop.interpreters.cluster.controllers.waking import PRIMARY
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, shelf
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, Task, shelf
+from fnop.interpreters.cluster.storage.waking import PRIMARY
 
 __all__ = ["due", "paced", "tick"]
 
@@ -102,7 +102,7 @@ def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
 
     Whom `paces` does not name stays as willing as before.
 
-    >>> from fnop.interpreters.cluster.server import empty_cluster
+    >>> from fnop.interpreters.cluster.api.server import empty_cluster
     >>> cluster = paced(empty_cluster(), {"deployment": Stuck(), "kubelet": Slow(5)})
     """
     unknown = sorted(set(paces) - set(NAMES))

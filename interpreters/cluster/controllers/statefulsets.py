@@ -20,8 +20,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.objects import Object, same
-from fnop.interpreters.cluster.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, same
 
 __all__ = ["acted"]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fnop.interpreters.cluster.commit import stored
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.managed import Writer, tracked
-from fnop.interpreters.cluster.objects import Key, Object, Resource, same
-from fnop.interpreters.cluster.server import answer
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, lookup, shelf
+from fnop.interpreters.cluster.api.server import answer
+from fnop.interpreters.cluster.apply.managed import Writer, tracked
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import stored
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
+from fnop.interpreters.cluster.values.label_selector import matches
+from fnop.interpreters.cluster.values.objects import Key, Object, Resource, same
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 
 __all__ = [
