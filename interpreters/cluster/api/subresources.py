@@ -214,27 +214,41 @@ def _finalized(new: Object, old: Object, finalizers: list[str]) -> Object:
     return {**old, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
-def _asked(call: Call, shown: Object, old: Object) -> Object:
-    """What a PUT or a PATCH makes of an object, for the version that it has."""
-    body = call.request.body
-    if call.request.method == "PATCH":
-        body = patched(call.kind, call.request)(shown)
-    new = decoded(call.kind, body)
-    _check_version(call, new, old)
-    return new
+# From the object as it is stored and as the client wants it, to the answer.
+Change = Callable[[Cluster, Call, Object, Object], Answer]
+
+
+def _shown_or_changed(change: Change) -> Callable[[Cluster, Call], Answer]:
+    """A subresource that GET shows as the whole object, and PUT and PATCH change."""
+
+    def answer(cluster: Cluster, call: Call) -> Answer:
+        _check_method(call, "GET", "PUT", "PATCH")
+        old, body = _present(cluster, call), call.request.body
+        shown = served(call.kind, old)
+        if call.request.method == "GET":
+            return cluster, ApiResponse(200, shown), ()
+        if call.request.method == "PATCH":
+            body = patched(call.kind, call.request)(shown)
+        new = decoded(call.kind, body)
+        _check_version(call, new, old)
+        return change(cluster, call, old, new)
+
+    return answer
+
+
+def _saved(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
+    """Store an object, unless this is a dry run, and answer with it."""
+    if call.dry_run:
+        return cluster, ApiResponse(200, served(call.kind, new)), ()
+    cluster, events = stored(cluster, call.kind, call.key, new, old, call.now)
+    return cluster, ApiResponse(200, served(call.kind, events[0].object)), events
 
 
 # -------------------------------------------------------- ephemeral containers
 
 
-def _ephemeral(cluster: Cluster, call: Call) -> Answer:
-    """The pod as far as its ephemeral containers go: they can only become more."""
-    _check_method(call, "GET", "PUT", "PATCH")
-    kind, old = call.kind, _present(cluster, call)
-    shown = served(kind, old)
-    if call.request.method == "GET":
-        return cluster, ApiResponse(200, shown), ()
-    new = _asked(call, shown, old)
+def _ephemeral(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
+    """Add ephemeral containers to a pod; none can be removed."""
     field = "ephemeralContainers"
     wanted = (new.get("spec") or {}).get(field) or []
     if not isinstance(wanted, list) or not all(isinstance(w, dict) for w in wanted):
@@ -252,7 +266,7 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
         fault = Fault(f"spec.{field}", "FieldValueForbidden", message)
         raise invalid("", "Pod", call.route.name or "", [fault])
     if same(wanted, have):
-        return cluster, ApiResponse(200, shown), ()
+        return cluster, ApiResponse(200, served(call.kind, old)), ()
     defaults = {
         "resources": {},
         "terminationMessagePath": "/dev/termination-log",
@@ -261,23 +275,15 @@ def _ephemeral(cluster: Cluster, call: Call) -> Answer:
     }
     filled = [{**defaults, **each} for each in wanted]
     pod = {**old, "spec": {**old.get("spec", {}), field: filled}}
-    if call.dry_run:
-        return cluster, ApiResponse(200, served(kind, pod)), ()
-    cluster, events = stored(cluster, kind, call.key, pod, old, call.now)
-    return cluster, ApiResponse(200, served(kind, events[0].object)), events
+    return _saved(cluster, call, old, pod)
 
 
 # -------------------------------------------------------------------- approval
 
 
-def _approve(cluster: Cluster, call: Call) -> Answer:
-    """The conditions of a request for a certificate, which nothing else may say."""
-    _check_method(call, "GET", "PUT", "PATCH")
-    kind, old = call.kind, _present(cluster, call)
-    shown = served(kind, old)
-    if call.request.method == "GET":
-        return cluster, ApiResponse(200, shown), ()
-    new = _asked(call, shown, old)
+def _approve(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
+    """Set the conditions of a request for a certificate, approval among them."""
+    kind = call.kind
     status = {**(old.get("status") or {})}
     faults = [*condition_faults(new, old, deciding=True)]
     if faults:
@@ -289,10 +295,9 @@ def _approve(cluster: Cluster, call: Call) -> Answer:
         given = [{**filled, **_without_nulls(each)} for each in conditions]
         status["conditions"] = given
     result = {**old, "status": status}
-    if call.dry_run or same(result, old):
+    if same(result, old):
         return cluster, ApiResponse(200, served(kind, result)), ()
-    cluster, events = stored(cluster, kind, call.key, result, old, call.now)
-    return cluster, ApiResponse(200, served(kind, events[0].object)), events
+    return _saved(cluster, call, old, result)
 
 
 def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
@@ -394,13 +399,14 @@ def _token(cluster: Cluster, call: Call) -> Answer:
 
 STREAM = ("create", "get")
 PROXY = ("create", "delete", "get", "patch", "update")
+CHANGED = ("get", "patch", "update")
 SUBRESOURCES: dict[tuple[Resource, str], Subresource] = {
     (("", "namespaces"), "finalize"): Subresource("Namespace", ("update",), _finalize),
     (("", "nodes"), "proxy"): Subresource("NodeProxyOptions", PROXY, _proxy),
     (PODS, "attach"): Subresource("PodAttachOptions", STREAM, _stream),
     (PODS, "binding"): Subresource("Binding", ("create",), _bind),
     (PODS, "ephemeralcontainers"): Subresource(
-        "Pod", ("get", "patch", "update"), _ephemeral
+        "Pod", CHANGED, _shown_or_changed(_ephemeral)
     ),
     (PODS, "eviction"): Subresource(
         "Eviction", ("create",), answer_eviction, "policy", "v1"
@@ -414,6 +420,8 @@ SUBRESOURCES: dict[tuple[Resource, str], Subresource] = {
     ),
     (("", "services"), "proxy"): Subresource("ServiceProxyOptions", PROXY, _proxy),
     (SIGNING, "approval"): Subresource(
-        "CertificateSigningRequest", ("get", "patch", "update"), _approve
+        "CertificateSigningRequest",
+        ("get", "patch", "update"),
+        _shown_or_changed(_approve),
     ),
 }

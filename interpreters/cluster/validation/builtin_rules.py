@@ -55,7 +55,10 @@ from fnop.interpreters.cluster.validation.quota_rules import (
     quota_changes,
     quota_faults,
 )
-from fnop.interpreters.cluster.validation.selector_rules import matches, selector_faults
+from fnop.interpreters.cluster.validation.selector_rules import (
+    matches_unchecked,
+    selector_faults,
+)
 from fnop.interpreters.cluster.validation.storage_rules import (
     claim_changes,
     claim_faults,
@@ -104,7 +107,7 @@ def _selecting(
     if wrong:
         if invalid is not None:
             yield bad("spec.selector", selector, invalid)
-    elif not matches(selector, labels):
+    elif not matches_unchecked(selector, labels):
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
 
 
@@ -306,9 +309,9 @@ def _job(obj: Object) -> Iterator[Fault]:
         metadata = obj["metadata"]
         names = metadata.get("uid", ""), metadata.get("name", "")
         yield from _job_labels(template, *names)
-        if not matches(selector, _generated_labels(*names)):
+        if not matches_unchecked(selector, _generated_labels(*names)):
             yield bad("spec.selector", selector, "`selector` not auto-generated")
-    if selector is None or not matches(selector, labels or {}):
+    if selector is None or not matches_unchecked(selector, labels or {}):
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
 
 

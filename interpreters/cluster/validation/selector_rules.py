@@ -7,10 +7,16 @@ from typing import Any
 
 from fnop.interpreters.cluster.validation.faults import bad, forbidden, required
 from fnop.interpreters.cluster.validation.field_rules import qualified
+from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
 from fnop.interpreters.cluster.values.metadata import value_faults
 from fnop.interpreters.cluster.values.status import Fault
 
-__all__ = ["matches", "node_selector_faults", "node_term_faults", "selector_faults"]
+__all__ = [
+    "matches_unchecked",
+    "node_selector_faults",
+    "node_term_faults",
+    "selector_faults",
+]
 
 Spec = dict[str, Any]
 
@@ -37,28 +43,21 @@ def _expression_faults(one: Spec, path: str) -> Iterator[Fault]:
         )
 
 
-def matches(selector: Spec, labels: dict[str, str]) -> bool:
-    """Whether a selector, which may be faulty, selects these labels."""
-    return all(
-        labels.get(key) == value
-        for key, value in (selector.get("matchLabels") or {}).items()
-    ) and all(
-        _fits(one, labels.get(one.get("key", "")))
+def matches_unchecked(selector: Spec, labels: dict[str, str]) -> bool:
+    """Whether a selector that may be faulty selects these labels.
+
+    An operator that does not exist counts as DoesNotExist; `matches` selects nothing
+    then.
+
+    >>> faulty = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+    >>> matches_unchecked(faulty, {}), matches(faulty, {})
+    (True, False)
+    """
+    expressions = [
+        one if one.get("operator") in OPERATORS else {**one, "operator": "DoesNotExist"}
         for one in selector.get("matchExpressions") or ()
-    )
-
-
-def _fits(one: Spec, value: str | None) -> bool:
-    values = one.get("values") or ()
-    match one.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
+    ]
+    return matches({**selector, "matchExpressions": expressions}, labels)
 
 
 # ----------------------------------------------------------------------- nodes

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["matches"]
+__all__ = ["OPERATORS", "matches"]
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def matches(selector: Any, labels: Mapping[str, str]) -> bool:
