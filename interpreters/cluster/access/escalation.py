@@ -1,4 +1,4 @@
-"""Nobody gives away more than they have: the check of written roles and bindings.
+"""Check that written roles and bindings give no more than their writer has.
 
 `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation` in Kubernetes.
 """

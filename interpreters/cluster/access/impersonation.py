@@ -39,7 +39,7 @@ def service_account_of(username: str) -> tuple[str, str] | None:
 def impersonated(
     cluster: Cluster, user: User | None, headers: Iterable[tuple[str, str]]
 ) -> User | ApiResponse | None:
-    """As whom a request acts: its user, whom its headers name, or a refusal.
+    """The user that a request acts as, by its headers, or a refusal.
 
     `headers` are all of the request's.  Nobody is asked for permission where there
     is no `user` or no RBAC.  The rules are those of the filter WithImpersonation.

@@ -1,4 +1,4 @@
-"""Who may do what: roles and bindings, read as the RBAC authorizer reads them.
+"""The RBAC authorizer: it reads roles and bindings and decides about requests.
 
 Nothing here is stored twice: what a policy means is derived from the roles and
 bindings in the cluster, and remembered for as long as these stay the same values.
@@ -97,7 +97,8 @@ def is_path_in(path: str, url: str) -> bool:
 
 
 class Grant(NamedTuple):
-    """What one binding gives to a user, and how a reason names it."""
+    """The rules that one binding grants, and its description for reasons.
+    """
 
     rules: tuple[Rule, ...]
     why: str
@@ -207,7 +208,7 @@ _Index = dict[str, list[_Bound]]
 
 
 def _subject(subject: dict[str, Any], namespace: str) -> tuple[str, str] | None:
-    """How a subject is found, and how it is described (describeSubject)."""
+    """The key and the description of a subject (describeSubject)."""
     kind, name = subject.get("kind"), subject.get("name")
     if kind in ("User", "Group"):
         return f"{kind}/{name}", f"{kind} {quoted(str(name))}"
@@ -234,7 +235,7 @@ def _indexed(
 
 
 class _Policy:
-    """What four shelves of roles and bindings mean."""
+    """The policy that four shelves of roles and bindings make."""
 
     def __init__(self, sources: _Sources) -> None:
         self.sources = sources
@@ -247,7 +248,7 @@ class _Policy:
         self._matches: dict[Any, tuple[tuple[frozenset[str], str], ...]] = {}
 
     def grants(self, user: User, namespace: str) -> tuple[Grant, ...]:
-        """What the user has in a namespace: first by cluster role bindings."""
+        """The grants of a user in a namespace: first by cluster role bindings."""
         found = self._grants.get((user, namespace))
         if found is None:
             if len(self._grants) > REMEMBERED:
@@ -319,7 +320,7 @@ class _Policy:
 
 
 def missing_roles(grants: Iterable[Grant], *, plural: bool = False) -> str:
-    """What is said of the roles that do not exist; nothing if all do.
+    """The sentence about roles that do not exist; "" if all do.
 
     The authorizer's lister calls their resource in the singular, the storage that
     the check of escalations asks in the plural.

@@ -165,7 +165,7 @@ def _token(cluster: Cluster, claims: dict[str, Any]) -> str:
 def user_of_token(
     cluster: Cluster, token: str, now: float, audiences: tuple[str, ...] = ()
 ) -> User | None:
-    """Whose token it is, or None: unknown, expired, for others, or orphaned."""
+    """The user of a token, or None: unknown, expired, for others, or orphaned."""
     found = checked_token(cluster, token, now, audiences)
     return found if isinstance(found, User) else None
 
@@ -173,7 +173,7 @@ def user_of_token(
 def checked_token(
     cluster: Cluster, token: str, now: float, audiences: tuple[str, ...] = ()
 ) -> User | str:
-    """Whose token it is, or why it is none; `audiences` it must be made for."""
+    """The user of a token for these `audiences`, or the reason to refuse it."""
     claims = _claims(cluster, token)
     if claims is None:
         return "invalid bearer token"
@@ -212,7 +212,8 @@ def _misdirected(claims: dict[str, Any], audiences: tuple[str, ...]) -> str:
 
 
 def _orphaned(cluster: Cluster, private: dict[str, Any], now: float) -> str:
-    """What a token stands for must be there still, and be the same."""
+    """The reason to refuse a token whose account or object is gone, or "".
+    """
     namespace, account = private["namespace"], private["serviceaccount"]
     found = lookup(cluster, SERVICE_ACCOUNTS, (namespace, account["name"]))
     if found is None:

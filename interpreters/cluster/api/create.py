@@ -83,7 +83,7 @@ def create(cluster: Cluster, call: Call) -> Answer:
 
 
 def recorded(cluster: Cluster, call: Call, old: Object | None, body: Object) -> Track:
-    """How a write that is no apply notes who wrote.  `body` is what was sent."""
+    """A function that notes the writer in managedFields; `body` is what was sent."""
     writer = writer_of(call)
     given = (body.get("metadata") or {}).get("managedFields")
     return lambda new: tracked(cluster.registry, call.kind, old, new, writer, given)
@@ -310,7 +310,7 @@ def object_faults(
     warnings: list[str] | None = None,
     known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """What is wrong with a whole object; of what is `old`, warnings may do.
+    """Yield the faults of a whole object; those of its `old` state may be warnings.
 
     Some faults are `known` already: whether rules are asked depends on them.
     """

@@ -87,7 +87,7 @@ def delete(cluster: Cluster, call: Call) -> Answer:
 
 
 def _at_version_of(obj: Object, marked: Object) -> Object:
-    """What a dry run shows has never been stored: it has no version of its own."""
+    """The marked object of a dry run at its stored version, for none was stored."""
     version = obj["metadata"]["resourceVersion"]
     return {**marked, "metadata": {**marked["metadata"], "resourceVersion": version}}
 

@@ -1,4 +1,4 @@
-"""What is served outside the resources: groups and kinds, the version, health.
+"""Discovery: groups and kinds; and the paths beside resources, such as `/version`.
 
 Discovery comes in two forms: list by list, and aggregated, where one answer to
 `/api` and one to `/apis` say it all (KEP-3352).

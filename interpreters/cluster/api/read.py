@@ -72,7 +72,7 @@ def get(cluster: Cluster, call: Call) -> ApiResponse:
 
 
 def selected(cluster: Cluster, call: Call) -> list[tuple[Key, Object]]:
-    """What a collection request addresses at present, in the order of the keys."""
+    """The stored objects that a collection request selects, by key."""
     selection = selection_of(call.kind, call.query)
     objects = shelf(cluster, call.kind.resource)
     return _selected(call.route.namespace, selection, objects)
@@ -90,7 +90,7 @@ def _selected(
 
 
 def _place(item: tuple[Key, Object]) -> str:
-    """Where an object stands in a list: as its key in etcd, "namespace/name"."""
+    """The key of an object in etcd, which orders lists: "namespace/name"."""
     namespace, name = item[0]
     return f"{namespace}/{name}" if namespace else name
 
@@ -137,7 +137,7 @@ def _read_today(
 
 
 class Page(NamedTuple):
-    """Which part of which state a list shows."""
+    """The part of a list that one request shows, and the version of the list."""
 
     version: int
     objects: PMap[Key, Object]
@@ -282,7 +282,7 @@ def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, 
 
 
 def is_false(text: str) -> bool:
-    """How the API reads booleans: all but "false" and "0" is true, even nothing.
+    """Whether the API reads a boolean as false: "false" and "0" are, all else is true.
 
     >>> [is_false(text) for text in ("FALSE", "0", "no", "")]
     [True, True, False, False]
@@ -303,7 +303,7 @@ def whole_number(text: str) -> int | None:
 
 
 def unparsed_version(text: str) -> str:
-    """What is wrong with a resource version."""
+    """The message about a resource version that is no number."""
     why = "invalid syntax"
     if text.isascii() and text.isdecimal():
         why = "value out of range"
@@ -337,7 +337,7 @@ def selection_by(
 
 
 def _list_faults(query: Mapping[str, str]) -> list[Fault]:
-    """What a list must not be asked for (ValidateListOptions)."""
+    """The faults in the options of a list (ValidateListOptions)."""
     faults = []
     match = query.get("resourceVersionMatch")
     version = query.get("resourceVersion")
@@ -357,7 +357,7 @@ def _list_faults(query: Mapping[str, str]) -> list[Fault]:
 
 
 def watch_faults(query: Mapping[str, str]) -> list[Fault]:
-    """What a watch must not be asked for (validateWatchOptions)."""
+    """The faults in the options of a watch (validateWatchOptions)."""
     faults = []
     match = query.get("resourceVersionMatch")
     is_asked = "sendInitialEvents" in query
@@ -431,7 +431,7 @@ class Unusable(Exception):
 
 
 def _parsed(token: str) -> tuple[str, int]:
-    """Where a page begins, and the version at which its list began."""
+    """The key at which a page begins, and the version of its list."""
     try:
         return _start(_decoded(token))
     except Unusable as problem:
@@ -466,7 +466,7 @@ def _decoded(token: str) -> dict[str, Any]:
 
 
 def _json_problem(problem: json.JSONDecodeError) -> str:
-    """What Go's decoder says, in the cases that matter."""
+    """The message of Go's decoder about a continue token, in the cases that matter."""
     rest = problem.doc[problem.pos :]
     if not rest.strip():
         return "unexpected end of JSON input"

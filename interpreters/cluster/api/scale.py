@@ -161,7 +161,7 @@ def _scaled(
 
 
 def _patched(call: Call, live: Object) -> Object:
-    """What a patch makes of the Scale."""
+    """The Scale after a patch."""
     kind = call.kind
     current = _scale_of(kind, live)
     if kind.custom and number_at(live, _rule(kind).spec) is None:
@@ -250,7 +250,7 @@ def _entries(live: Object) -> list[Entry]:
 
 
 def _managers(kind: Kind, entries: list[Entry]) -> Managers:
-    """Who manages the replicas, as a Scale says it (ScaleHandler.ToSubresource)."""
+    """The managers of replicas, as a Scale names them (ScaleHandler.ToSubresource)."""
     path = _path(kind)
     owners = (identity(entry) for entry in entries if has(entry["fieldsV1"], path))
     return {
@@ -337,7 +337,7 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
 
 
 def _check_shape(config: Object) -> None:
-    """What is applied has the fields of a Scale, and no others."""
+    """Refuse an applied Scale with fields that a Scale does not have."""
     if text := fault_text(shape_faults(config, shape_of(SCALE))):
         name = (config.get("metadata") or {}).get("name")
         where = f"/{name}; autoscaling/v1, Kind=Scale"

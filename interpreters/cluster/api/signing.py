@@ -48,7 +48,7 @@ def unchanged(new: Object, old: Object) -> Object:
 
 
 def condition_faults(new: Object, old: Object, *, deciding: bool) -> Iterator[Fault]:
-    """What is decided stays, and only `/approval` decides."""
+    """Yield the faults of changed conditions: `/approval` alone adds decisions."""
     for type in (*DECISIONS, "Failed"):
         more = _count(new, type) - _count(old, type)
         if more < 0:

@@ -326,7 +326,7 @@ def _container(call: Call, pod: dict[str, Any]) -> str:
 
 
 def _log(cluster: Cluster, call: Call) -> Answer:
-    """What the pod's annotations say that its containers have printed."""
+    """Answer with the log that the pod's annotations hold for a container."""
     _check_method(call, "GET")
     tail, limit = (_count(call, name) for name in ("tailLines", "limitBytes"))
     pod = _present(cluster, call)

@@ -66,7 +66,7 @@ INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class Address(NamedTuple):
-    """What a path addresses: one of the old watch paths, which name no list."""
+    """The path of a resource, and whether it had the old prefix of watches."""
 
     path: str
     always: bool = False  # a watch even without the parameter
@@ -167,7 +167,7 @@ def _backlog(
 
 
 def _check_name(call: Call) -> None:
-    """Where the path names an object, a field selector must not name another."""
+    """Refuse a field selector that names another object than the path."""
     fields = field_clauses(call.query.get("fieldSelector", ""))
     if call.route.name is None or not fields or isinstance(fields, str):
         return
@@ -229,7 +229,7 @@ def _allows_bookmarks(query: dict[str, str]) -> bool:
 def bookmark(
     cluster: Cluster, request: ApiRequest, now: float = 0.0
 ) -> StoredEvent | None:
-    """How far a watch has come: an event without an object; None: not wanted.
+    """The bookmark of a watch at this version, or None where it wants none.
 
     Real servers send one every minute or so, and one before a stream's time is over.
     It is `presented` already.
@@ -281,7 +281,7 @@ def _kind(cluster: Cluster, request: ApiRequest) -> Kind | None:
 
 
 class View(NamedTuple):
-    """What an open watch looks at."""
+    """The objects that an open watch follows."""
 
     resource: Resource
     path: tuple[str, str, str]  # group, version, plural
@@ -293,7 +293,7 @@ class View(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
-    """What a request watches; None: nothing, it is refused."""
+    """The view of a request for a watch; None where the request is refused."""
     found, always = _address(path)
     route = route_of(found)
     named = dict(reversed(query))
@@ -316,7 +316,7 @@ def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
 def seen_by(
     request: ApiRequest, event: StoredEvent, registry: Registry
 ) -> StoredEvent | None:
-    """What an open watch shows of a later event, if anything.
+    """The event that an open watch shows for a later change, or None.
 
     A change that moves an object into the selection is an addition to it, one
     that moves it out a deletion.
@@ -338,7 +338,7 @@ def presented(
     *,
     headed: bool = False,
 ) -> StoredEvent | None:
-    """What `seen_by` has seen, as the Accept header of the watch wants it.
+    """An event of `seen_by` in the form that the watch's Accept header asks for.
 
     `headed` says that it is the first event of its stream: a table then names its
     columns.  None: it cannot be shown.

@@ -137,7 +137,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
 
 
 def _decoded_result(kind: Kind, body: Any) -> Object:
-    """What a patch has made: where it is no object, the patch is to blame."""
+    """Decode a patched object; if that fails, the refusal blames the patch."""
     try:
         return decoded(kind, body, of_patch=True)
     except Refusal as refusal:
@@ -236,7 +236,7 @@ def _converted(kind: Kind, result: Object) -> Object:
 
 
 def _keeping(entries: list[Entry]) -> Track:
-    """What an apply has found out is not found out again."""
+    """A function that sets the managed fields which an apply has computed."""
     return lambda new: with_entries(new, entries)
 
 
@@ -401,7 +401,7 @@ def _status_only(kind: Kind, new: Object, old: Object) -> Object:
 
 
 def _status_kept(new: Object, old: Object) -> Object:
-    """Where `/status` exists, the main endpoint leaves status alone."""
+    """Keep the old status: where `/status` exists, only that endpoint writes it."""
     if new.get("status") is old.get("status"):
         return new
     result = {**new}
@@ -480,7 +480,7 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
 def _object_faults(
     call: Call, new: Object, old: Object, known: Sequence[Fault]
 ) -> Iterator[Fault]:
-    """What is wrong with a whole object that takes another's place.
+    """Yield the faults of an object that replaces another.
 
     Several layers of the real server look at metadata, and each reports what it finds.
     """

@@ -147,7 +147,8 @@ def _check(applying: Applying, config: Object) -> None:
 
 
 def _check_live(applying: Applying, live: Object) -> None:
-    """What is there must be of its type, too: another schema may have let it in."""
+    """Refuse a live object that an older schema has let in and its type does not fit.
+    """
     if is_typable(applying.kind, live):
         return
     faults = shape_faults(_bare(live), applying.shape, repeats=True)
@@ -275,7 +276,7 @@ def _entries_before(applying: Applying, live: Object | None) -> Sequence[Entry]:
 def _kept(
     applying: Applying, live: Object, new: Object, others: Sequence[Entry]
 ) -> list[Entry]:
-    """What the others still manage, unless they would have to be forced."""
+    """The other managers' entries after an apply; `Conflicting` where it is not forced."""
     kind, subresource = applying.kind, applying.writer.subresource
     versions = comparison_in(applying.registry, kind, live, new, subresource)
     conflicts: Conflicts = []
@@ -337,7 +338,7 @@ def _pruned(
 
 
 def _check_kept(applying: Applying, obj: Object, version: str) -> None:
-    """What others own is looked for in their version."""
+    """Refuse an object that cannot be converted to the version of another manager."""
     kind = kind_in(applying.registry, applying.kind, version)
     if kind is not None:
         why = f"failed to convert merged object at version {version}"
@@ -393,7 +394,7 @@ def _annotation(obj: Object) -> str:
 
 
 def _last_applied_fields(applying: Applying, live: Object) -> Tree | None:
-    """What `kubectl apply`, without a server's help, wrote and nobody changed."""
+    """The fields that client-side `kubectl apply` wrote and nobody changed since."""
     try:
         config = orjson.loads(_annotation(live) or b"null")
     except ValueError:

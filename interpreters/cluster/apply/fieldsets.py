@@ -101,7 +101,7 @@ def difference(one: Tree, other: Tree) -> Tree:
 
 
 def _left(mine: Tree, node: Tree) -> Tree | None:
-    """What is left of a node without the members of another; None: nothing."""
+    """A node without the members of another; None if nothing is left."""
     if not mine:
         return None if is_member(node) else mine
     result: Tree | None = None

@@ -1,4 +1,4 @@
-"""Who manages which fields: `metadata.managedFields` (apimachinery's managedfields).
+"""Managed fields: `metadata.managedFields`, as apimachinery's managedfields has them.
 
 Whoever changes a field manages it from then on, alone; whoever applies it manages it
 together with all others who apply the same value.
@@ -64,7 +64,7 @@ Identity = tuple[str, str, str, str]
 
 
 class Writer(NamedTuple):
-    """Who writes, when, and through which subresource."""
+    """The manager of a write, its time, and its subresource."""
 
     manager: str
     now: float
@@ -129,7 +129,7 @@ def resets(kind: Kind, subresource: str) -> Tree:
 
 
 def identity(entry: Entry) -> Identity:
-    """What tells an entry from the others of its object."""
+    """The parts of an entry that identify it among the entries of its object."""
     operation = entry["operation"]
     return (
         entry.get("manager", ""),
@@ -238,7 +238,7 @@ def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
 def comparison_in(
     registry: Registry, kind: Kind, old: Object, new: Object, subresource: str
 ) -> Callable[[str], Comparison | None]:
-    """How two objects differ in any version; None where the version is gone."""
+    """The difference of two objects in a version; None where the version is gone."""
 
     @cache
     def found(api_version: str) -> Comparison | None:
@@ -255,7 +255,7 @@ def comparison_in(
 def compared_objects(
     kind: Kind, old: Object, new: Object, subresource: str
 ) -> Comparison:
-    """How two objects differ in the fields that somebody may manage."""
+    """The difference of two objects in the fields that can be managed."""
     changed, removed = compared(_bare(old), _bare(new), shape_of(kind))
     ignored = resets(kind, subresource)
     return Comparison(

@@ -56,7 +56,7 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
 
 
 def _lazily(how: Callable[[Any], Patcher], body: Any) -> Patcher:
-    """Nobody looks at a patch before there is something to be patched."""
+    """Decode a patch only when it is applied to an object."""
     return lambda obj: how(body)(obj)
 
 
@@ -107,7 +107,7 @@ def _operating(body: Any) -> Patcher:
 
 
 def unreadable(operation: dict[str, Any]) -> str:
-    """What an operation lacks (jsonpatch.validateOperation), or "".
+    """The member that an operation lacks (jsonpatch.validateOperation), or "".
 
     >>> unreadable({"op": "add", "path": "/a"})
     "failed to decode 'value': operation, missing value field: missing value"
@@ -283,7 +283,7 @@ def _unknown_directive(patch: dict[str, Any]) -> Refusal:
 
 
 def _check_retained(patch: dict[str, Any]) -> None:
-    """Whatever a patch sets must be among what it retains, where it says that."""
+    """Refuse a patch that sets a field beside its `$retainKeys`."""
     if "$retainKeys" not in patch:
         return
     kept = patch["$retainKeys"]
@@ -295,7 +295,7 @@ def _check_retained(patch: dict[str, Any]) -> None:
 def _directed(
     result: dict[str, Any], old: dict[str, Any], patch: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the directives of a patch say beside its values; `result` is fresh."""
+    """Apply the directives of a strategic patch to `result`, a fresh dict."""
     for name, value in patch.items():
         if name.startswith(ORDER):
             _check_type(value, list)
@@ -337,7 +337,7 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
 
 
 def _check_keys(patch: list[Any], key: str) -> None:
-    """What is to be merged with a list that is there has keys (ErrNoMergeKey)."""
+    """Refuse items of a patch that lack the merge key (ErrNoMergeKey)."""
     for item in patch:
         _check_type(item, dict)
         if key not in item:

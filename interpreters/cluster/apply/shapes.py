@@ -1,4 +1,4 @@
-"""How values of a type are merged: which lists are sets, maps or one thing.
+"""Shapes of types: which lists are sets, which are maps, which are atomic.
 
 A `Shape` is what `structured-merge-diff` calls an atom.  It is read from an OpenAPI
 or structural schema, as `kube-openapi/pkg/schemaconv` does it.
@@ -22,7 +22,7 @@ Resolve = Callable[[str], Source | None]
 
 @dataclass(slots=True, eq=False, repr=False)
 class Shape:
-    """What a value may be, and how it is taken apart.
+    """The kinds of value that a type allows, and how each is taken apart.
 
     A value of a deduced shape may be anything: a scalar, a list, a map.  Shapes of
     recursive types are cyclic: they are filled in once, by this module, and never
@@ -278,7 +278,7 @@ def _properties(resolve: Resolve, source: Source) -> Source:
 
 
 def unresolved(name: str) -> None:
-    """What structural schemas, which refer to nothing, are read with."""
+    """Resolve no reference: structural schemas have none."""
 
 
 def shape_of_source(source: Source | None, resolve: Resolve = unresolved) -> Shape:

@@ -45,7 +45,7 @@ class Untypable(Exception):
 
 
 class Comparison(NamedTuple):
-    """How two values differ: what is new or other, and what is gone."""
+    """The difference of two values: members new or changed, members removed."""
 
     changed: Tree
     removed: Tree
@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
 
 
 def _form(value: Any, shape: Shape) -> str:
-    """As what a value is handled: map, list or scalar (deduceAtom, handleAtom)."""
+    """The kind of a value by its shape: map, list, scalar (deduceAtom, handleAtom)."""
     kind = type(value)
     if kind is dict:
         if shape.is_map:
@@ -199,7 +199,7 @@ CONTAINERS = frozenset((dict, list))
 
 
 def compared(old: Any, new: Any, shape: Shape) -> Comparison:
-    """How two objects of a shape differ; what they share is not looked at."""
+    """The difference of two objects of a shape; parts that are shared are skipped."""
     changed, removed = _compared_maps(_map(old), _map(new), shape)
     return Comparison(changed, removed)
 
@@ -225,7 +225,7 @@ def _compared_maps(
 
 
 def _void(shape: Shape, other: Any) -> Any:
-    """What Go has for a field that is always there but has nothing in it."""
+    """Go's empty value for a field that is always written."""
     form = _form(other, shape)
     if form == "scalar":
         return ABSENT

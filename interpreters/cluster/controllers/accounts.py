@@ -1,4 +1,4 @@
-"""What every namespace gets: a service account, and the certificate of the server."""
+"""Controllers that put a service account and the server's certificate in namespaces."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class _Run:
         return bool(self.succeeded >= wanted)
 
     def wanted(self) -> int:
-        """How many should run now."""
+        """The number of pods that should run now."""
         parallelism: int = self.spec.get("parallelism", 1)
         completions: int | None = self.spec.get("completions")
         if completions is None:

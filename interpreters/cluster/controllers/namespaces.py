@@ -82,7 +82,7 @@ def _swept(cluster: Cluster, name: str, now: float) -> Round:
 
 
 def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
-    """What is still there, with the name of its resource as messages have it."""
+    """The objects that are left, with the name of their resource for messages."""
     return [
         (f"{resource[1]}.{resource[0]}", obj)
         for resource in sorted(cluster.shelves)

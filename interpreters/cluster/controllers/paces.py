@@ -1,4 +1,4 @@
-"""How willing a controller is to work."""
+"""Paces of controllers: on, off, stuck, slow."""
 
 from __future__ import annotations
 

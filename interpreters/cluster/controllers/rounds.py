@@ -130,7 +130,7 @@ def _name(task: Task) -> str:
 
 
 def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
-    """What a controller looks at after its start."""
+    """The reminders of a controller at its start: one per object."""
     if name == "garbage":
         for resource, objects in sorted(cluster.shelves.items()):
             for key, obj in sorted(objects.items()):
@@ -183,7 +183,7 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
 
 
 def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
-    """Whoever had its turn knows best when to look again."""
+    """Replace the reminder of a controller after its turn by the one it asked for."""
     control = cluster.control
     if at is None:
         later = control.later.discard(task)

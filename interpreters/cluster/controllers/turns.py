@@ -1,4 +1,4 @@
-"""What controllers have in common: a turn, and the requests they send in it."""
+"""The turn of a controller, and the desk through which it writes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONTROLLER = "kube-controller-manager"
 
 
 class Turn(NamedTuple):
-    """What comes of a controller's turn; `again` is when it has to look again."""
+    """The result of a controller's turn; `again` is the time of its next look."""
 
     cluster: Cluster
     events: tuple[StoredEvent, ...] = ()
@@ -104,7 +104,7 @@ class Desk:
         self.send("DELETE", self.path(obj), options)
 
     def path(self, obj: Object, *, named: bool = True) -> str:
-        """Where an object is found."""
+        """The path of an object, or of its collection."""
         kind, metadata = self.kind(obj), obj["metadata"]
         base = f"/apis/{kind.group}" if kind.group else "/api"
         inside = f"namespaces/{metadata['namespace']}/" if kind.namespaced else ""
@@ -150,7 +150,7 @@ def controlled_by(obj: Object, owner: Object) -> bool:
 
 
 def owner_reference(owner: Object) -> dict[str, Any]:
-    """What the things that a controller makes for an object say about it."""
+    """The reference to a controlling owner, for the objects that a controller makes."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

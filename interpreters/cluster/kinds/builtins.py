@@ -1,4 +1,4 @@
-"""What a server fills into built-in objects: the part operators meet daily."""
+"""Defaults and strategies of built-in kinds, as far as operators meet them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _secret(obj: Object) -> Object:
 
 
 def _at(obj: Object, *path: str) -> Any:
-    """What is at a place in an object; {} where there is nothing."""
+    """The value at a path in an object; {} where there is none."""
     value: Any = obj
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -78,7 +78,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _pods(*path: str) -> Callable[[Object], Object]:
-    """What the schema cannot say of the PodSpec at a place."""
+    """A function that fills in the PodSpec at a path, beyond the schema's defaults."""
 
     def fill(obj: Object) -> Object:
         spec = _at(obj, *path)
@@ -125,7 +125,7 @@ def _on_host(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def _requesting(container: dict[str, Any]) -> dict[str, Any]:
-    """What a pod (no template of one) limits it requests, if it does not say else."""
+    """Default a container's requests to its limits: in pods, not in templates."""
     resources = container.get("resources") or {}
     limits = resources.get("limits")
     if not limits:
@@ -304,7 +304,7 @@ _rolled_set = _rolling(*UPDATES, partition=0)
 
 
 def _stateful_set(obj: Object) -> Object:
-    """Who names the type of its updates may leave them without bounds."""
+    """Fill in a stateful set; its update type may come without a rollingUpdate."""
     given = _at(obj, *UPDATES)
     if "type" in given and "rollingUpdate" not in given:
         return _pods(*TEMPLATED)(obj)
@@ -386,7 +386,7 @@ def _limit_range(obj: Object) -> Object:
 
 
 def _limit(limit: dict[str, Any]) -> dict[str, Any]:
-    """What containers get is as much as they may, what they request as much again."""
+    """Fill in a limit: default is the maximum, defaultRequest is the default."""
     if limit.get("type") != "Container":
         return limit
     default = {**limit.get("max", {}), **limit.get("default", {})}
@@ -396,7 +396,7 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
 
 
 def _labelled(obj: Object) -> Object:
-    """What has no labels takes those of its template."""
+    """Label an object without labels as its template is labelled."""
     labels = _at(obj, "spec", "template", "metadata", "labels")
     if not labels or obj["metadata"].get("labels"):
         return obj
@@ -536,7 +536,7 @@ WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 def _kept_service(new: Object, old: Object) -> Object:
-    """What was allocated stays, unless the new type has no use for it."""
+    """Keep allocated addresses and ports, unless the new type has no use for them."""
     after, before = {**_at(new, "spec")}, _at(old, "spec")
     if after.get("type") in WITH_ADDRESS and before.get("type") in WITH_ADDRESS:
         for name in ("clusterIP", "clusterIPs"):

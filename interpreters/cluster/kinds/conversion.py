@@ -56,7 +56,7 @@ def to_storage(kind: Kind, obj: Object) -> Object:
 
 
 def as_read(kind: Kind, obj: Object) -> Object:
-    """What was stored as it comes back: with the defaults of its version there.
+    """A stored object as reads show it, with the defaults of its own version.
 
     That matters to what came in another version, and to a new object's status, which
     was taken away from what its client sent.

@@ -110,7 +110,7 @@ TERMINATING = _condition(
 
 
 def _names_of(names: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """What of a CRD's names others cannot have: as resources, and as kinds."""
+    """The names that a CRD reserves in its group: of resources, and of kinds."""
     resources = {names.get("plural") or "", names.get("singular") or ""}
     resources |= set(names.get("shortNames") or ())
     kinds = {names.get("kind") or "", names.get("listKind") or ""}

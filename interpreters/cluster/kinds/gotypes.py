@@ -42,7 +42,7 @@ class Misfit(Exception):
 
     @property
     def text(self) -> str:
-        """What the decoder says."""
+        """The message of the decoder."""
         if not self.wanted:
             return self.why
         where = f"Go struct field {self.struct}.{'.'.join(self.path)} of type "
@@ -311,7 +311,7 @@ EMPTY_LISTS = {"HPAScalingRules": ("policies",)}
 
 
 def _told(table: Mapping[str, Any], struct: str) -> Any:
-    """What a table says of a struct, by its full or its short name."""
+    """The entry of a table for a struct, by its full or its short name."""
     parts = struct.split(".")
     return table.get(".".join(parts[-3:])) or table.get(parts[-1]) or ()
 
@@ -354,7 +354,7 @@ STRUCTS: dict[str, Struct] = {}
 
 @cache
 def _definition(name: str) -> Read:
-    """How the values of a definition are read."""
+    """A reader for the values of a definition."""
     source = types.definition(name)
     if name.endswith(".Quantity"):
         return _quantity
@@ -404,7 +404,7 @@ Reading = tuple[Read, str, Zero]
 
 
 def _reader(source: Source) -> Reading:
-    """How a value is read, the name of its Go type, and how its zero value is made."""
+    """The reader of a schema's values, the name of the Go type, and the zero value."""
     reference = source.get("$ref")
     if reference is not None:
         return _referred(reference.removeprefix(types.PREFIX))
@@ -484,7 +484,7 @@ def read_as(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def zero_status(kind: Kind) -> dict[str, Any]:
-    """What Go writes of a status in which nothing is said."""
+    """The fields that Go writes of an empty status."""
     struct = _struct_of(kind)
     read = None if struct is None else struct.fields.get("status")
     return read({}) if isinstance(read, Struct) else {}

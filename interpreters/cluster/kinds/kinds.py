@@ -1,4 +1,4 @@
-"""Which kinds a cluster serves: the built-in table, and CRDs registered at run time."""
+"""The kinds that a cluster serves: built-in ones from a table, CRDs at run time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Scale(NamedTuple):
-    """Where `/scale` finds its numbers in an object."""
+    """The paths at which `/scale` finds its numbers in an object."""
 
     spec: tuple[str, ...]
     status: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How long ago something was, as tables say it."""
+"""Ages of objects in tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = "<unknown>"
 
 
 def human_duration(seconds: float) -> str:
-    """How long, in two units at most (`k8s.io/apimachinery/pkg/util/duration`).
+    """A duration in two units at most (`k8s.io/apimachinery/pkg/util/duration`).
 
     >>> [human_duration(n) for n in (-1.5, 90, 300, 4000, 30_000, 700_000, 1e8)]
     ['0s', '90s', '5m', '66m', '8h', '8d', '3y62d']
@@ -52,7 +52,7 @@ def seconds_of(moment: str) -> float | None:
 
 
 def age(moment: Any, now: float) -> str:
-    """How long ago a moment was."""
+    """The time since a moment, as tables show it."""
     seconds = seconds_of(moment) if isinstance(moment, str) and moment else None
     return UNKNOWN if seconds is None else human_duration(now - seconds)
 

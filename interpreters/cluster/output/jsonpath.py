@@ -29,7 +29,7 @@ DESCENT = re.compile(r"\.\.")
 
 
 def first(path: str, value: Any) -> tuple[Any, ...]:
-    """What a path finds first in a value: one thing, or nothing.
+    """The first value that a path finds, or nothing.
 
     >>> first(".spec.sizes[1]", {"spec": {"sizes": [3, 4]}})
     (4,)
@@ -117,7 +117,7 @@ def _field(match: re.Match[str]) -> Step:
 
 
 def _quoted(match: re.Match[str]) -> Step:
-    """As the original has it, a dot in quotes separates fields like any other."""
+    """Split a quoted name at its dots, as the original does."""
     text = match[1] if match[1] is not None else match[2]
     names = [_named(_unescaped(name)) for name in DOTTED.findall(text)]
     return lambda value: _found(names, value)

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Form(NamedTuple):
-    """What an object is turned into ("": nothing), and the notation."""
+    """The kind that an object is shown as ("": its own), and the notation."""
 
     kind: str = ""
     version: str = ""
@@ -129,7 +129,7 @@ def negotiated(accept: str) -> Form | None:
 
 @lru_cache(maxsize=1024)
 def discovery_form(accept: str) -> str | None:
-    """Which aggregated discovery is wanted: "v2", "v2beta1", "" (none), None (406).
+    """The version of aggregated discovery in Accept: "" for none, None for 406.
 
     >>> discovery_form("application/json;g=apidiscovery.k8s.io;v=v2;as="
     ...                "APIGroupDiscoveryList,application/json")
@@ -304,7 +304,7 @@ def _is_no_list(call: Call, form: Form, body: Object) -> Object:
 
 
 def _go_type(kind: Kind, suffix: str = "") -> str:
-    """What the server calls the type of an object inside."""
+    """The name of an object's internal type in Go."""
     if kind.custom:
         return f"*unstructured.Unstructured{suffix}"
     return f"*{kind.group.partition('.')[0] or 'core'}.{kind.kind}{suffix}"

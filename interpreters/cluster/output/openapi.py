@@ -202,7 +202,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Operation(NamedTuple):
-    """What can be done at an address; the verb is that of `x-kubernetes-action`."""
+    """One operation at a path; the verb is that of `x-kubernetes-action`."""
 
     method: str
     verb: str
@@ -370,7 +370,7 @@ class Writer:
         operations: list[Operation],
         of: Source | None = None,
     ) -> Source:
-        """What can be done at one address."""
+        """The operations at one path."""
         item: Source = {
             each.method: self._operation(kind, suffix, each, of) for each in operations
         }

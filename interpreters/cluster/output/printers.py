@@ -104,7 +104,7 @@ DONE = {
 
 
 def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
-    """What a row says about its object beside the cells: a pod that is done."""
+    """The conditions of a row: whether a pod is done."""
     if kind is None or kind.resource != ("", "pods"):
         return []
     phase = _at(obj, "status", "phase")
@@ -274,7 +274,7 @@ def _pod_state(obj: Object) -> tuple[int, int, str, int, str]:
 def _initializing(
     spec: Any, status: Any, sidecars: set[str]
 ) -> tuple[str | None, int, list[int], list[str]]:
-    """What holds initialization up (None: nothing), and what was counted."""
+    """The state of initialization (None: done), and the containers counted."""
     ready, counts, lasts = 0, [], []
     for number, each in enumerate(_list(status, "initContainerStatuses")):
         counts.append(_number(each, "restartCount"))

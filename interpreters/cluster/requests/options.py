@@ -17,7 +17,7 @@ LONGEST_MANAGER = 128
 
 
 def writer_of(call: Call) -> Writer:
-    """As whom a request writes: as it says, or by its client's name."""
+    """The manager of a request: its fieldManager, or the name of its client."""
     manager = call.query.get("fieldManager") or _agent_name(call.request.agent)
     return Writer(manager, call.now, call.route.subresource or "")
 

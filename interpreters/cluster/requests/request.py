@@ -40,7 +40,7 @@ class Call:
 
     @property
     def key(self) -> Key:
-        """Where the named object is stored."""
+        """The key under which the named object is stored."""
         return (self.route.namespace or "", self.route.name or "")
 
     @property
@@ -118,7 +118,7 @@ def call_of(registry: Registry, request: ApiRequest, now: float) -> Call | None:
 
 
 class Attributes(NamedTuple):
-    """What a request wants to do, as authorization sees it (authorizer.Attributes).
+    """The attributes of a request for authorization (authorizer.Attributes).
 
     `path` is that of a request for no resource; the other parts are then empty.
     """

@@ -74,7 +74,7 @@ class FieldTest(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What the selectors of one request let through."""
+    """The selectors of one request; `holds` tests an object."""
 
     labels: tuple[Requirement, ...]
     fields: tuple[FieldTest, ...]
@@ -221,7 +221,7 @@ class Parser:
         return frozenset(self.members())
 
     def members(self) -> Iterator[str]:
-        """What stands in the brackets; between two commas stands an empty value."""
+        """The values in the brackets; between two commas stands an empty value."""
         expected = True
         while True:
             token = self.take()
@@ -339,7 +339,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 class Where(NamedTuple):
-    """Where the value of a selectable field stands in the stored object."""
+    """The path of a selectable field in the stored object."""
 
     path: str
     default: str = ""

@@ -109,7 +109,9 @@ def _declared(*, exact: bool) -> list[cel.FunctionDecl]:
 
 
 def _extensions() -> list[cel.CelExtensionBase]:
-    """What rules may use; to evaluate them, bindings are needed beside it."""
+    """The environment that type-checks rules; to evaluate them, bindings are needed,
+    too.
+    """
     from cel_expr_python.ext import ext_optional
 
     return [ext_optional.ExtOptional()]
@@ -117,7 +119,7 @@ def _extensions() -> list[cel.CelExtensionBase]:
 
 @lru_cache(maxsize=1)
 def _runtime() -> cel.Env:
-    """Where rules are evaluated: every value is what it is."""
+    """The environment that evaluates rules, with dynamic types."""
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_bindings
 
@@ -160,7 +162,7 @@ def _read(function: str, text: Any) -> Any:
 
 
 def _error_of(value: cel.Value) -> str | None:
-    """What an evaluation says instead of a result, in the words of cel-go."""
+    """The error of an evaluation in the words of cel-go, or None."""
     if value.type().name() != "ERROR":
         return None
     text = re.sub(r"^[A-Z_]+: ", "", str(value.value()))
@@ -231,7 +233,7 @@ def _fields(schema: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
 
 
 def _converter(schema: Mapping[str, Any], *, root: bool = False) -> Convert | None:
-    """How values get from JSON to CEL; None: as they are."""
+    """A converter from JSON to CEL values; None where they are the same."""
     if schema.get("x-kubernetes-int-or-string"):
         return None
     match schema.get("type"):
@@ -339,7 +341,8 @@ class Laws:
     def faults(
         self, value: Any, old: Any, place: Place, tolerated: list[Fault], same: bool
     ) -> Iterator[Fault]:
-        """What the rules refuse; what an update left as it was is only `tolerated`.
+        """Yield the rules' refusals; an update that changes nothing there is
+        `tolerated`.
 
         `old` is None where there is nothing to compare with.
         """
@@ -542,7 +545,7 @@ def field_path(text: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None
 def rule_faults(
     schema: Mapping[str, Any], where: str, *, root: bool = False
 ) -> Iterator[Fault]:
-    """What is wrong with the rules of one schema node (not of those inside)."""
+    """Yield the faults of the rules of one schema node, without those inside."""
     rules = schema.get(RULES) or ()
     checker: Checker | None = None
     for index, rule in enumerate(rules):
@@ -859,7 +862,7 @@ class Types:
 
 
 def _entry_name(field: str) -> str:
-    """How protobuf calls the message behind a map field.
+    """The name of protobuf's message behind a map field.
 
     >>> _entry_name("a__dash__b")
     'ADashBEntry'

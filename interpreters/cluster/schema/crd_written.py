@@ -23,7 +23,7 @@ def _as_is(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """What is written of a struct: its fields, and which of them not when empty."""
+    """The fields of a Go struct, and those of them that are left out when empty."""
 
     always: Mapping[str, Write]
     filled: Mapping[str, Write]

@@ -55,7 +55,7 @@ GROUPS = ("(?", "(?P<", "(?<")  # and flags after the first
 
 
 class Pattern(Protocol):
-    """What is asked of a compiled pattern."""
+    """The methods of a compiled pattern."""
 
     def search(self, text: str) -> Any:
         """The first match, or None."""
@@ -98,7 +98,7 @@ def _linear(pattern: str) -> Pattern | None:
 
 
 def pattern_fault(pattern: str) -> str | None:
-    """What Go says against a pattern; None where it is good.
+    """Go's complaint about a pattern; None if it is valid.
 
     >>> pattern_fault("(?=a)")
     'error parsing regexp: invalid or unsupported Perl syntax: `(?=`'
@@ -193,7 +193,7 @@ def _escape(text: str, *, inside: bool) -> str:
 
 
 def _go_fault(pattern: str, error: re.error) -> str:
-    """What Go says where Python finds fault."""
+    """Go's message for a pattern that Python does not compile."""
     at = error.pos or 0
     match error.msg.split(",")[0].split(" at ")[0]:
         case "missing )":

@@ -76,7 +76,7 @@ LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def label_fault(text: str) -> str:
-    """What is wrong with a name of a kind or a version; "" if nothing is."""
+    """The fault in the name of a kind or a version; "" if it is valid."""
     if len(text) > 63:
         return "must be no more than 63 characters"
     return "" if LABEL.fullmatch(text) else NOT_LABEL

@@ -87,7 +87,7 @@ class Schema:
     laws: Laws | None = None
 
     def reach(self, value: Any) -> int:
-        """How many validators the schema has for a value and its parts."""
+        """The number of validators that look at a value and its parts."""
         count = 1 + bool(self.types or self.format)
         if type(value) is str:
             return count + bool(self.format)
@@ -188,7 +188,7 @@ class Schema:
     # ------------------------------------------------------------ checking
 
     def faults(self, value: Any, place: Place, old: Any = NOTHING) -> Iterator[Fault]:
-        """What the schema refuses in a value.
+        """Yield the faults of a value by the schema.
 
         With an `old` value, what an update left as it was is not refused.
         """
@@ -247,7 +247,7 @@ class Schema:
             yield from self.items.faults(item, (place, index), earlier)
 
     def _identity(self, item: Any) -> bytes:
-        """What an item of a list is known by: some of its fields, or all of it."""
+        """The identity of a list's item: some of its fields, or all of it."""
         if self.keys and type(item) is dict:
             item = {key: item[key] for key in self.keys if key in item}
         return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
@@ -307,8 +307,7 @@ class Schema:
     # ------------------------------------------------------------ duplicates
 
     def duplicates(self, value: Any, place: Place, old: Any = None) -> Iterator[Fault]:
-        """What stands twice in lists that are sets or maps, but for what is shared with
-        an `old` value."""
+        """Yield duplicates in sets and maps that an `old` value does not share."""
         if not self.has_sets or value is old:
             return
         if type(value) is dict:
@@ -360,7 +359,7 @@ def object_faults(
     warnings: list[str] | None = None,
     known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """What the schema of a custom kind refuses in a whole object.
+    """Yield the faults of a whole custom object by its schema.
 
     An update may leave wrong what it does not touch (ratcheting): `old` is the
     object before it, None where there was none.  What rules in CEL say of such
@@ -381,7 +380,7 @@ def object_faults(
 
 
 def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
-    """What stands twice in sets and maps, unless something did before."""
+    """The duplicates in sets and maps, unless the old value had some."""
     repeated = list(root.duplicates(new, None, old))
     if repeated and old is not None and any(root.duplicates(old, None)):
         return []
@@ -389,7 +388,7 @@ def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
 
 
 def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
-    """What every object must say of itself (schemaobjectmeta.Validate)."""
+    """Yield the faults of an embedded object's head (schemaobjectmeta.Validate)."""
     for name in ("apiVersion", "kind"):
         field, given = f"{where}.{name}", value.get(name)
         if given is None:
@@ -448,7 +447,7 @@ def in_status(fault: Fault) -> Fault:
 def _broken(
     laws: Laws, new: Any, old: Any, faults: list[Fault], warnings: list[str] | None
 ) -> Iterator[Fault]:
-    """What rules in CEL say, unless they cannot be relied upon to make sense."""
+    """Yield the faults of CEL rules, or that they were not evaluated."""
     if any(fault.reason in BLOCKING for fault in faults):
         yield UNCHECKED
         return

@@ -40,7 +40,7 @@ INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
-    """What is wrong with the schema of a whole custom kind."""
+    """The faults of the schema of a custom kind."""
     if _names_its_dialect(schema):
         why = "OpenAPIV3Schema 'schema' is not supported"
         return [Fault(where, "FieldValueInvalid", f'Invalid value: "": {why}')]
@@ -127,7 +127,7 @@ def _alternatives(
 def _node_faults(
     schema: dict[str, Any], where: str, *, root: bool = False
 ) -> Iterator[Fault]:
-    """What no OpenAPI schema of the server's may have."""
+    """Yield the keywords of a node that no schema of the server's may have."""
     kind = schema.get("type")
     if kind and kind not in TYPES:
         yield _unsupported(f"{where}.type", kind, TYPES)
@@ -376,7 +376,7 @@ def _value_faults(
 def _gaps(
     values: dict[str, Any], structure: dict[str, Any] | None, where: str, at: str = ""
 ) -> Iterator[Fault]:
-    """What alternatives at the root check must be there in the structure, too
+    """Yield what alternatives specify and the structure does not
     (validateStructuralCompleteness).
 
     `where` is the place in the structure, `at` that of the alternative.

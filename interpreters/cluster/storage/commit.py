@@ -156,7 +156,7 @@ def is_released(obj: Object) -> bool:
 
 
 def _registered(crd: Object) -> tuple[Object, bool, str | None]:
-    """What of a CRD matters for the kinds that it defines, and for its conditions."""
+    """The parts of a CRD that its kinds and its conditions depend on."""
     metadata = crd["metadata"]
     approval = (metadata.get("annotations") or {}).get(APPROVAL)
     return crd["spec"], "deletionTimestamp" in metadata, approval

@@ -1,4 +1,4 @@
-"""How much the cluster stores: what etcd refuses, and with which words."""
+"""etcd's limits on the size of requests and of the storage, and its error messages."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Task(NamedTuple):
 
 
 class Control(NamedTuple):
-    """What the built-in controllers are to do, and how willing they are.
+    """The paces of the built-in controllers, and their reminders for later.
 
     `paces` says which of them do not work as they should.  `later` are reminders
     with their time, of which `next` is the earliest; `parked` are those of
@@ -225,7 +225,7 @@ def written(cluster: Cluster, resource: Resource, key: Key, read: Object) -> Obj
 
 
 def size_of(obj: Object) -> int:
-    """How many bytes an object has as JSON."""
+    """The size of an object as JSON, in bytes."""
     return len(orjson.dumps(obj))
 
 

@@ -1,4 +1,4 @@
-"""Which change reminds which controller of what.
+"""The reminders that a write makes for controllers.
 
     what changes                     who is reminded
     -------------------------------  ---------------------------------------------

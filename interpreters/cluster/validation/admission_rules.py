@@ -1,4 +1,4 @@
-"""What may stand in configurations of admission webhooks."""
+"""Validation of the configurations of admission webhooks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REVIEWS = ("v1", "v1beta1")
 
 
 def hook_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a configuration of admission webhooks."""
+    """Yield the faults of a configuration of admission webhooks."""
     names = set()
     for index, hook in enumerate(obj.get("webhooks") or ()):
         path, name = f"webhooks[{index}]", hook.get("name", "")

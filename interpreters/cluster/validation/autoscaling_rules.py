@@ -1,4 +1,4 @@
-"""What may stand in horizontal pod autoscalers."""
+"""Validation of horizontal pod autoscalers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 
 
 def autoscaler_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a horizontal pod autoscaler."""
+    """Yield the faults of a horizontal pod autoscaler."""
     spec = obj.get("spec") or {}
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     if least is not None and least < 1:

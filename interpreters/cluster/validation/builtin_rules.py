@@ -1,4 +1,4 @@
-"""What may stand in objects of built-in kinds, and what of them may change.
+"""Validation of objects of built-in kinds, and of changes to them.
 
 The rules are those of `pkg/apis/*/validation`, as far as operators meet them.
 """
@@ -678,7 +678,7 @@ CHANGES: dict[Resource, Change] = {
 
 
 def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Fault]:
-    """What is wrong with an object of a built-in kind."""
+    """Yield the faults of an object of a built-in kind."""
     yield from config_faults(kind.resource, obj, old)
     asked = (kind.group, kind.plural)
     check = CHECKS.get(asked)

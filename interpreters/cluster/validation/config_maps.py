@@ -1,4 +1,4 @@
-"""Config maps and secrets: what may stand in them."""
+"""Validation of config maps and secrets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ONE_OF: dict[str, tuple[str, ...]] = {
 def config_faults(
     resource: Resource, obj: Object, old: Object | None
 ) -> Iterator[Fault]:
-    """What is wrong with the content of a config map or a secret."""
+    """Yield the faults of the content of a config map or a secret."""
     if resource not in (CONFIG_MAPS, SECRETS):
         return
     yield from _key_faults(obj, "data")

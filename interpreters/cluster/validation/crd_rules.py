@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition must look like to be accepted."""
+"""Validation of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -232,8 +232,7 @@ def _invalid(field: str, value: Any, why: str) -> Fault:
 
 
 def crd_faults(obj: Object, warnings: list[str] | None = None) -> list[Fault]:
-    """What is wrong with a CRD whose shape is right; warnings are for those that are
-    good."""
+    """The faults of a CRD of the right shape; a valid one may add to `warnings`."""
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
     faults = [*_name_faults(obj["metadata"], spec, names), *_group_faults(spec)]
@@ -532,7 +531,7 @@ PARTS: dict[str, Callable[[Any, str, dict[str, Any]], Iterator[Fault]]] = {
 
 
 def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
-    """What of a CRD cannot be changed once its kind is served."""
+    """Yield the changes to a CRD that its served kind does not allow."""
     paths: tuple[tuple[str, ...], ...] = (("group",), ("names", "plural"))
     if is_established(old):
         paths = (("scope",), ("names", "kind"), *paths)

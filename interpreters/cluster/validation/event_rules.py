@@ -1,4 +1,4 @@
-"""What may stand in events, through the old group and through their own."""
+"""Validation of events, in core/v1 and in events.k8s.io/v1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in single fields: names, ports, addresses, amounts.
+"""Validation of single fields: names, ports, addresses, quantities.
 
 The rules are those of `apimachinery/pkg/util/validation`.
 """
@@ -99,7 +99,7 @@ def wildcard(field: str, text: str) -> Iterator[Fault]:
 
 
 def path_segment(field: str, text: str) -> Iterator[Fault]:
-    """What can stand between two slashes of a path."""
+    """A name that can stand between two slashes of a path."""
     if text in (".", ".."):
         yield bad(field, text, f"may not be '{text}'")
     for each in "/%":

@@ -1,4 +1,4 @@
-"""What may stand in services, endpoints, ingresses and network policies."""
+"""Validation of services, endpoints, ingresses and network policies."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ LONGEST_AFFINITY = 86400
 
 
 def service_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a service; a valid one asks for ports of nodes."""
+    """Yield the faults of a service; of a valid one, those of its node ports."""
     found = [*_service_faults(obj)]
     yield from found or _node_ports(_spec(obj).get("ports") or ())
 
@@ -153,7 +153,7 @@ CHOICES = (
 
 
 def _traffic(spec: Spec, kind: str) -> Iterator[Fault]:
-    """What is for services that can be reached from outside."""
+    """Yield the faults of the fields for services that are reachable from outside."""
     only = "may only be used when `type` is 'LoadBalancer'"
     ranges = spec.get("loadBalancerSourceRanges")
     if ranges and kind != "LoadBalancer":
@@ -255,7 +255,7 @@ def service_changes(new: Object, old: Object) -> Iterator[Fault]:
 
 
 def endpoints_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with the endpoints of a service."""
+    """Yield the faults of the endpoints of a service."""
     for index, subset in enumerate(obj.get("subsets") or ()):
         path = f"subsets[{index}]"
         parts = ("addresses", "notReadyAddresses")
@@ -294,7 +294,7 @@ VERSIONS = {"IPv4": 4, "IPv6": 6}
 
 
 def slice_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a slice of the endpoints of a service."""
+    """Yield the faults of an endpoint slice."""
     kind = obj.get("addressType", "")
     if not kind:
         yield required("addressType")
@@ -348,7 +348,7 @@ def slice_changes(new: Object, old: Object) -> Iterator[Fault]:
 
 
 def policy_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a network policy."""
+    """Yield the faults of a network policy."""
     spec = _spec(obj)
     yield from selector_faults(spec.get("podSelector"), "spec.podSelector")
     for part, peers in (("ingress", "from"), ("egress", "to")):
@@ -431,7 +431,7 @@ def _block(block: Spec, path: str) -> Iterator[Fault]:
 
 
 def ingress_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with an ingress."""
+    """Yield the faults of an ingress."""
     spec = _spec(obj)
     if not spec.get("rules") and "defaultBackend" not in spec:
         why = "either `defaultBackend` or `rules` must be specified"
@@ -551,7 +551,7 @@ HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def ingress_class_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with an ingress class."""
+    """Yield the faults of an ingress class."""
     spec = _spec(obj)
     text, field = spec.get("controller", ""), "spec.controller"
     host, slash, rest = text.partition("/")

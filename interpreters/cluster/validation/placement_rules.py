@@ -1,4 +1,4 @@
-"""Where pods may run: affinity, tolerations and spread."""
+"""Validation of pod placement: affinity, tolerations, topology spread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def placement_faults(spec: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with the wishes of a pod as to where it runs."""
+    """Yield the faults of a pod's affinity, tolerations and topology spread."""
     affinity = spec.get("affinity") or {}
     if "nodeAffinity" in affinity:
         yield from _node(affinity["nodeAffinity"], f"{path}.affinity.nodeAffinity")

@@ -1,4 +1,4 @@
-"""What may stand in the specification of a pod (`apis/core/validation`)."""
+"""Validation of the specification of a pod (`apis/core/validation`)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 
 
 def pod_faults(spec: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with the specification of a pod, or of the pods of a template."""
+    """Yield the faults of the specification of a pod, or of a pod template."""
     names: set[str] = set()
     yield from volume_faults(spec.get("volumes") or (), f"{path}.volumes", names)
     containers = spec.get("containers") or ()
@@ -195,7 +195,7 @@ def _containers(
 
 
 def _unprobed(one: Spec, path: str) -> Iterator[Fault]:
-    """What ends before the others begin is not looked after."""
+    """Yield the probes of an init container that ends: it may have none."""
     if one.get("restartPolicy") == "Always":
         return
     for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):

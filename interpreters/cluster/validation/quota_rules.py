@@ -1,4 +1,4 @@
-"""What may stand in limit ranges, resource quotas and priority classes."""
+"""Validation of limit ranges, resource quotas and priority classes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ ORDERED = (
 
 
 def limit_range_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a limit range."""
+    """Yield the faults of a limit range."""
     seen = set()
     for index, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
         path, kind = f"spec.limits[{index}]", limit.get("type", "")
@@ -184,7 +184,7 @@ def _is_counted(name: str) -> bool:
 
 
 def quota_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a resource quota."""
+    """Yield the faults of a resource quota."""
     spec = obj.get("spec") or {}
     hard = spec.get("hard") or {}
     for name, value in hard.items():
@@ -278,7 +278,7 @@ OF_THE_SYSTEM = {
 
 
 def priority_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a priority class."""
+    """Yield the faults of a priority class."""
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith("system-"):
         if OF_THE_SYSTEM.get(name) != value:

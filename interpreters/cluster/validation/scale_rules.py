@@ -1,4 +1,4 @@
-"""What custom objects keep for their `/scale` must be of the types of a Scale.
+"""Validation of the fields of custom objects that `/scale` reads.
 
 The rules are those of `customresource.customResourceValidator`, the words those of
 `unstructured.NestedInt64` and `NestedString`.
@@ -84,7 +84,7 @@ def text_at(obj: Object, path: Path) -> str:
 def scale_faults(
     rule: Scale | None, obj: Object, *, status_only: bool = False
 ) -> Iterator[Fault]:
-    """What is wrong with the replicas and the selector of an object."""
+    """Yield the faults of the replicas and the selector of an object."""
     if rule is None:
         return
     if not status_only:

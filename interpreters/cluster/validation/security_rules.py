@@ -1,4 +1,4 @@
-"""What pods and containers may ask of the kernel: their security contexts."""
+"""Validation of the security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ids(context: Spec, path: str, *names: str) -> Iterator[Fault]:
 
 
 def pod_context_faults(context: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with the security context of a pod."""
+    """Yield the faults of the security context of a pod."""
     yield from _ids(context, path, "fsGroup", "runAsUser", "runAsGroup")
     for index, number in enumerate(context.get("supplementalGroups") or ()):
         if not 0 <= number <= MOST:
@@ -52,7 +52,7 @@ def pod_context_faults(context: Spec, path: str) -> Iterator[Fault]:
 
 
 def context_faults(context: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with the security context of a container."""
+    """Yield the faults of the security context of a container."""
     yield from _ids(context, path, "runAsUser", "runAsGroup")
     if "procMount" in context:
         known = ("Default", "Unmasked")

@@ -1,4 +1,4 @@
-"""What may stand in selectors of labels and of nodes."""
+"""Validation of label selectors and node selectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Spec = dict[str, Any]
 
 
 def selector_faults(selector: Spec | None, path: str) -> Iterator[Fault]:
-    """What is wrong with a LabelSelector (`metav1/validation`)."""
+    """Yield the faults of a LabelSelector (`metav1/validation`)."""
     if selector is None:
         return
     for key, value in (selector.get("matchLabels") or {}).items():
@@ -64,7 +64,7 @@ def matches_unchecked(selector: Spec, labels: dict[str, str]) -> bool:
 
 
 def node_selector_faults(selector: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with a NodeSelector."""
+    """Yield the faults of a NodeSelector."""
     terms = selector.get("nodeSelectorTerms") or ()
     field = f"{path}.nodeSelectorTerms"
     if not terms:
@@ -74,7 +74,7 @@ def node_selector_faults(selector: Spec, path: str) -> Iterator[Fault]:
 
 
 def node_term_faults(term: Spec, path: str) -> Iterator[Fault]:
-    """What is wrong with one term of a NodeSelector."""
+    """Yield the faults of one term of a NodeSelector."""
     for index, one in enumerate(term.get("matchExpressions") or ()):
         field = f"{path}.matchExpressions[{index}]"
         yield from _operator_faults(one, field, ordered=True)

@@ -1,4 +1,4 @@
-"""What may stand in claims, persistent volumes and storage classes."""
+"""Validation of volume claims, persistent volumes and storage classes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _modes(modes: Iterable[str]) -> Iterator[Fault]:
 
 
 def claim_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a claim of a volume."""
+    """Yield the faults of a volume claim."""
     spec = _spec(obj)
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -130,7 +130,7 @@ RECLAIMS = ("Delete", "Recycle", "Retain")
 
 
 def volume_object_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a persistent volume."""
+    """Yield the faults of a persistent volume."""
     spec = _spec(obj)
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -199,7 +199,7 @@ def _without_expansion(after: Spec, before: Spec) -> Spec:
 
 
 def volume_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """Where a volume has its data stays as it is."""
+    """Refuse another source for a persistent volume."""
     after, before = _spec(new), _spec(old)
     sources = _without_expansion(after, before)
     if any(sources.get(name) != before.get(name) for name in SOURCES):
@@ -214,7 +214,7 @@ def volume_changes(new: Object, old: Object) -> Iterator[Fault]:
 
 
 def class_faults(obj: Object) -> Iterator[Fault]:
-    """What is wrong with a storage class."""
+    """Yield the faults of a storage class."""
     name = obj.get("provisioner", "")
     if not name:
         yield required("provisioner", name)
@@ -257,7 +257,7 @@ def _topologies(terms: Iterable[Spec]) -> Iterator[Fault]:
 
 
 def class_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """How a class makes volumes stays as it is."""
+    """Refuse other parameters for a storage class."""
     for name in ("parameters", "provisioner", "reclaimPolicy"):
         if new.get(name) != old.get(name):
             yield forbidden(name, f"updates to {name} are forbidden.")

@@ -1,4 +1,4 @@
-"""What may stand in the volumes of pods, and in the sources of persistent ones."""
+"""Validation of the volumes of pods, and of the sources of persistent volumes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 def volume_faults(
     volumes: Iterable[Spec], path: str, names: set[str]
 ) -> Iterator[Fault]:
-    """What is wrong with volumes; adds to `names` those that nothing is wrong with."""
+    """Yield the faults of volumes; the names of valid ones are added to `names`."""
     for index, volume in enumerate(volumes):
         field, name = f"{path}[{index}]", volume.get("name", "")
         found = [*source_faults(volume, VOLUMES, field)]

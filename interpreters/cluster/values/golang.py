@@ -17,7 +17,7 @@ def go_json(value: Any) -> str:
 
 
 def go_name(value: Any) -> str:
-    """How Go's JSON decoder calls a JSON type.
+    """The name of a JSON type in Go's decoder.
 
     >>> go_name([])
     'array'

@@ -1,4 +1,4 @@
-"""ObjectMeta: its fields, and what may stand in them."""
+"""ObjectMeta: its fields and their validation."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ PATH_SEGMENT_NAMES = frozenset(
 
 @lru_cache(maxsize=4096)
 def name_faults(resource: tuple[str, str], name: str) -> tuple[str, ...]:
-    """What is wrong with the name of an object of a group and plural."""
+    """The faults in the name of an object of a group and plural, as texts."""
     if resource in PATH_SEGMENT_NAMES:
         if name in (".", ".."):
             return (f"may not be '{name}'",)
@@ -152,7 +152,7 @@ def name_faults(resource: tuple[str, str], name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def key_faults(key: str) -> tuple[str, ...]:
-    """What is wrong with a qualified name: a label, annotation or finalizer."""
+    """The faults in a qualified name (a label's key, for one), as texts."""
     prefix, slash, name = key.rpartition("/")
     faults = []
     if slash:
@@ -176,7 +176,7 @@ def key_faults(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def value_faults(value: str) -> tuple[str, ...]:
-    """What is wrong with a label's value."""
+    """The faults in a label's value, as texts."""
     faults = []
     if len(value) > 63:
         faults.append("must be no more than 63 characters")
@@ -190,7 +190,7 @@ def _invalid(field: str, value: str, why: str) -> Fault:
 
 
 def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
-    """What is wrong with labels, annotations, finalizers and owner references."""
+    """Yield the faults of labels, annotations, finalizers and owner references."""
     for key, value in metadata.get("labels", {}).items():
         for why in key_faults(key):
             yield _invalid("metadata.labels", key, why)
@@ -254,7 +254,7 @@ def finalizer_faults(
 
 
 def _references_faults(references: list[dict[str, Any]]) -> Iterator[Fault]:
-    """What is wrong with each of them, and that only one may be the controller."""
+    """Yield the faults of owner references; one at most may be the controller."""
     first = ""
     for reference in references:
         yield from _reference_faults(reference)

@@ -1,4 +1,4 @@
-"""The `Status` bodies with which an API server says no.
+"""The `Status` bodies of refusals.
 
 Shapes and texts follow `k8s.io/apimachinery/pkg/api/errors`: clients look at
 `reason` and `details`, people at `message`.
