@@ -2,51 +2,62 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
-from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.protocol import ApiRequest, User
 from tests.unit.test_architecture import WINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = ROOT / "interpreters/cluster"
 PAGE = (ROOT / "docs/simulated-cluster.md").read_text()
 
-POD = {
+# In a process of its own: what was asked before is remembered, and not called again.
+STORY = """
+import json, sys
+from fnop.interpreters.cluster import answer, empty_cluster
+from fnop.interpreters.protocol import ApiRequest, User
+
+pod = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "a"},
     "spec": {"containers": [{"name": "c", "image": "i"}]},
 }
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+path, user = "/api/v1/namespaces/default/pods", User("anna", ("system:masters",))
+table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+request = ApiRequest("POST", path, (), pod, accept=table, user=user)
+cluster, called = empty_cluster(rbac=True), []
+
+def note(frame, event, argument):
+    _, inside, place = frame.f_code.co_filename.rpartition("/interpreters/cluster/")
+    if event == "call" and inside:
+        called.append((place, frame.f_code.co_name))
+
+sys.setprofile(note)
+_, response, _ = answer(cluster, request, 1e9)
+sys.setprofile(None)
+assert response.status == 201, response
+print(json.dumps(called))
+"""
 
 Step = tuple[str, str]  # wing/module.py, function
 
 
-@contextmanager
-def traced(steps: list[Step]) -> Iterator[None]:
-    """Note which functions of the house are called."""
-    before: Callable[..., Any] | None = sys.getprofile()
-
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        file = frame.f_code.co_filename.replace("\\", "/")
-        if event == "call" and "/interpreters/cluster/" in file:
-            place = file.rpartition("/interpreters/cluster/")[2]
-            steps.append((place, frame.f_code.co_name))
-
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
+def traced() -> list[Step]:
+    """The functions of the house that the request in the picture calls."""
+    done = subprocess.run(
+        [sys.executable, "-c", STORY],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [(place, name) for place, name in json.loads(done.stdout)]
 
 
 def pictured() -> list[Step]:
@@ -54,14 +65,7 @@ def pictured() -> list[Step]:
 
 
 def test_a_request_takes_the_way_in_the_picture() -> None:
-    path = "/api/v1/namespaces/default/pods"
-    user = User("anna", ("system:masters",))
-    request = ApiRequest("POST", path, (), POD, accept=TABLE, user=user)
-    cluster, called = empty_cluster(rbac=True), list[Step]()
-    with traced(called):
-        _, response, _ = answer(cluster, request, 1e9)
-    assert response.status == 201
-    at = 0
+    called, at = traced(), 0
     for step in pictured():
         assert step in called[at:], f"{step} is not called, or earlier"
         at = called.index(step, at)

@@ -542,7 +542,7 @@ def test_controllers_are_as_willing_as_the_test_says() -> None:
     sim.pace("kubelet", Slow(30)).apply(pod).wait(29)
     assert sim["pods/slow"].status["phase"] == "Pending"
     assert sim.settle()["pods/slow"].status["phase"] == "Running"
-    with pytest.raises(ValueError, match="no such controller"):
+    with pytest.raises(ValueError, match="there is no controller"):
         sim.pace("unicorn", Off())
 
 

@@ -57,7 +57,7 @@ def check_escalation(cluster: Cluster, call: Call, new: Any) -> None:
 
 
 def _is_housekeeping(cluster: Cluster, call: Call, new: Object) -> bool:
-    """Finalizers and owners are let through for the garbage collector's sake."""
+    """Whether a write changes finalizers and owners only, as the collector does."""
     old = lookup(cluster, call.kind.resource, call.key)
     return old is not None and same(_essence(old), _essence(new))
 
@@ -164,7 +164,7 @@ def _covers(own: Rule, single: Rule) -> bool:
     if single.urls:
         url = single.urls[0]
         return any(url == held or is_path_in(url, held) for held in own.urls)
-    # Who may do something with some names only cannot let others do it with all.
+    # Rights on some names only do not cover rights on all names.
     if own.names and not (single.names and single.names[0] in own.names):
         return False
     # A rule that is about "*/scale" of everything is no rule about one's own name.

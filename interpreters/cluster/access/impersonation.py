@@ -71,7 +71,7 @@ def impersonated(
 
 
 def _nameless(given: list[tuple[str, str]]) -> ApiResponse:
-    """A group without a user is nobody: the server answers in plain text."""
+    """The answer, in plain text, to a group or extra without a user."""
     what = ", ".join(f"{name}: {value}" for name, value in given)
     return ApiResponse(
         500,
@@ -103,7 +103,7 @@ def _refused(
 
 
 def _groups(name: str, groups: list[str]) -> tuple[str, ...]:
-    """The groups as wished, and those that a user of this name is always in."""
+    """The impersonated groups, and those that every user of this name has."""
     account = service_account_of(name)
     if account is not None and not groups:
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]

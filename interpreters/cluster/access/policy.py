@@ -1,4 +1,4 @@
-"""The roles and bindings that a cluster with RBAC begins with.
+"""The roles and bindings of a new cluster with RBAC.
 
 Those of a current Kubernetes (plugin/pkg/auth/authorizer/rbac/bootstrappolicy) that
 people and operators are bound to; the roles of the control plane's own parts,

@@ -45,7 +45,7 @@ ROLES: Resource = (GROUP, "roles")
 CLUSTER_ROLES: Resource = (GROUP, "clusterroles")
 ROLE_BINDINGS: Resource = (GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS: Resource = (GROUP, "clusterrolebindings")
-# Whoever is in this group may do everything, whatever the roles say.
+# Members of this group may do everything, whatever the roles say.
 MASTERS = "system:masters"
 # How many answers a policy remembers before it forgets them all.
 REMEMBERED = 10_000
@@ -97,8 +97,7 @@ def is_path_in(path: str, url: str) -> bool:
 
 
 class Grant(NamedTuple):
-    """The rules that one binding grants, and its description for reasons.
-    """
+    """The rules that one binding grants, and its description for reasons."""
 
     rules: tuple[Rule, ...]
     why: str
@@ -195,7 +194,7 @@ class _Sources:
 
 
 class _Bound(NamedTuple):
-    """One subject of one binding.  They sort as the authorizer looks at them."""
+    """One subject of one binding; they sort in the order of the authorizer."""
 
     binding: str
     number: int
@@ -382,7 +381,7 @@ def authorize(cluster: Cluster, request: ApiRequest) -> None:
 
 
 def authorize_creation(cluster: Cluster, call: Call) -> None:
-    """Refuse a PUT or apply that would create, where its user may not create."""
+    """Refuse a PUT or apply that would create an object, if its user may not create."""
     kind, request = call.kind, call.request
     applies = request.content_type.startswith(APPLY_PATCH)
     creates = (request.method == "PUT" and kind.creates_on_update) or (

@@ -1,4 +1,4 @@
-"""The questions that are asked by creating an object: who am I, what may I do?
+"""Reviews: questions about the user and its rights, asked by creating an object.
 
 Nothing is stored: the answer is the object that was sent, with a status.
 """
@@ -35,12 +35,12 @@ from fnop.interpreters.protocol import ApiResponse, User
 __all__ = ["answer_review"]
 
 GROUP = "authorization.k8s.io"
-# Who asks when nobody says who asks.
+# The user of requests that name none.
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
-    """Any request to a kind that is only created."""
+    """Answer a request to a kind that is only created."""
     if call.route.name or call.route.subresource:
         raise unknown_resource()
     if call.request.method != "POST":
@@ -55,7 +55,7 @@ def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
 
 
 def _placed(call: Call, review: Object) -> Object:
-    """In the namespace of the request, if that has one."""
+    """The review in the namespace of the request, if that has one."""
     if not call.route.namespace:
         return review
     if (

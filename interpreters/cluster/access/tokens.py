@@ -35,9 +35,9 @@ ISSUER = "https://kubernetes.default.svc"
 GROUP = "authentication.k8s.io"
 SERVICE_ACCOUNTS = ("", "serviceaccounts")
 DEFAULT_SECONDS, LEAST_SECONDS = 3600, 600
-# What is being deleted vouches for its tokens this much longer.
+# Tokens are valid this much longer when their object is being deleted.
 LEEWAY_SECONDS = 60
-# What a token may be bound to: it ends with that.
+# A token may be bound to one of these objects, and ends with it.
 BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
@@ -87,7 +87,7 @@ def answer_token(cluster: Cluster, call: Call) -> ApiResponse:
 
 
 def _spec(body: Any) -> dict[str, Any]:
-    """The wish as the server understands it, with its defaults."""
+    """The spec of a TokenRequest with its defaults."""
     given = checked("TokenRequest", "v1", body)
     if given.get("kind", "TokenRequest") != "TokenRequest":
         raise bad_request(
@@ -115,7 +115,7 @@ def _named(obj: Object) -> dict[str, str]:
 def _bound(
     cluster: Cluster, account: Object, reference: dict[str, str]
 ) -> dict[str, Any]:
-    """The claim about the object that the token shall end with."""
+    """The claim about the object that a token is bound to."""
     kind, name = reference.get("kind", ""), reference.get("name", "")
     version = reference.get("apiVersion", "")
     if kind not in BOUND or version != "v1":
@@ -212,8 +212,7 @@ def _misdirected(claims: dict[str, Any], audiences: tuple[str, ...]) -> str:
 
 
 def _orphaned(cluster: Cluster, private: dict[str, Any], now: float) -> str:
-    """The reason to refuse a token whose account or object is gone, or "".
-    """
+    """The reason to refuse a token whose account or object is gone, or ""."""
     namespace, account = private["namespace"], private["serviceaccount"]
     found = lookup(cluster, SERVICE_ACCOUNTS, (namespace, account["name"]))
     if found is None:

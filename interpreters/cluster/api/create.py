@@ -96,7 +96,9 @@ def created(
     track: Track,
     known: Sequence[Fault] = (),
 ) -> Answer:
-    """The common end of all ways to create; some faults are `known` already."""
+    """Create an object: the part that POST, PUT and apply share; some faults are
+    `known`.
+    """
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
     obj = _born(cluster, call, obj, namespace, track)
@@ -122,8 +124,9 @@ def created(
 
 
 def _check_unversioned(call: Call, obj: Object) -> None:
-    """The store of the real server refuses versions of what is new, if they are any;
-    a dry run does not get there."""
+    """Refuse a resourceVersion on a new object, as the real store does; not in a dry
+    run.
+    """
     version = obj["metadata"].get("resourceVersion", "")
     if call.request.method != "POST" or call.dry_run or not version.isdecimal():
         return
@@ -144,7 +147,7 @@ def _not_creatable(kind: Kind) -> Exception:
 
 
 def check_namespace(call: Call, obj: Object) -> None:
-    """The namespace of a body and that of its path are one."""
+    """Refuse a body whose namespace is not that of the path."""
     given = obj["metadata"].get("namespace")
     if given and given != (call.route.namespace or ""):
         raise bad_request(
@@ -156,7 +159,7 @@ def check_namespace(call: Call, obj: Object) -> None:
 def _born(
     cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
 ) -> Object:
-    """The object with what only the server may say, said by the server."""
+    """A new object with the fields that the server sets."""
     kind = call.kind
     metadata = {
         **obj["metadata"],
@@ -198,7 +201,7 @@ def _born(
 
 LIMIT_RANGES: Resource = ("", "limitranges")
 
-# What of spec comes from admission and strategies.  They have their turn when the
+# Fields of spec that admission and strategies set.  They have their turn when the
 # fields are already the creator's: nobody manages these.
 ADMITTED: dict[Resource, frozenset[str]] = {
     ("", "namespaces"): frozenset(("finalizers",)),
@@ -234,14 +237,14 @@ def _unadmitted(kind: Kind, obj: Object, sent: Object) -> Object:
 
 
 def _uid(cluster: Cluster, call: Call) -> str:
-    # What is only tried does not get the uid of what is made next.
+    # A dry run does not get the uid of the object that is made next.
     if call.dry_run:
         return fresh_uid(replace(cluster, seed=f"{cluster.seed}/dry"))
     return fresh_uid(cluster)
 
 
 def _with_fresh_status(kind: Kind, obj: Object) -> Object:
-    """Status is not written through the main endpoint: it starts empty."""
+    """A new object with an empty status: the main endpoint does not write status."""
     if not kind.status:
         return obj
     if kind.custom:
@@ -263,7 +266,7 @@ def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
 
 
 def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
-    """The admission plugin NamespaceLifecycle, and the end of definitions."""
+    """Refuse a namespace or a definition that is ending (NamespaceLifecycle)."""
     if kind.terminating:
         why = "create not allowed while custom resource definition is terminating"
         raise forbidden(kind.group, kind.plural, name, why)

@@ -119,7 +119,7 @@ RETURNS_OBJECT = frozenset(
 
 
 def _options(call: Call) -> Options:
-    """The options of the body; those of the query count only where there is none.
+    """The DeleteOptions of the body; those of the query only count where there is none.
 
     So `?dryRun=All` beside a body without `dryRun` really deletes: DeleteResource
     reads the query in the place of an empty body.
@@ -218,7 +218,7 @@ def _check_preconditions(kind: Kind, options: Options, obj: Object) -> None:
 
 
 def _check_own_way(kind: Kind, options: Options, metadata: dict[str, Any]) -> None:
-    """The registries of namespaces and definitions have words of their own."""
+    """Refuse unmet preconditions in the words of namespaces and definitions."""
     for what, wanted, present in (
         ("UID", options.uid, metadata["uid"]),
         ("ResourceVersion", options.version, metadata["resourceVersion"]),
@@ -234,7 +234,7 @@ def _check_own_way(kind: Kind, options: Options, metadata: dict[str, Any]) -> No
 
 
 def _check_last_finalizer(call: Call, options: Options, obj: Object) -> None:
-    """A policy that takes away the last finalizers loses a precondition's version.
+    """Refuse a resourceVersion where the policy removes the last finalizers.
 
     The real server blanks the version of what it changes before it deletes it, and
     then misses it: nothing is deleted.
@@ -282,7 +282,7 @@ def deleted(
 def _pod_deleted(
     cluster: Cluster, kind: Kind, key: Key, options: Options, now: float
 ) -> tuple[Cluster, Object, tuple[StoredEvent, ...]]:
-    """Pods are marked first in any case; without grace they go at once."""
+    """Delete a pod: mark it, and remove it at once if it gets no grace."""
     pod = shelf(cluster, PODS)[key]
     finalizers = _finalizers(kind, pod, options.policy)
     grace = _grace(pod, options)
@@ -320,7 +320,7 @@ def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
 
 
 def _grace(pod: Object, options: Options) -> int:
-    """Only scheduled pods that have not ended get time to end."""
+    """The grace of a pod: 0 unless it is scheduled and still runs."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0

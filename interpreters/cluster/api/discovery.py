@@ -144,7 +144,7 @@ CHECKS = {
 def _health(
     registry: Registry, parts: list[str], query: Mapping[str, str]
 ) -> ApiResponse:
-    """Everything is always well here; the answers have the usual form."""
+    """The answer of the health checks: all is well."""
     root, checks = parts[0], CHECKS[parts[0]]
     if len(parts) > 1:
         if "/".join(parts[1:]) not in checks:
@@ -177,7 +177,7 @@ def _paths(registry: Registry) -> list[str]:
 
 
 def _no_path(registry: Registry) -> Exception:
-    """404 with the index, as for any address that no server behind it knows."""
+    """404 with the index of paths."""
     refusal = no_such_path()
     refusal.response = ApiResponse(404, {"paths": _paths(registry)})
     return refusal
@@ -213,7 +213,9 @@ def _versions(registry: Registry) -> dict[str, list[str]]:
 
 
 def _priority(version: str) -> tuple[int, int, int, str]:
-    """Version order: v2 before v1 before v1beta2 before v1beta1 before v1alpha1."""
+    """The sort key of a version: v2 before v1 before v1beta2 before v1beta1 before
+    v1alpha1.
+    """
     head, _, tail = version[1:].partition("beta")
     if tail and head.isdecimal() and tail.isdecimal():
         return (1, -int(head), -int(tail), "")
@@ -241,7 +243,7 @@ def _root(registry: Registry, root: str, accept: str) -> ApiResponse:
 
 
 def _check_plain(accept: str) -> None:
-    """Only the two roots know another form than their own."""
+    """Refuse other forms than JSON, which only `/api` and `/apis` have."""
     if accept != JSON and not is_plain(accept):
         raise not_acceptable(OFFERED)
 
@@ -328,7 +330,7 @@ def _entries(kind: Kind) -> Iterator[Entry]:
 
 
 def _storage_hash(kind: Kind) -> str:
-    """Tells clients in which version the objects are stored, if they remember it."""
+    """A digest of the version in which a kind is stored, for clients that cache it."""
     group, version = kind.group, kind.storage_version or kind.version
     if kind.resource == ("", "events"):
         group, version = "", "v1"

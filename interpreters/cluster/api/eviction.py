@@ -110,7 +110,7 @@ def _budget(cluster: Cluster, call: Call, pod: Object) -> Object | None:
 
 
 def _spent(budget: Object, pod: Object, now: float) -> Object | None:
-    """The budget after this disruption; None where it costs nothing."""
+    """The budget after this disruption; None if the disruption is free."""
     metadata, status = budget["metadata"], budget.get("status") or {}
     if _costs_nothing(budget, pod):
         return None
@@ -136,7 +136,9 @@ def _spent(budget: Object, pod: Object, now: float) -> Object | None:
 
 
 def _costs_nothing(budget: Object, pod: Object) -> bool:
-    """Pods that are not ready may go, if the policy says so or enough are healthy."""
+    """Whether a pod may go without the budget: it is not ready, and the policy allows
+    it.
+    """
     conditions = (pod.get("status") or {}).get("conditions") or ()
     if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
         return False

@@ -1,4 +1,4 @@
-"""Get and list: of the present, of a version that is still kept, and by pages."""
+"""Get and list: the present state, an older one, and pages."""
 
 from __future__ import annotations
 
@@ -96,18 +96,18 @@ def _place(item: tuple[Key, Object]) -> str:
 
 
 def _name(item: tuple[Key, Object]) -> str:
-    """The same where all are of one namespace."""
+    """The sort key within one namespace."""
     return item[0][1]
 
 
 def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
-    """The objects of a kind as they were at a version; None: it is forgotten."""
+    """The objects of a kind at a version; None where history is too short."""
     resource = kind.resource
     later = events_after(cluster, version)
     if later is None:
         return None
     objects = shelf(cluster, resource)
-    # What happened since is undone, the last thing first.
+    # Later changes are undone, the last one first.
     for event in reversed(later):
         if event.resource != resource:
             continue
@@ -123,7 +123,7 @@ def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
 def _read_today(
     cluster: Cluster, schema: Schema, objects: PMap[Key, Object]
 ) -> PMap[Key, Object]:
-    """Objects of the past, read as they were stored through the schema of today."""
+    """Objects of an older version, read through the schema of today."""
     kept = events_after(cluster, cluster.history.floor) or ()
     stored = {event.version: event.object for event in kept}
     changed = objects.evolver()
@@ -228,7 +228,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
 
 
 def _continued(cluster: Cluster, call: Call, token: str, limit: int) -> Page:
-    """A later page, of the state that the first one showed."""
+    """A later page, of the version that the first one showed."""
     start, version = _parsed(token)
     if version < 0:
         # A token that asks to go on in the present, whatever has changed.
@@ -255,7 +255,7 @@ OLD_TOKEN = (
 
 
 def _untyped(obj: Object) -> Object:
-    """An item of a built-in list, which does not repeat apiVersion and kind."""
+    """An item of a built-in list, without apiVersion and kind."""
     item = obj.copy()
     item.pop("apiVersion", None)
     item.pop("kind", None)
@@ -263,7 +263,7 @@ def _untyped(obj: Object) -> Object:
 
 
 def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, Any]:
-    """A list of objects as a kind's list type."""
+    """The list object that holds these objects of a kind."""
     metadata: dict[str, Any] = {"resourceVersion": str(cluster.version)}
     items = [served(kind, obj) for obj in objects]
     if kind.custom:
@@ -322,7 +322,7 @@ def _check_numbers(query: Mapping[str, str]) -> None:
 def selection_by(
     call: Call, faults_of: Callable[[Mapping[str, str]], list[Fault]]
 ) -> Selection:
-    """Check the options of a list or watch; what they select.
+    """Check the options of a list or watch and return its selectors.
 
     The order of the checks is that of the real server: what cannot be parsed, what
     must not be asked for together, what the kind does not know.
@@ -395,7 +395,7 @@ def _unsupported(match: str, *known: str) -> Fault:
 
 
 def too_large(version: int, current: int) -> Refusal:
-    """504: a version that is yet to come; the real server waits for it a while."""
+    """504: the version is in the future; the real server waits a while for it."""
     return failure(
         504,
         "Timeout",
@@ -416,7 +416,7 @@ def too_large(version: int, current: int) -> Refusal:
 
 
 def _next(call: Call, last: Key) -> str:
-    """The first key behind `last`, below what the request addresses."""
+    """The first key behind `last`, as continue tokens hold it."""
     place = last[1] if call.route.namespace is not None else "/".join(last)
     return f"/{place.lstrip('/')}\0"
 
@@ -427,7 +427,7 @@ def _token(start: str, version: int) -> str:
 
 
 class Unusable(Exception):
-    """A continue token that cannot be read, and why."""
+    """A continue token cannot be read; the text says why."""
 
 
 def _parsed(token: str) -> tuple[str, int]:

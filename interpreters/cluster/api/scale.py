@@ -1,4 +1,4 @@
-"""The `/scale` subresource: replicas, wherever a kind keeps them.
+"""The `/scale` subresource: the replicas of any kind that has them.
 
 Between the object and its Scale are `ScaleREST` of the kind and
 `managedfields.ScaleHandler`, which moves who manages the replicas from one to the
@@ -80,7 +80,7 @@ __all__ = ["answer_scale"]
 SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 SCALE_VERSION = "autoscaling/v1"
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", "ScaleList")
-# What patches find in the place of replicas that a custom object does not have.
+# Patches find this number where a custom object has no replicas.
 UNSET = -(2**31)
 
 
@@ -123,7 +123,7 @@ def _unsupported(kind: Kind, method: str) -> Refusal:
 
 
 def _absent(kind: Kind, name: str) -> Refusal:
-    """Built-in kinds name the subresource, the oldest also the group of Scale."""
+    """404 as the kind's registry words it."""
     if kind.custom:
         return not_found(kind.group, kind.plural, name)
     return not_found(kind.group or "autoscaling", f"{kind.plural}/scale", name)
@@ -135,7 +135,7 @@ def _absent(kind: Kind, name: str) -> Refusal:
 def _scaled(
     cluster: Cluster, call: Call, old: Object, wanted: Object, entries: list[Entry]
 ) -> Answer:
-    """The object with the replicas, and the precondition, of a Scale."""
+    """The object with the replicas and the resourceVersion of a Scale."""
     kind = call.kind
     live = served(kind, old)
     replicas = _replicas(wanted)
@@ -204,7 +204,7 @@ def _undecodable(kind: Kind, why: str) -> Refusal:
 
 
 def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
-    """A body as a Scale: what is looked at of it."""
+    """A body as a Scale, with the fields that are used."""
     if not isinstance(body, dict):
         raise refuse(kind, "json: cannot unmarshal into Go value of type v1.Scale")
     for name, expected in (("kind", "Scale"), ("apiVersion", SCALE_VERSION)):
@@ -229,7 +229,7 @@ def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
 
 # ---------------------------------------------------------------- who manages it
 
-# Who manages the replicas of a Scale; False: other fields of it only.
+# By manager, whether it manages the replicas; False: other fields of a Scale only.
 Managers = dict[Identity, bool]
 
 
@@ -286,7 +286,7 @@ def _entries_of(kind: Kind, entries: list[Entry], managers: Managers) -> list[En
 def _entries_after(
     kind: Kind, live: Object, wanted: Object, who: Identity
 ) -> list[Entry]:
-    """The entries after a write of a Scale: who changes the replicas takes them.
+    """The entries after a write of a Scale: its writer manages a changed number.
 
     Nobody manages what is 0, for a Scale leaves that out; and what nobody manages is
     not tracked until somebody applies it.
@@ -300,7 +300,7 @@ def _entries_after(
 
 
 def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
-    """Apply of the replicas alone."""
+    """Apply a Scale."""
     kind = call.kind
     check_options(call, "PatchOptions", applies=True)
     config = configuration(call.request.body)
@@ -347,7 +347,7 @@ def _check_shape(config: Object) -> None:
 
 
 def _inconvertible(before: str, which: str, name: str | None = "") -> Refusal:
-    """The converter of custom kinds does not know scales."""
+    """The error of custom kinds, whose converter does not know Scale."""
     return internal(
         f"{before}failed to convert {which} object (/{name}; autoscaling/v1, "
         "Kind=Scale) to proper version: request to convert CR to an invalid "
@@ -365,7 +365,7 @@ def _rule(kind: Kind) -> Scale:
 
 
 def _shown(kind: Kind, live: Object) -> Object:
-    """The Scale of a GET: of a custom object, if it has replicas at all."""
+    """The Scale of an object, for GET."""
     try:
         found = _scale_of(kind, live)
         is_there = number_at(live, _rule(kind).spec) is not None

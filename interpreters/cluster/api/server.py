@@ -1,4 +1,4 @@
-"""One request, one answer."""
+"""`answer`: one request, one answer."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def answer(
 
 
 def _warned(call: Call, outcome: Answer) -> Answer:
-    """With what the client should know, each text once."""
+    """The answer with its warnings, each text once."""
     cluster, response, events = outcome
     texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
     return cluster, replace(response, warnings=tuple(texts)), events
 
 
 def _watched_over(cluster: Cluster, call: Call) -> Answer:
-    """Answer, but refuse what its user may not do and only the answer shows.
+    """Answer, and refuse what only the body or the result shows to be forbidden.
 
     The state is a value: a write that turns out to be too much is not taken.
     """
@@ -116,7 +116,7 @@ def _negotiated(cluster: Cluster, call: Call) -> Answer:
     try:
         response = shaped(call, form, response)
     except Refusal as refusal:
-        # What was done is done, also where its answer cannot be shown.
+        # The write stands, even if its answer cannot be shown.
         response = refusal.response
     return cluster, response, events
 
@@ -130,7 +130,7 @@ def _answered(cluster: Cluster, call: Call) -> Answer:
 
 
 def _answer_to_post(cluster: Cluster, call: Call) -> Answer:
-    """Of the kinds that are only created, one is an order, the others questions."""
+    """Answer a POST of a kind that is only created: a Binding or a review."""
     if call.kind.plural == "bindings":
         return bind_named(cluster, call)
     return cluster, answer_review(cluster, call), ()

@@ -1,4 +1,4 @@
-"""Requests for certificates: who asks, and that nobody changes what is asked.
+"""Certificate signing requests: the requester's fields, and the conditions.
 
 Nobody signs anything here: whoever plays the signer writes the certificate to the
 status.
@@ -17,13 +17,13 @@ from fnop.interpreters.protocol import User
 __all__ = ["SIGNING", "asked_by", "condition_faults", "unchanged"]
 
 SIGNING: Resource = ("certificates.k8s.io", "certificatesigningrequests")
-# What the server says of who asks; the registry's strategy overwrites it.
+# The requester's fields; the registry's strategy overwrites them.
 WHO = ("username", "uid", "groups", "extra")
 DECISIONS = ("Approved", "Denied")
 
 
 def asked_by(user: User | None, obj: Object) -> Object:
-    """A new request: it is its sender's, whatever its body says.
+    """A new request with its sender in spec, whatever the body says.
 
     >>> asked_by(User("anna"), {"spec": {"username": "bob", "groups": ["x"]}})
     {'spec': {'username': 'anna'}}
@@ -43,7 +43,7 @@ def asked_by(user: User | None, obj: Object) -> Object:
 
 
 def unchanged(new: Object, old: Object) -> Object:
-    """A later write of a request: what is asked for stays as it was."""
+    """A changed request with its old spec, which cannot be changed."""
     return {**new, "spec": old["spec"]} if "spec" in old else new
 
 

@@ -46,7 +46,7 @@ def is_text(value: Any) -> bool:
 
 
 class Subresource(NamedTuple):
-    """One subresource: what discovery says of it, and who answers."""
+    """One subresource: its entry in discovery, and the function that answers."""
 
     kind: str
     verbs: tuple[str, ...]
@@ -78,7 +78,7 @@ def _check_version(call: Call, new: Any, old: Object) -> None:
 
 
 def _bind(cluster: Cluster, call: Call) -> Answer:
-    """POST of a Binding: what a scheduler does."""
+    """POST of a Binding: put a pod on a node, as schedulers do."""
     _check_method(call, "POST")
     binding = checked("Binding", "v1", call.request.body)
     metadata, target = binding.get("metadata", {}), binding.get("target", {})
@@ -308,7 +308,7 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _container(call: Call, pod: dict[str, Any]) -> str:
-    """The container that a request means (podContainerName in the kubelet client)."""
+    """The container of a request (podContainerName in the kubelet client)."""
     name, spec = pod["metadata"]["name"], pod.get("spec") or {}
     groups = ("containers", "initContainers", "ephemeralContainers")
     names, inits, extra = ([str(c["name"]) for c in spec.get(g) or ()] for g in groups)
@@ -364,7 +364,7 @@ NO_CONTAINERS = "the simulated cluster runs no containers: there is nothing to {
 
 
 def _stream(cluster: Cluster, call: Call) -> Answer:
-    """exec, attach and port-forward: refused, for there are no processes."""
+    """Refuse exec, attach and port-forward: there are no processes."""
     _check_method(call, "GET", "POST")
     pod = _present(cluster, call)
     what = call.route.subresource or ""
@@ -377,7 +377,7 @@ def _stream(cluster: Cluster, call: Call) -> Answer:
 
 
 def _proxy(cluster: Cluster, call: Call) -> Answer:
-    """Proxies to pods, services and nodes: nobody listens there."""
+    """Refuse to proxy to pods, services and nodes: nothing listens there."""
     obj = lookup(cluster, call.kind.resource, _proxied(call))
     if obj is None:
         raise not_found("", call.kind.plural, _proxied(call)[1])
@@ -387,7 +387,7 @@ def _proxy(cluster: Cluster, call: Call) -> Answer:
 
 
 def _proxied(call: Call) -> tuple[str, str]:
-    """Names may carry a scheme and a port: https:name:443."""
+    """The parts of a proxied name, such as https:name:443."""
     namespace, name = call.key
     parts = name.split(":")
     return namespace, parts[1] if len(parts) == 3 else parts[0]

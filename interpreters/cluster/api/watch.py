@@ -1,4 +1,4 @@
-"""Watches: what was missed, and what an open watch sees of later events.
+"""Watches: the events at the beginning, and the events that follow.
 
 A stream is `backlog`, then what `seen_by` makes of each later event, now and then
 a `bookmark`; it ends when the kind is no longer served.  Whoever wants tables or
@@ -105,7 +105,7 @@ def is_watch(request: ApiRequest) -> bool:
 
 
 def _options(request: ApiRequest) -> dict[str, str]:
-    """The query parameters; of one that is repeated the first counts."""
+    """The query parameters; the first one of a name counts."""
     return dict(reversed(request.query))
 
 
@@ -179,7 +179,7 @@ def _check_name(call: Call) -> None:
 def _opened(
     cluster: Cluster, call: Call, selection: Selection, version: int
 ) -> list[StoredEvent]:
-    """The first events of a stream; a `Refusal` is one too."""
+    """The first events of a stream; a `Refusal` becomes its only event."""
     if call.query.get("timeoutSeconds", "").startswith("-"):
         raise failure(500, "InternalError", "context deadline exceeded")
     initial = call.query.get("sendInitialEvents")

@@ -76,7 +76,7 @@ __all__ = [
 def _status_faults(
     call: Call, new: Object, old: Object, known: Sequence[Fault]
 ) -> Iterator[Fault]:
-    """Through `/status`, only status is checked; its messages begin there."""
+    """Yield the faults of a write through `/status`, which validates status only."""
     kind = call.kind
     if kind.resource == SIGNING:
         yield from condition_faults(new, old, deciding=False)
@@ -168,7 +168,7 @@ def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
 
 
 def unfit_patch(text: str, why: str) -> Refusal:
-    """The refusal of a patch that makes of an object what it cannot be."""
+    """The refusal of a patch whose result is no object of the kind."""
     fault = Fault("patch", "FieldValueInvalid", f"Invalid value: {quoted(text)}: {why}")
     refusal = invalid("", "", "", [fault])
     del refusal.response.body["details"]["kind"]
@@ -176,7 +176,7 @@ def unfit_patch(text: str, why: str) -> Refusal:
 
 
 def _apply(cluster: Cluster, call: Call) -> Answer:
-    """PATCH with a configuration: what is not there yet is created."""
+    """PATCH with a configuration: apply it, and create the object if there is none."""
     kind = call.kind
     check_options(call, "PatchOptions", applies=True)
     old = lookup(cluster, kind.resource, call.key)
@@ -191,7 +191,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     entries = (result.get("metadata") or {}).get("managedFields", ())
     check_identity(call, new)
     if old is not None:
-        # What changes nothing is left as it is: without defaults of this version.
+        # An apply without changes adds no defaults of this version.
         is_same = live is not None and not changes(live, result)
         track = _keeping(entries)
         return replaced(cluster, call, new, old, track, nulls, filled=is_same)
@@ -207,7 +207,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
 
 
 def _null_faults(call: Call, result: Object) -> list[Fault]:
-    """The nulls that an apply has left, and that its schema does not allow."""
+    """The nulls that an apply has left and the schema does not allow."""
     schema = call.kind.schema
     if schema is None:
         return []
@@ -220,7 +220,7 @@ def _null_faults(call: Call, result: Object) -> list[Fault]:
 
 
 def _converted(kind: Kind, result: Object) -> Object:
-    """The outcome of an apply as an object; what does not fit its type is 500."""
+    """The result of an apply as an object; 500 if it does not fit its type."""
     try:
         return decoded(kind, result)
     except Refusal as refusal:
@@ -256,7 +256,7 @@ def check_identity(call: Call, new: Object) -> None:
 
 
 def check_uid(call: Call, new: Object, present: str) -> None:
-    """A PUT that names a uid means that very object."""
+    """Refuse a PUT that names another uid than the present one."""
     kind, uid = call.kind, new["metadata"].get("uid")
     if uid and uid != present:
         where = "/".join(part for part in (kind.plural, *call.key) if part)
@@ -292,14 +292,14 @@ def replaced(
     *,
     filled: bool = False,
 ) -> Answer:
-    """The common end of update, patch and apply: `new` shall take `old`'s place.
+    """Replace `old` by `new`: the part that update, patch and apply share.
 
     What is not `filled` already, as what comes from the store, gets its defaults.
     """
     kind, key = call.kind, call.key
     _check_version(kind, new, old)
     if kind.schema is not None and not filled:
-        # What is stored is filled already, by the schema of its own version.
+        # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)
     asked = _prepared(call, new, old, track)
     new = _untimed(to_storage(kind, asked), old)
@@ -330,7 +330,7 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     live = served(kind, old)
-    # Who changed what is found out before the strategy takes some of it back.
+    # Changes are attributed before the strategy takes some of them back.
     new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
         new = _status_only(kind, new, live)
@@ -374,7 +374,7 @@ def _timeless(entry: Entry) -> Entry:
     return {**entry, "time": ""}
 
 
-# What the status strategies of built-in kinds protect beside spec.
+# Fields beside spec that the status strategies of built-in kinds protect.
 PROTECTED: dict[Resource, tuple[str, ...]] = {
     ("", "pods"): ("ownerReferences",),
     ("apps", "deployments"): ("labels",),
@@ -383,7 +383,7 @@ PROTECTED: dict[Resource, tuple[str, ...]] = {
 
 
 def _status_only(kind: Kind, new: Object, old: Object) -> Object:
-    """Through `/status` only status is written; on built-in kinds also metadata."""
+    """`old` with the status of `new`; of built-in kinds also with its metadata."""
     result = {**old}
     if "status" in new:
         result["status"] = new["status"]
@@ -413,7 +413,7 @@ def _status_kept(new: Object, old: Object) -> Object:
 
 
 def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """New metadata with what nobody can change by leaving it out."""
+    """New metadata with the server's fields of the old."""
     metadata = {
         **new,
         "uid": new.get("uid") or old["uid"],
@@ -440,8 +440,9 @@ UNCOUNTED = frozenset((("scheduling.k8s.io", "priorityclasses"),))
 
 
 def _generation(kind: Kind, new: Object, old: Object, subresource: str | None) -> int:
-    """Counts changes of anything but metadata and, where it has its own endpoint,
-    status."""
+    """The generation after a write: it counts changes outside of metadata and
+    `/status`.
+    """
     outside = ("metadata", "status") if kind.status else ("metadata",)
     current: int = old["metadata"].get("generation", 1)
     if kind.resource in UNCOUNTED:

@@ -1,4 +1,4 @@
-"""Server-side apply: what an object becomes when somebody applies a configuration.
+"""Server-side apply: the object after a configuration was applied to it.
 
 `merge.Updater.Apply` of structured-merge-diff, and around it what `managedfields` of
 apimachinery adds: managers from before the first apply, kubectl's last configuration.
@@ -84,7 +84,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Conflicting(Exception):
-    """Others manage what a configuration would change."""
+    """A configuration changes fields of other managers."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__("conflicts")
@@ -93,7 +93,7 @@ class Conflicting(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """One apply: of which kind, by whom, and whether against others' will."""
+    """One apply: its kind, its manager, and whether it is forced."""
 
     registry: Registry
     kind: Kind
@@ -102,7 +102,7 @@ class Applying:
 
     @property
     def who(self) -> Identity:
-        """The entry of the applier: the same in all versions."""
+        """The identity of the applier's entry, the same in all versions."""
         return (self.writer.manager, "Apply", "", self.writer.subresource)
 
     @property
@@ -117,7 +117,7 @@ class Applying:
 
 
 def applied(applying: Applying, live: Object | None, config: Object) -> Object:
-    """The object after a configuration was applied to it, managed fields and all.
+    """The object after an apply, with its managed fields.
 
     `live` is None where there is none yet.  Raises the refusal of a configuration that
     does not fit, or that conflicts with others'.
@@ -147,8 +147,7 @@ def _check(applying: Applying, config: Object) -> None:
 
 
 def _check_live(applying: Applying, live: Object) -> None:
-    """Refuse a live object that an older schema has let in and its type does not fit.
-    """
+    """Refuse a live object that does not fit the type of today."""
     if is_typable(applying.kind, live):
         return
     faults = shape_faults(_bare(live), applying.shape, repeats=True)
@@ -172,7 +171,7 @@ def fault_text(faults: Iterable[str]) -> str:
 
 
 def configuration(body: Any) -> Object:
-    """The body of an apply as the map that it must be."""
+    """The body of an apply; refused if it is no map."""
     if isinstance(body, Malformed):
         raise bad_request(f"error decoding YAML: {body.message}")
     if body is not None and not isinstance(body, dict):
@@ -185,7 +184,7 @@ def configuration(body: Any) -> Object:
 
 
 def check_type(config: Object, api_version: str, kind: str) -> None:
-    """A configuration says of what type it is."""
+    """Refuse a configuration without apiVersion or kind, or with those of others."""
     if config.get("apiVersion") != api_version or config.get("kind") != kind:
         raise bad_request(f"invalid object type: {_type_text(config)}")
 
@@ -211,7 +210,7 @@ def _place_text(obj: Object) -> str:
 
 
 def _negotiated(applying: Applying, live: Object | None, config: Object) -> Object:
-    """kubectl may take back what its client-side predecessor wrote, and no more."""
+    """Apply; kubectl overrides fields that client-side `kubectl apply` has written."""
     try:
         return _merged(applying, live, config)
     except Conflicting as conflicting:
@@ -263,7 +262,7 @@ def _bare(obj: Object) -> Object:
 
 
 def _entries_before(applying: Applying, live: Object | None) -> Sequence[Entry]:
-    """The entries so far; those of nobody known are of one who was before."""
+    """The entries so far; fields without any manager belong to "before-first-apply"."""
     if live is None:
         return ()
     known: Sequence[Entry] = live["metadata"].get("managedFields", ())
@@ -276,7 +275,7 @@ def _entries_before(applying: Applying, live: Object | None) -> Sequence[Entry]:
 def _kept(
     applying: Applying, live: Object, new: Object, others: Sequence[Entry]
 ) -> list[Entry]:
-    """The other managers' entries after an apply; `Conflicting` where it is not forced."""
+    """The other managers' entries after an apply; raises `Conflicting`."""
     kind, subresource = applying.kind, applying.writer.subresource
     versions = comparison_in(applying.registry, kind, live, new, subresource)
     conflicts: Conflicts = []
@@ -303,9 +302,7 @@ def _kept(
 def _pruned(
     applying: Applying, obj: Object, managed: Sequence[Entry], last: Entry
 ) -> Any:
-    """Without what the applier applied last time, not this time, and nobody else
-    manages.
-    """
+    """Without the fields that the applier has dropped and nobody else manages."""
     shape = applying.shape_in(last["apiVersion"])
     before: Tree = last["fieldsV1"]
     if shape is None or not before:
@@ -330,7 +327,7 @@ def _pruned(
             )
             lost = difference(named(fields_of(obj, other), other), keep)
             rest = without(obj, lost, other)
-    # What never was the applier's stays, whoever owns it.
+    # Fields that the applier has never managed stay.
     gone = difference(
         named(fields_of(obj, shape), shape), named(fields_of(rest, shape), shape)
     )
@@ -409,7 +406,7 @@ def _last_applied_fields(applying: Applying, live: Object) -> Tree | None:
 
 
 def _with_last_applied(applying: Applying, obj: Object, config: Object) -> Object:
-    """kubectl's annotation, where there is one, keeps up with what is applied."""
+    """The object with kubectl's last-applied annotation kept up to date."""
     if applying.writer.manager != "kubectl" or not _annotation(obj):
         return obj
     metadata = config["metadata"]

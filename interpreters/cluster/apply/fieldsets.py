@@ -75,7 +75,7 @@ def union(one: Tree, other: Tree) -> Tree:
 
 
 def joined(mine: Tree, node: Tree) -> Tree:
-    """The union of what is under one key in two sets."""
+    """The union of the nodes under one key in two sets."""
     if mine is node:
         return mine
     if not mine:
@@ -128,14 +128,14 @@ def _left(mine: Tree, node: Tree) -> Tree | None:
 
 
 def _closed(node: Tree) -> Tree | None:
-    """A node from which something was taken, as it is written down."""
+    """A node from which members were taken, in its written form."""
     if len(node) == 1 and "." in node:
         return MEMBER
     return node or None
 
 
 def pruned(one: Tree, other: Tree) -> Tree:
-    """Without the members of the second and all that is below them.
+    """The first set without the members of the second and those below them.
 
     >>> pruned({"f:a": {"f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}
@@ -196,7 +196,7 @@ def has(tree: Tree, path: Path) -> bool:
 
 
 def named(tree: Tree, shape: Shape | None) -> Tree:
-    """With the structs as members that hold a member (EnsureNamedFieldsAreMembers).
+    """The set with all structs that hold a member (EnsureNamedFieldsAreMembers).
 
     Sets of applied configurations hold the fields of structs, not the structs.
     """
@@ -338,7 +338,7 @@ KINDS = frozenset(("f:", "k:", "v:", "i:"))
 
 
 def canonical(raw: Any) -> Tree:
-    """A set as somebody wrote it down, in our form; ValueError where it is none.
+    """A set from a client in the canonical form; ValueError if it is malformed.
 
     >>> canonical({"f:a": {".": {}}, "x:b": {}})
     {'f:a': {}}

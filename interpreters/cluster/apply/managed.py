@@ -99,14 +99,14 @@ STRIPPED: Tree = {
 
 
 def stripped(fields: Tree) -> Tree:
-    """Without the fields that nobody manages."""
+    """A set without the fields that are never managed."""
     # The way of most writes, which touch nothing of the kind.
     if fields.keys().isdisjoint(STRIPPED):
         return fields
     return difference(fields, STRIPPED)
 
 
-# What writes through the status of built-in kinds do not reach beside spec
+# Fields beside spec that writes through the status of built-in kinds do not reach
 # (GetResetFields of their strategies).
 RESETS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods"): ("f:deletionTimestamp", "f:ownerReferences"),
@@ -115,7 +115,7 @@ RESETS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def resets(kind: Kind, subresource: str) -> Tree:
-    """The fields that a write is not asked about: their old values stay."""
+    """The fields that keep their old values: status, or all but status."""
     if subresource != "status":
         return {"f:status": MEMBER} if kind.status else EMPTY
     if kind.custom or kind.resource == CRDS:
@@ -186,7 +186,7 @@ def given_entries(given: Any, live: Entries, *, main: bool, custom: bool) -> Ent
 
 
 def decoded(given: Any) -> list[Entry]:
-    """Entries as somebody wrote them down; ValueError where they make no sense."""
+    """Entries from a client; ValueError if they are malformed."""
     result: dict[Identity, Entry] = {}
     for entry in given:
         if entry.get("operation") not in ("Apply", "Update"):
@@ -205,7 +205,7 @@ def decoded(given: Any) -> list[Entry]:
 
 
 class Inconvertible(Untypable):
-    """An object has no place in another version."""
+    """An object cannot be converted to another version."""
 
 
 def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
@@ -218,7 +218,7 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
 
 
 def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
-    """An object of one version in another.
+    """An object, converted to another version of its kind.
 
     Raises `Inconvertible` where the other version does not have a field of it, or a
     set has an item twice: `what` could not be done.
@@ -264,7 +264,7 @@ def compared_objects(
 
 
 def _bare(obj: Object) -> Object:
-    """The object without its managed fields, which are not among themselves."""
+    """The object without managedFields, which are not managed themselves."""
     metadata = obj.get("metadata")
     if not metadata or "managedFields" not in metadata:
         return obj
@@ -293,7 +293,7 @@ def tracked(
     main = not writer.subresource
     entries = given_entries(given, live, main=main, custom=kind.custom)
     if old is not None and not entries:
-        # Whose managers are not known is not tracked until somebody applies it.
+        # Objects without known managers are not tracked until somebody applies them.
         return with_entries(new, ())
     if not (old is None or is_typable(kind, old)) or not is_typable(kind, new):
         return with_entries(new, ())
@@ -320,7 +320,7 @@ def is_typable(kind: Kind, obj: Object) -> bool:
     )
 
 
-# What is made of Go's types.
+# The fields of every object, which Go holds in TypeMeta and ObjectMeta.
 HEAD = frozenset(("apiVersion", "kind", "metadata"))
 
 
@@ -400,7 +400,7 @@ MOST_FITTING = 512
 
 
 def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
-    """The entries as the schema has it now, which may not be that of their time."""
+    """The entries under the schema of today, which may have changed since."""
     entries = each_once(entries)
     if not kind.custom:
         return entries
@@ -409,7 +409,7 @@ def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
 
 
 def each_once(entries: Entries) -> Entries:
-    """The entries as they are read: of two of one manager, the last one.
+    """The entries by identity; of two equal ones the last counts.
 
     Writes through `/scale` may leave two (see `scale`).
     """
@@ -436,7 +436,7 @@ def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:
 
 
 def _lost(entry: Entry, differs: Comparison) -> Entry | None:
-    """An entry without what is no longer its manager's."""
+    """An entry without the fields that its manager has lost."""
     fields = entry["fieldsV1"]
     left = difference(difference(fields, differs.changed), differs.removed)
     return entry if left is fields else entry_with(entry, left)
@@ -450,7 +450,7 @@ def entry_with(entry: Entry, fields: Tree) -> Entry | None:
 def _gained(
     mine: Entry | None, who: Identity, differs: Comparison, writer: Writer
 ) -> Entry:
-    """The entry of the writer, who has just changed something."""
+    """The writer's entry after it has changed fields."""
     # The server forgets the time of those who scale.
     time = None if writer.subresource == "scale" else timestamp(writer.now)
     if mine is None:
@@ -458,7 +458,7 @@ def _gained(
     before = mine["fieldsV1"]
     fields = union(difference(before, differs.removed), differs.changed)
     if fields is before and time is not None:
-        # Who changes again what he manages, as most do.
+        # The manager changes the fields that it already manages: the frequent case.
         return mine if mine.get("time") == time else {**mine, "time": time}
     return entry_of(who, who[2], fields, time)
 
@@ -469,7 +469,7 @@ ANCIENT = "ancient-changes"
 
 
 def _capped(entries: list[Entry]) -> list[Entry]:
-    """With the oldest updates of a version put together where there are too many."""
+    """The entries; the oldest updates of a version are merged if there are too many."""
     updates = [entry for entry in entries if entry["operation"] == "Update"]
     excess = len(updates) - MOST_UPDATERS
     if excess <= 0:

@@ -149,7 +149,7 @@ def _tests_for_null(operation: dict[str, Any]) -> bool:
 
 
 def _one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
-    """The server's library finds null where a member is missing (RFC 6902 does not)."""
+    """Apply a JSON patch; the server's library finds null where a member is missing."""
     for operation in operations:
         if _tests_for_null(operation):
             parent, last = jsonpatch.JsonPointer(operation["path"]).to_last(obj)
@@ -345,7 +345,7 @@ def _check_keys(patch: list[Any], key: str) -> None:
             raise internal(what, bare=True)
 
 
-# What Go calls the types of JSON values.
+# Go's names for the types of JSON values.
 GO_TYPES = {
     dict: "map[string]interface {}",
     list: "[]interface {}",
@@ -376,7 +376,7 @@ def _check_directives(patch: list[Any]) -> None:
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """The items of a patch stand in the order that it demands."""
+    """Refuse a patch whose items are not in the order of its $setElementOrder."""
     wanted = iter([_identity(item, key) for item in order])
     if not all(_identity(item, key) in wanted for item in patch):
         what = (
@@ -409,8 +409,8 @@ def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
 def _ordered(
     merged: list[Any], old: list[Any], patch: list[Any], order: Any, key: str
 ) -> list[Any]:
-    """The order of the patch, or the one it demands; what only the server has is
-    put in where it stood before (normalizeElementOrder).
+    """Sort merged items by the patch; other items keep their place
+    (normalizeElementOrder).
     """
     wanted = [_identity(item, key) for item in (order or patch)]
     before = [_identity(item, key) for item in old]

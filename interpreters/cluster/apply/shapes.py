@@ -52,7 +52,7 @@ class Shape:
 
 
 def _deduced() -> tuple[Shape, Shape]:
-    """Maps are taken apart, lists are one thing, and inside of lists all is."""
+    """The shape of untyped values: maps are granular, lists are atomic."""
     whole = Shape("untyped", is_map=True, atomic=True, list_type="atomic")
     whole.additional = whole.items = whole
     open_ = Shape("untyped", is_map=True, list_type="atomic", items=whole)
@@ -146,7 +146,7 @@ class Reading:
         return shape
 
     def _fill(self, shape: Shape, source: Source, *, open_: bool) -> None:
-        # Whoever preserves unknown fields has his parts preserve them too.
+        # x-kubernetes-preserve-unknown-fields holds for nested values, too.
         open_ = open_ or bool(source.get("x-kubernetes-preserve-unknown-fields"))
         match source.get("type"):
             case "array":
@@ -250,7 +250,7 @@ def _reference(source: Source) -> str:
 
 
 def _overridden(shape: Shape, source: Source) -> Shape:
-    """A reference may say for itself whether the map is one thing."""
+    """A named type's shape, with the map type that the reference states."""
     kind = source.get("x-kubernetes-map-type")
     if kind not in ("atomic", "granular"):
         return shape
@@ -317,7 +317,7 @@ def shape_of(kind: Kind) -> Shape:
 
 @cache
 def _builtin_reading() -> Reading:
-    """One for all built-in kinds: they share most of their types."""
+    """The reading that all built-in kinds share, as they share most types."""
     return Reading(types.definitions().get, structs=True)
 
 

@@ -1,4 +1,4 @@
-"""Values taken apart by their shape: their fields, their differences, their merger.
+"""Values by their shape: the set of their fields, their difference, their merger.
 
 The rules are those of `structured-merge-diff/v6/typed`: maps and structs are walked,
 sets and associative lists by their items, atomic ones are one field.
@@ -41,7 +41,7 @@ ABSENT: Any = object()
 
 
 class Untypable(Exception):
-    """A list has an item that cannot be told from the others."""
+    """A list has two items with the same key, or one without."""
 
 
 class Comparison(NamedTuple):
@@ -87,7 +87,7 @@ def _below(shape: Shape, name: str) -> Shape:
 
 
 def key_of(item: Any, shape: Shape) -> str:
-    """Under which key an item of a set or an associative list is known."""
+    """The key of an item of a set or an associative list."""
     if shape.list_type == "map":
         if item is None:
             raise Untypable("associative list with keys may not have a null element")
@@ -235,7 +235,7 @@ def _void(shape: Shape, other: Any) -> Any:
 def _note(
     key: str, old: Any, new: Any, shape: Shape, changed: Tree, removed: Tree
 ) -> None:
-    """Write down how the values under one key differ."""
+    """Record the difference of the values under one key."""
     if old is new:
         return
     if old is ABSENT:
@@ -256,7 +256,7 @@ def _note(
 def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | None]:
     """The changed and the removed part of a field that both have."""
     if type(old) is type(new) is dict and old and shape.is_map and not shape.atomic:
-        # What most often happens, without further thought.
+        # The most frequent case, as a shortcut.
         other, gone = _compared_maps(old, new, shape)
         return other or None, gone or None
     changed: Tree | None = None
@@ -387,7 +387,7 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
 
 
 def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:
-    # What is there more than once is not merged with anything.
+    # An item that is there more than once is replaced, not merged.
     return merged(live[0], config, shape) if len(live) == 1 else config
 
 
@@ -395,7 +395,9 @@ def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:
 
 
 def without(value: Any, fields: Tree, shape: Shape) -> Any:
-    """A value without the given fields and items (RemoveItems); None: nothing left."""
+    """A value without the given fields and items (RemoveItems); None if nothing is
+    left.
+    """
     form = _form(value, shape)
     if form == "scalar":
         return value
@@ -474,7 +476,7 @@ def fits(value: Any, shape: Shape) -> bool:
         fields, additional = shape.fields, shape.additional
         for name, item in value.items():
             below = fields.get(name) or additional
-            # What is not in the schema is pruned before anybody looks.
+            # Fields that are not in the schema have been pruned.
             if below is not None and not fits(item, below):
                 return False
         return True
@@ -498,7 +500,7 @@ def _items_fit(value: list[Any], shape: Shape) -> bool:
 def shape_faults(
     value: Any, shape: Shape, place: str = "", *, repeats: bool = False
 ) -> Iterator[str]:
-    """Why a value is not of its type, in the server's words.
+    """The reasons why a value is not of its type, in the server's words.
 
     Only what is stored may have items that are there more than once: `repeats`.
     """
@@ -573,5 +575,5 @@ def _go(value: Any) -> str:
 
 
 def _go_syntax(value: Any) -> str:
-    """The same by `%#v`, as far as scalars go."""
+    """A scalar value as Go's `%#v` prints it."""
     return f"&value.valueUnstructured{{Value:{go_text(value)}}}"

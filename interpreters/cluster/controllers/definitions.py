@@ -1,4 +1,4 @@
-"""The end of a CustomResourceDefinition: its instances go with it."""
+"""The finalizer of a CustomResourceDefinition: its instances are deleted first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["acted"]
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:
-    """The instances go with their definition; then its finalizer."""
+    """Delete the instances of a definition, then remove its finalizer."""
     obj = lookup(cluster, task.resource, task.key)
     if obj is None or CLEANUP not in obj["metadata"].get("finalizers", ()):
         return Turn(cluster)

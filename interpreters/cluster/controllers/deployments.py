@@ -450,7 +450,7 @@ class Rollout:
         counts = self.counts()
         conditions = list(old.get("conditions") or [])
         if not is_going(self.deployment):
-            # What was found out on the way was written before the numbers.
+            # Conditions of this turn come before those that follow from the numbers.
             conditions = self.noted(conditions)
             conditions = self.availability(conditions, counts)
             conditions = self.progress(conditions, counts, old)

@@ -1,4 +1,4 @@
-"""The end of a namespace: everything in it goes, then it goes itself."""
+"""The finalizer of a namespace: its content is deleted first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["acted", "emptied"]
 
 
 def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
-    """Delete objects, as far as their finalizers let go of them."""
+    """Delete objects; those with finalizers stay, marked."""
     events: list[StoredEvent] = []
     for key in keys:
         obj = lookup(cluster, kind.resource, key)
@@ -42,7 +42,7 @@ def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:
-    """Everything in it is deleted; once it is empty, it lets go of itself."""
+    """Delete the content of a namespace; remove its finalizer once it is empty."""
     obj = lookup(cluster, task.resource, task.key)
     if obj is None or "deletionTimestamp" not in obj["metadata"]:
         return Turn(cluster)
@@ -70,7 +70,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _swept(cluster: Cluster, name: str, now: float) -> Round:
-    """Delete what is in a namespace."""
+    """Delete the content of a namespace."""
     events: tuple[StoredEvent, ...] = ()
     for resource in sorted(cluster.shelves):
         keys = sorted(key for key in shelf(cluster, resource) if key[0] == name)
@@ -94,7 +94,7 @@ def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
 def _status(
     namespace: Object, left: list[tuple[str, Object]], now: str
 ) -> dict[str, Any]:
-    """The conditions by which a namespace says what holds it.
+    """The conditions that say why a namespace is not empty yet.
 
     `pkg/controller/namespace/deletion/status_condition_utils.go` in Kubernetes.
     """

@@ -9,22 +9,22 @@ __all__ = ["Off", "On", "Pace", "Slow", "Stuck"]
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """It does its work at once: how every controller begins."""
+    """The controller does its work at once: the pace at the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """It is not there.  When it comes, it looks at everything, as after a start."""
+    """The controller is not there; when it comes back, it looks at every object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Its work piles up, and is done when it is stuck no longer."""
+    """The controller's work piles up until it has another pace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """It acts so many seconds after it was reminded."""
+    """The controller acts so many seconds after a reminder."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""Giving every controller its turn, at its own pace."""
+"""`tick`: a turn for every controller that has been reminded, at its own pace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ACTORS: dict[str, Actor] = {
 # The controllers whose reminders have other names than their own.
 PART_OF = {"foreground": "garbage", "orphan": "garbage", "crd": "definition"}
 NAMES = tuple(sorted({PART_OF.get(name, name) for name in ACTORS}))
-# What happens again and again for ever: nobody waits for it to end.
+# Controllers that have something to do for ever: settling does not wait for them.
 RECURRING = ("cronjob",)
 
 
@@ -81,7 +81,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
 
 
 def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
-    """When the controllers next have something to do; None if nothing is planned.
+    """The time at which controllers next have work; None if nothing is planned.
 
     Without `recurring` what will come again for ever, as cron jobs do, is left out.
     """
@@ -100,7 +100,8 @@ def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
 def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
     """The same cluster with controllers that are on, off, stuck or slow.
 
-    Whom `paces` does not name stays as willing as before.
+    Controllers that `paces` does not name keep their pace.  Raises ValueError for
+    unknown names.
 
     >>> from fnop.interpreters.cluster.api.server import empty_cluster
     >>> cluster = paced(empty_cluster(), {"deployment": Stuck(), "kubelet": Slow(5)})
@@ -108,7 +109,8 @@ def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
     unknown = sorted(set(paces) - set(NAMES))
     if unknown:
         raise ValueError(
-            f"{', '.join(unknown)}: no such controller; there are {', '.join(NAMES)}"
+            f"there is no controller {', '.join(unknown)}; choose from: "
+            f"{', '.join(NAMES)}"
         )
     control = cluster.control
     woken: list[Task] = []
@@ -156,7 +158,7 @@ def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
 
 
 def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
-    """The reminders of this round; others are parked, put off or forgotten."""
+    """The reminders of this round; the others are parked, postponed or dropped."""
     control = cluster.control
     later, parked = control.later, control.parked
     timed = [task for task, at in later.items() if at <= now]

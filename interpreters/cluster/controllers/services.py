@@ -1,4 +1,4 @@
-"""Endpoints of services, and what disruption budgets allow."""
+"""Endpoints of services; disruptions that budgets allow."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Turn(NamedTuple):
 
 
 class Desk:
-    """One controller at work: the cluster as it has made it so far.
+    """The writer of one controller's turn: it holds the cluster after each write.
 
     It lives for one turn.  What it writes goes through `answer`, as what real
     controllers write does, so defaults and managed fields are what they should be.
@@ -56,11 +56,11 @@ class Desk:
         self.again: float | None = None
 
     def turn(self) -> Turn:
-        """The end of it."""
+        """The result of the turn."""
         return Turn(self.cluster, self.events, self.again)
 
     def remind(self, at: float) -> None:
-        """Look again then, or earlier."""
+        """Ask for another turn at this time, or earlier."""
         self.again = at if self.again is None else min(self.again, at)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
@@ -96,7 +96,7 @@ class Desk:
         return new
 
     def delete(self, obj: Object, policy: str = "Background") -> None:
-        """Delete an object, this very one."""
+        """Delete an object, by its uid."""
         options = {
             "propagationPolicy": policy,
             "preconditions": {"uid": obj["metadata"]["uid"]},
@@ -112,14 +112,14 @@ class Desk:
         return f"{base}/{kind.version}/{inside}{kind.plural}{name}"
 
     def status(self, obj: Object, status: dict[str, Any]) -> None:
-        """Let an object have this status, if it has another one."""
+        """Write the status of an object, if it differs."""
         present = self.get(self.kind(obj).resource, key_of(obj))
         if present is None or same(present.get("status") or {}, status):
             return
         self.store({**present, "status": status}, present, "status")
 
     def store(self, new: Object, old: Object, subresource: str = "") -> None:
-        """Store a change as it is, beside the rules for clients."""
+        """Store a change directly, without the validation of client requests."""
         kind = self.kind(old)
         writer = Writer(self.who, self.now, subresource)
         new = tracked(self.cluster.registry, kind, old, new, writer)
@@ -130,7 +130,7 @@ class Desk:
 
 
 def key_of(obj: Object) -> Key:
-    """Under which key an object is stored."""
+    """The key under which an object is stored."""
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 

@@ -54,7 +54,7 @@ def _at(obj: Object, *path: str) -> Any:
 
 
 def _with(obj: Object, value: Any, *path: str) -> Object:
-    """The object with another value at a place that is there."""
+    """The object with another value at a path."""
     if not path:
         return value  # type: ignore[no-any-return]
     name, *rest = path
@@ -69,7 +69,7 @@ IMAGE = re.compile(
 
 
 def _pull_policy(image: str) -> str:
-    """Images without a tag, or called latest, are always pulled."""
+    """The default pull policy: Always without a tag, or for the tag latest."""
     if not IMAGE.fullmatch(image):
         return "IfNotPresent"
     name, _, digest = image.partition("@")
@@ -114,7 +114,7 @@ def _container(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def _on_host(container: dict[str, Any]) -> dict[str, Any]:
-    """In the network of its host, a container listens where it says."""
+    """A container in the host's network: its hostPort defaults to its containerPort."""
     if not container.get("ports"):
         return container
     ports = [
@@ -217,7 +217,8 @@ def _job(obj: Object) -> Object:
 
 
 def _new_job(obj: Object) -> Object:
-    """Its pods are found by the uid of the job, unless it says how (generateSelector).
+    """A new job selects its pods by its uid, unless manualSelector is set
+    (generateSelector).
 
     What of this its author has said stays, and is refused where it does not fit.
     """
@@ -284,7 +285,7 @@ QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
 def _rolling(*path: str, **defaults: Any) -> Callable[[Object], Object]:
-    """A strategy without a type is RollingUpdate, which has bounds."""
+    """A function that defaults an update strategy to RollingUpdate and its bounds."""
 
     def fill(obj: Object) -> Object:
         obj = _pods(*TEMPLATED)(obj)
@@ -317,7 +318,7 @@ GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _daemon_set(obj: Object) -> Object:
-    """The version of its template that is older than metadata.generation."""
+    """Fill in a daemon set: update strategy, annotation of the generation."""
     obj = _daemon_updates(obj)
     given = obj["metadata"].get("annotations", {})
     if GENERATION in given:
@@ -364,7 +365,7 @@ def _autoscaler(obj: Object) -> Object:
 
 
 def _account(obj: Object) -> Object:
-    """Of the secrets of an account only the names are kept."""
+    """Keep only the names in the secrets of an account."""
     if "secrets" not in obj:
         return obj
     names = [{k: v for k, v in one.items() if k == "name"} for one in obj["secrets"]]
@@ -404,7 +405,9 @@ def _labelled(obj: Object) -> Object:
 
 
 def _controller(obj: Object) -> Object:
-    """A replication controller takes what it does not say from its template."""
+    """Default the labels and the selector of a replication controller to its
+    template's.
+    """
     obj = _labelled(_pods(*TEMPLATED)(obj))
     labels = _at(obj, "spec", "template", "metadata", "labels")
     if labels and not _at(obj, "spec", "selector"):
@@ -516,13 +519,13 @@ Keep = Callable[[Object, Object], Object]
 
 
 def _kept_namespace(new: Object, old: Object) -> Object:
-    """The finalizers of its content go through an endpoint of their own."""
+    """Keep spec.finalizers, which only `/finalize` changes."""
     kept = {"finalizers": old["spec"]["finalizers"]}
     return {**new, "spec": {**(new.get("spec") or {}), **kept}}
 
 
 def _kept_daemon_set(new: Object, old: Object) -> Object:
-    """The older count of generations goes with that of its template."""
+    """Count changes of the template in the older annotation, too."""
     counted = old["metadata"].get("annotations", {}).get(GENERATION, "1")
     if not str(counted).isdecimal():
         return new
@@ -569,7 +572,7 @@ KEPT: dict[Resource, Keep] = {
 
 
 def kept(kind: Kind, new: Object, old: Object) -> Object:
-    """A changed object with what its strategy does not let its writer change."""
+    """A changed object with the fields that its strategy restores from the old one."""
     keep = KEPT.get(kind.resource)
     return new if keep is None else keep(new, old)
 

@@ -1,4 +1,4 @@
-"""Kinds that are served under several names but stored once."""
+"""Conversion of kinds that are served in several versions and stored in one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CORE_FIELDS = {core: new for new, core in EVENT_FIELDS.items()}
 
 
 def served(kind: Kind, obj: Object) -> Object:
-    """A stored object in the version of the kind that was asked for.
+    """A stored object in the version of a kind.
 
     Versions of a custom kind differ by their names (strategy None), and by the fields
     that the other version does not have.  Its defaults are not filled in: they are
@@ -35,7 +35,7 @@ def served(kind: Kind, obj: Object) -> Object:
 
 
 def renamed(kind: Kind, obj: Object) -> Object:
-    """The object with the names of a version, and with all that it has."""
+    """The object under the apiVersion of a kind, with all its fields."""
     api_version = kind.api_version
     if obj["apiVersion"] == api_version:
         return obj
@@ -45,7 +45,7 @@ def renamed(kind: Kind, obj: Object) -> Object:
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
-    """An object as it is stored, whatever version it came in."""
+    """An object in the version in which its kind is stored."""
     if kind.group == "events.k8s.io":
         obj = {EVENT_FIELDS.get(name, name): value for name, value in obj.items()}
         return {**obj, "apiVersion": "v1"}

@@ -158,7 +158,7 @@ def _accepted_names(crd: Object) -> dict[str, Any]:
 
 
 def _approval(crd: Object) -> dict[str, str] | None:
-    """Kubernetes' own groups are for what was approved."""
+    """The condition about the approval of a CRD in Kubernetes' own groups, or None."""
     if not is_protected(crd["spec"]["group"]):
         return None
     text = (crd["metadata"].get("annotations") or {}).get(APPROVAL, "")
@@ -224,8 +224,7 @@ def terminating(obj: Object, moment: str) -> Object:
 
 
 def registry_with(registry: Registry, crd: Object, old: Object | None) -> Registry:
-    """The registry after a CRD was written: what is established is served, under the
-    names that were accepted."""
+    """The registry after a CRD was written: established ones are served."""
     spec = crd["spec"]
     if old is not None:
         registry = registry.without(

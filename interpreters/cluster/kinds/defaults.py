@@ -94,7 +94,7 @@ POD_DEFAULTS: dict[str, Any] = {
     "securityContext": {},
     "schedulerName": "default-scheduler",
 }
-# What admission adds to pods, but not to the templates of pods.
+# Admission adds the last three to pods, but not to the templates of pods.
 POD = _open(
     **POD_DEFAULTS,
     enableServiceLinks=True,

@@ -25,7 +25,7 @@ Source = dict[str, Any]
 
 
 class Misfit(Exception):
-    """A value that its Go type cannot hold."""
+    """A value does not fit its Go type."""
 
     def __init__(self, why: str, wanted: str = "") -> None:
         super().__init__(why)
@@ -89,7 +89,7 @@ def _number(value: Any) -> Any:
 
 
 def _base64(value: Any) -> Any:
-    """Bytes; Go also takes them as a list of numbers."""
+    """Decode bytes; Go also takes a list of numbers."""
     if type(value) is list:
         read = _integer("uint8")
         return b64encode(
@@ -158,7 +158,7 @@ def _map_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     return read
 
 
-# What OpenAPI does not tell of Go's structs.  Its tags leave out what is empty
+# Facts about Go's structs that OpenAPI lacks.  Their tags leave out what is empty
 # (omitempty) unless it is a pointer; what is required is written in any case.  Structs
 # are named by group, version and name where the name alone is not enough.
 
@@ -263,7 +263,7 @@ SPECIFIED = (
     *("PodDisruptionBudget", "ReplicaSet", "ReplicationController", "ResourceQuota"),
     *("Service", "StatefulSet"),
 )
-# What is written even where nobody has said it, beside what is required.
+# Fields that Go writes even if they are empty, beside the required ones.
 WRITTEN: dict[str, dict[str, Any]] = {
     "Endpoint": {"conditions": {}},
     "EndpointSlice": {"endpoints": None, "ports": None},
@@ -327,7 +327,7 @@ class Struct:
         self.go = f"{version}.{short}"
         self.fields: dict[str, Read] = {}
         self.omitted: frozenset[str] = frozenset()
-        # What is written even where nobody has said it.
+        # The fields that are written even if they are empty.
         self.zeros: dict[str, Any] = {}
 
     def __call__(self, value: Any) -> dict[str, Any]:
@@ -429,7 +429,7 @@ def _reader(source: Source) -> Reading:
 
 
 def _nothing() -> None:
-    """The zero value of what may be anything."""
+    """The zero value of an untyped field."""
 
 
 def _referred(name: str) -> Reading:

@@ -78,7 +78,7 @@ class Kind:
     selectable: tuple[str, ...] = ()
     # The warning that every answer in this version carries ("": not deprecated).
     deprecation: str = ""
-    # What others derive from a kind and keep with it (its shape, for one).
+    # Other modules keep what they derive from a kind here (its shape, for one).
     memo: dict[str, Any] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
@@ -97,7 +97,7 @@ VIEWS = {("events.k8s.io", "events"): ("", "events")}
 
 
 def storage_of(group: str, plural: str) -> tuple[str, str]:
-    """Under which resource the objects of a group and plural are stored.
+    """The resource under which the objects of a group and plural are stored.
 
     >>> storage_of("events.k8s.io", "events")
     ('', 'events')
@@ -117,13 +117,13 @@ class Registry:
     by_kind: Mapping[tuple[str, str], Kind]
 
     def with_kinds(self, kinds: tuple[Kind, ...]) -> Registry:
-        """With these kinds added; a kind of the same path is replaced."""
+        """The registry with these kinds; a kind of the same path is replaced."""
         paths = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         names = {(kind.group, kind.kind): kind for kind in kinds if kind.storage}
         return Registry({**self.by_path, **paths}, {**self.by_kind, **names})
 
     def without(self, group: str, plural: str) -> Registry:
-        """Without any version of this resource."""
+        """The registry without any version of this resource."""
         return Registry(
             _kept(self.by_path, group, plural), _kept(self.by_kind, group, plural)
         )

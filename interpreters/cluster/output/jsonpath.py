@@ -48,7 +48,7 @@ def first(path: str, value: Any) -> tuple[Any, ...]:
 
 
 def printed(value: Any) -> str:
-    """A value as a cell of text: Go's `%v`, and JSON for what has parts.
+    """A value as the text of a cell: Go's `%v`, and JSON for lists and maps.
 
     >>> printed(1.5), printed(True), printed({"a": [1]}), printed(12345678.9)
     ('1.5', 'true', '{"a":[1]}', '1.23456789e+07')

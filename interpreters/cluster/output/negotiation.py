@@ -1,4 +1,4 @@
-"""In which form a client wants an answer: the header Accept.
+"""Content negotiation by the header Accept.
 
 Objects come as they are, as rows of a `Table`, or as their metadata alone.  YAML
 is the same answer in another notation: whoever writes the body looks at
@@ -75,7 +75,7 @@ class Clause(NamedTuple):
 
 
 def _clauses(accept: str) -> list[Clause]:
-    """The clauses, the most wanted first; among equals, the exact ones."""
+    """The clauses by quality; among equals, the exact ones first."""
     found = []
     for text in (accept or "*/*").split(","):
         media, *parameters = (part.strip() for part in text.split(";"))
@@ -108,7 +108,7 @@ def _offers(accept: str) -> Iterator[tuple[Clause, str]]:
 
 @lru_cache(maxsize=1024)
 def negotiated(accept: str) -> Form | None:
-    """The form of objects that an Accept header asks for; None: nothing will do.
+    """The form of objects that an Accept header asks for; None: none is possible.
 
     >>> negotiated("application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
     Form(kind='Table', version='v1', yaml=False)
@@ -177,7 +177,7 @@ def form_of(kind: Kind, accept: str, *, is_watch: bool = False) -> Form:
 
 
 def not_acceptable(offered: tuple[str, ...]) -> Refusal:
-    """406, naming what there is."""
+    """406, with the media types on offer."""
     text = f"only the following media types are accepted: {', '.join(offered)}"
     return failure(406, "NotAcceptable", text)
 
@@ -211,7 +211,7 @@ def router_refusal(offered: tuple[str, ...]) -> Refusal:
 
 
 def shaped(call: Call, form: Form, response: ApiResponse) -> ApiResponse:
-    """An answer in the form that was asked for; a `Status` stays what it is."""
+    """An answer in the requested form; a `Status` keeps its own."""
     body = response.body
     if not form.kind or not isinstance(body, dict) or body.get("kind") == "Status":
         return response
@@ -249,7 +249,7 @@ def _table(
             "Unable to convert to Table as requested: includeObject: Invalid value: "
             f"{quoted(include)}: must be 'Metadata', 'Object', 'None', or empty"
         )
-    # What a subresource answers has no columns of its own.
+    # Answers of subresources have no columns of their own.
     of = call.kind if call.route.subresource in (None, "status") else None
     return {
         "kind": TABLE,
@@ -323,7 +323,7 @@ SHAPES = {
 def presented_event(
     call: Call, form: Form, event: StoredEvent, *, headed: bool
 ) -> StoredEvent | None:
-    """An event of a watch in the form that was asked for; None: it cannot be shown.
+    """An event of a watch in the requested form; None: it cannot be shown.
 
     Only the first table of a stream is `headed`: it names the columns.
     """

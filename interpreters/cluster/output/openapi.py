@@ -58,7 +58,7 @@ def openapi(
 
 
 def _check(accept: str) -> None:
-    """Only JSON is spoken: 406 for who takes nothing but protobuf."""
+    """406 for clients that only take protobuf."""
     wanted = [part.partition(";")[0].strip() for part in accept.split(",")]
     if not accept or {"application/json", "application/*", "*/*"} & {*wanted}:
         return
@@ -487,7 +487,7 @@ def _named(kind: Kind, name: str) -> Source:
 
 
 def _custom_name(kind: Kind, name: str) -> str:
-    """Of group stable.example.com: com.example.stable.v1.CronTab."""
+    """The definition's name of a custom kind: com.example.stable.v1.CronTab."""
     return ".".join((*reversed(kind.group.split(".")), kind.version, name))
 
 

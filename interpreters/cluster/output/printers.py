@@ -96,7 +96,7 @@ COLUMNS: dict[tuple[str, str], str] = {
 }
 COLUMNS["events.k8s.io", "events"] = COLUMNS["", "events"]
 
-# What pods are when they are done.
+# The phases of pods that are done, and the condition's message.
 DONE = {
     "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
@@ -235,7 +235,7 @@ def _is_condition(status: Any, name: str) -> bool:
 
 
 def _pod_state(obj: Object) -> tuple[int, int, str, int, str]:
-    """Ready and all containers, what the pod is doing, restarts, and the last one."""
+    """The cells Ready, Status, Restarts of a pod."""
     spec, status = obj.get("spec"), obj.get("status")
     reason = _text(status, "reason") or _text(status, "phase")
     for each in _list(status, "conditions"):
@@ -314,7 +314,7 @@ def _end_of(terminated: Any) -> str:
 
 
 def _running(status: Any, reason: str) -> tuple[int, str, int, str]:
-    """Of the main containers: how many are ready, why not, restarts, the last one."""
+    """The main containers: ready ones, the reason of others, restarts, the last one."""
     ready, restarts, last = 0, 0, ""
     for each in reversed(_list(status, "containerStatuses")):
         restarts += _number(each, "restartCount")
@@ -467,7 +467,7 @@ def _autoscaler(obj: Object, now: float) -> list[Any]:
 
 
 def _targets(wanted: list[Any], found: list[Any]) -> str:
-    """The metrics that an autoscaler looks at: what they are, and shall be."""
+    """The metrics of an autoscaler: current values and targets."""
     if not wanted:
         return NONE
     texts = []
@@ -578,7 +578,7 @@ def _joined(address: str) -> str:
 
 
 def _few(texts: list[str]) -> str:
-    """Three, and how many more there are."""
+    """Three items, and the number of the others."""
     if not texts:
         return NONE
     more = f" + {len(texts) - 3} more..." if len(texts) > 3 else ""
@@ -891,7 +891,7 @@ Cells = Callable[[Object, float], list[Any]]
 
 
 def _simple(*parts: Callable[[Object], Any]) -> Cells:
-    """Name, some cells, age."""
+    """A row of name, some cells, and age."""
 
     def cells(obj: Object, now: float) -> list[Any]:
         return [_name(obj), *(part(obj) for part in parts), created(obj, now)]

@@ -1,4 +1,4 @@
-"""Objects as rows: the columns that kubectl shows, made by the server.
+"""Tables: objects as rows, with the columns that kubectl shows.
 
 Built-in kinds have the columns of `pkg/printers/internalversion`, custom kinds
 those of their definition (`apiextensions-apiserver/pkg/registry/.../tableconvertor`).

@@ -1,4 +1,4 @@
-"""From a request's body to an object of a kind: decoding and metadata."""
+"""Decoding of a request's body into an object of a kind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
 
 
 def _known_parts(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-    """The body without what the built-in type does not have, or its refusal."""
+    """The body without fields that the built-in type lacks, or its refusal."""
     try:
         parts = read_as(kind, body)
     except Misfit as misfit:
@@ -99,14 +99,14 @@ STRUCT = (
 
 
 def _unrecognized(kind: Kind, body: Any) -> Refusal:
-    """The refusal of what is no JSON, or no object."""
+    """The refusal of a body that is no JSON object."""
     if body is None:
         why, shown = "unexpected end of JSON input", "<empty>"
     elif isinstance(body, Malformed):
         why, shown = body.message, "..."
     else:
         why = f"json: cannot unmarshal {go_name(body)} into Go value of type {STRUCT}"
-        # What may be a secret is shown in hex.
+        # A body that may be a secret is shown in hex.
         shown = orjson.dumps(body).hex()
     return bad_request(
         f"the object provided is unrecognized (must be of type {kind.kind}): "

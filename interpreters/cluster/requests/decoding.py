@@ -1,4 +1,4 @@
-"""Bodies that cannot be read: of a media type that nobody decodes, or not parsed.
+"""Refusals of bodies of an unknown media type, or that cannot be parsed.
 
 What follows is what Kubernetes 1.36 answers; 1.20 differs in the patches.
 """
@@ -29,7 +29,7 @@ EMPTY = Malformed("unexpected end of JSON input")
 
 
 def check_readable(cluster: Cluster, call: Call) -> None:
-    """Refuse a body that does not get as far as being an object."""
+    """Refuse a body that cannot be parsed."""
     method = call.request.method
     if method == "PATCH":
         _check_patch(cluster, call)

@@ -1,4 +1,4 @@
-"""`fieldValidation`: what becomes of fields that a kind does not have.
+"""`fieldValidation`: refusals and warnings for fields that a kind does not have.
 
 `Strict` refuses them, `Warn` (what holds when nothing is asked for) tells of them,
 `Ignore` drops them in silence.  Fields that stand twice in a body are not found: it
@@ -108,7 +108,7 @@ def check_fields(call: Call, body: dict[str, Any]) -> None:
 def check_patched_fields(
     call: Call, patched: dict[str, Any], old: dict[str, Any] | None = None
 ) -> None:
-    """The same of what a patch makes of an object; it is refused with 422."""
+    """The same for the result of a patch, which is refused with 422."""
     texts = _complaints(call, patched, old)
     if texts and call.query.get("fieldValidation") == "Strict":
         shown = go_json(go_json(patched))
@@ -124,7 +124,7 @@ def check_patched_fields(
 
 
 def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
-    """Objects in objects have to be decodable as such (objectmeta.Coerce)."""
+    """Refuse embedded objects that cannot be decoded (objectmeta.Coerce)."""
     if kind.schema is None or not kind.schema.has_embedded:
         return
     for value, place in kind.schema.embedded_values(body, None):
@@ -141,7 +141,7 @@ def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
 
 
 def metadata_misfit(metadata: Any) -> str | None:
-    """Why a value is no metadata, in the words of Go's decoder."""
+    """The reason why a value is no ObjectMeta, in the words of Go's decoder."""
     if not isinstance(metadata, dict):
         return (
             f"cannot unmarshal {go_name(metadata)} into Go value of type v1.ObjectMeta"

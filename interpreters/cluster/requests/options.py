@@ -1,4 +1,4 @@
-"""The options of a write: who writes, whether by force, whether for real."""
+"""The options of a write: manager, force, dry run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_forced(call: Call) -> bool:
 
 
 def check_options(call: Call, kind: str, *, applies: bool = False) -> None:
-    """422 for options that make no sense."""
+    """422 for invalid options."""
     if not call.query and not applies:
         return
     faults = [*_faults(call, applies=applies)]

@@ -1,4 +1,4 @@
-"""From an HTTP request to a verb on a resource."""
+"""Requests as verbs on resources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Call:
     route: Route
     query: dict[str, str]
     now: float
-    # What the client is warned of, noted on the way to the answer.
+    # The warnings for the client, noted on the way to the answer.
     warnings: list[str] = field(default_factory=list, compare=False)
 
     @property
@@ -45,7 +45,7 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        """Everything happens except the storing."""
+        """Whether the request asks for a dry run."""
         return self.query.get("dryRun") == "All"
 
 

@@ -133,7 +133,7 @@ def _tokens(selector: str) -> Iterator[Token]:
 
 
 class Unreadable(Exception):
-    """A selector that cannot be parsed, and why."""
+    """A selector cannot be parsed; the text says why."""
 
 
 class Parser:
@@ -266,7 +266,7 @@ def _check_values(key: str, operator: str, values: frozenset[str]) -> None:
 
 @lru_cache(maxsize=1024)
 def label_clauses(selector: str) -> tuple[Requirement, ...] | str:
-    """Parse a label selector; a text says what is wrong with one.
+    """Parse a label selector; the result is a text if it is malformed.
 
     >>> [clause.operator for clause in label_clauses("a=1,b notin (x,y),!c")]
     ['in', 'notin', 'absent']
@@ -305,7 +305,7 @@ class Field(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def field_clauses(selector: str) -> tuple[Field, ...] | str:
-    r"""Parse a field selector; a text says what is wrong with one.
+    r"""Parse a field selector; the result is a text if it is malformed.
 
     >>> field_clauses("metadata.name=x")
     (Field(name='metadata.name', value='x', equal=True),)

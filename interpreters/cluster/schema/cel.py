@@ -33,7 +33,7 @@ ADVICE = "rules need the package cel-expr-python: pip install 'fnop[cel]'"
 
 # ---------------------------------------------------------------- the library
 
-# What a value of a type is at run time; `dyn` may be any of them.
+# The types of values at run time; `dyn` may be any of them.
 AT_RUN_TIME = ("int", "double", "bool", "string", "bytes", "timestamp", "duration",
                "list(dyn)", "map(dyn,dyn)", "null")  # fmt: skip
 
@@ -70,7 +70,7 @@ def _at_run_time(name: str) -> str:
 
 
 def _coarse(function: Function) -> Iterator[Function]:
-    """An overload as run time tells overloads apart."""
+    """The overloads of a function as they are told apart at run time."""
     options: list[tuple[str, ...]] = [()]
     for parameter in map(_at_run_time, function.parameters):
         kinds = AT_RUN_TIME if parameter == "dyn" else (parameter,)
@@ -146,7 +146,7 @@ def _reader(function: str) -> cel.Expression:
 
 
 def _read(function: str, text: Any) -> Any:
-    """A timestamp or duration as the library takes it; what is none stays a text."""
+    """A timestamp or duration as the library takes it; other texts stay texts."""
     from google.protobuf import duration_pb2, timestamp_pb2
 
     found = _reader(function).eval(data={"self": text})
@@ -326,7 +326,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """The rules of a schema node and of those inside it."""
+    """The CEL rules of a schema node and of the nodes inside it."""
 
     kind: str
     convert: Convert | None
@@ -450,7 +450,7 @@ def _equal(value: Any, old: Any) -> bool:
 
 
 def _told(rule: Rule, data: dict[str, Any]) -> str:
-    """The message that a messageExpression makes, if it makes a good one."""
+    """The text of a messageExpression; "" if it yields none."""
     if not rule.message_expression:
         return ""
     try:
@@ -526,7 +526,7 @@ def _parsed_path(text: str) -> tuple[str, ...]:
 
 
 def field_path(text: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The part of a schema that a path like `.spec['a-b']` names, if it does."""
+    """The part of a schema at a path like `.spec['a-b']`, if there is one."""
     if "".join(found[0] for found in PATH.finditer(text)) != text:
         return None
     for name in _parsed_path(text):
@@ -685,7 +685,7 @@ OVERLOAD = re.compile(
 )
 
 
-# What the library says, and how cel-go puts it.
+# The library's words, and cel-go's for the same.
 IN_GO = (
     ("null_type", "null"),
     (r"google\.protobuf\.(Timestamp|Duration)", lambda found: found[1].lower()),
@@ -705,7 +705,7 @@ def _in_go(error: str, rule: str) -> str:
                   r"undefined field '\1'", text)  # fmt: skip
     for pattern, ours in IN_GO:
         text = re.sub(pattern, ours, text)
-    # What follows from a mistake is none of its own to cel-go.
+    # cel-go does not report errors that follow from another error.
     text = re.sub(r"\nERROR: [^\n]*'\*error\*'[^\n]*(\n \|[^\n]*)*", "", text)
     lines = rule.split("\n")
 

@@ -21,7 +21,7 @@ __all__ = ["BadPattern", "compiled", "in_python", "pattern_fault"]
 
 
 class BadPattern(ValueError):
-    """A text that is no regular expression to Go, and why."""
+    """A text is no regular expression to Go; the text says why."""
 
 
 # Unicode classes that patterns use; the wide ones only as far as Latin-1.

@@ -1,4 +1,4 @@
-"""Structural schemas: what a CRD lets through, fills in and refuses.
+"""Structural schemas, compiled: pruning, defaulting, validation.
 
 A schema is compiled once, when its CRD is written, into a tree of `Schema`
 nodes.  `filled` prunes and applies defaults (and shares what it leaves alone);
@@ -62,7 +62,7 @@ class Schema:
     embedded: bool
     # The value is the custom resource itself, whose metadata is checked elsewhere.
     root: bool
-    # What to fill in: (name, default) of properties.
+    # The defaults of properties: (name, default).
     defaults: tuple[tuple[str, Any], ...]
     default: Any
     required: tuple[str, ...]
@@ -169,7 +169,7 @@ class Schema:
         return result if differs else value
 
     def pruned(self, value: Any) -> Any:
-        """The value without what is not specified, and with nothing filled in."""
+        """The value without unspecified fields; no defaults are filled in."""
         if type(value) is dict and not self.opaque:
             kept = {}
             for name, item in value.items():
@@ -367,7 +367,7 @@ def object_faults(
     """
     faults = list(root.faults(new, None, NOTHING if old is None else old))
     if old is not None and (faults or root.laws is not None):
-        # What is compared is what a client would have read.
+        # The comparison is with the object as a client would have read it.
         old = root.filled(old)
         if faults:
             faults = list(root.faults(new, None, old))
@@ -420,7 +420,7 @@ def status_faults(
     warnings: list[str],
     known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """The same through `/status`: only status is checked, and named as the whole."""
+    """Yield the faults of a write through `/status`."""
     faults: list[Fault] = []
     schema = root.properties.get("status")
     if schema is not None and "status" in new:
@@ -438,7 +438,7 @@ def status_faults(
 
 
 def in_status(fault: Fault) -> Fault:
-    """A fault of a status, found there, as one of its object."""
+    """A fault of a status with the path that it has in the whole object."""
     is_whole = fault.field in ("", "<nil>")
     field = "status" if is_whole else f"status.{fault.field}"
     return Fault(field, fault.reason, fault.message)
@@ -480,12 +480,12 @@ def _verdict(schema: Schema, value: Any, place: Place) -> tuple[list[Fault], int
 
 
 def _nearest(found: list[tuple[list[Fault], int]]) -> list[Fault]:
-    """The faults of the alternative that came nearest: what it looked at decides."""
+    """The faults of the alternative that looked at most of the value."""
     return max(found, key=lambda one: one[1])[0]
 
 
 def _aside(why: str) -> Fault:
-    """A fault that the real validator reports without its field."""
+    """A fault without a field, as the real validator reports it."""
     return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
 
 
@@ -541,7 +541,7 @@ def _wrong_type(
     got, field, wanted = type_name(value), place_text(place), ",".join(types)
     if form and not isinstance(value, str | list | None):
         size = SIZED.get(type(value), "")
-        # What has another size is told by it.
+        # A number of another size is named by its size.
         got, wanted = (got, wanted) if size == form else (size, form)
     message = (
         f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
@@ -570,7 +570,7 @@ def compile_schema(source: Any) -> Schema | None:
 
 
 def compile_root(source: Any) -> Schema | None:
-    """The schema of a whole custom resource: it is an object of its own."""
+    """The schema of a whole custom resource."""
     if not isinstance(source, dict):
         return None
     properties = {
@@ -673,5 +673,5 @@ def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
     return tuple(_compiled(part) for part in source.get(name) or ())
 
 
-# What is allowed, and no more: values may be anything, but fields are unknown.
+# A schema that allows any value, and knows no fields.
 BARE = _compiled({"nullable": True})

@@ -1,4 +1,4 @@
-"""Structural schemas: what an openAPIV3Schema must look like to be accepted.
+"""Validation of structural schemas: the rules for an openAPIV3Schema.
 
 Three validators of the real server speak, in this order: that of the OpenAPI schema
 (`validation.ValidateCustomResourceDefinitionOpenAPISchema`), that of defaults, and
@@ -27,7 +27,7 @@ __all__ = [
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 JUNCTORS = ("allOf", "anyOf", "oneOf")
-# What JSON schema has and the server does not support.
+# Keywords of JSON schema that the server does not support.
 UNSUPPORTED = (
     "$ref",
     "definitions",
@@ -268,7 +268,7 @@ UNTYPED = {
 def _structural_faults(
     schema: dict[str, Any], where: str, level: str
 ) -> Iterator[Fault]:
-    """Of every value it is said of which type it is, and only once."""
+    """Yield the faults of the structure: each value has one type."""
     kind, items = schema.get("type"), schema.get("items")
     if kind == "array" and items is None:
         yield _required(f"{where}.items", "must be specified")
@@ -316,7 +316,7 @@ def _extension_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
 
 
 def _object_faults(schema: dict[str, Any], where: str, level: str) -> Iterator[Fault]:
-    """The type and the metadata of an object are not for schemas to say."""
+    """Yield the faults in the schemas of an object's apiVersion, kind and metadata."""
     properties = schema.get("properties") or {}
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     if level == "root" or embedded:
@@ -398,7 +398,7 @@ def _gaps(
         yield from _gaps(part, known.get(name), f"{where}.{key}", f"{at}.{key}")
 
 
-# What only the structure says, and how its absence is demanded.
+# Keywords for the structure only, and the message where they stand elsewhere.
 STRUCTURAL = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -421,7 +421,7 @@ SWITCHES = ("must be false", "must be empty")
 def _nested_faults(
     schema: dict[str, Any], where: str, *, skip_any_of: bool = False
 ) -> Iterator[Fault]:
-    """Alternatives and the like only check values."""
+    """Yield the keywords that alternatives may not have: they only validate."""
     rest = {**schema, "anyOf": []} if skip_any_of else schema
     yield from _value_faults(rest, where, nested=True)
     if isinstance(schema.get("items"), dict):
@@ -469,7 +469,7 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
 
 
 def _lawless_defaults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
-    """The defaults that break the rules of their own schema, or of parts of it."""
+    """Yield the defaults that break CEL rules of their schema."""
     default = schema.get("default")
     if default is not None and (laws := compile_laws(schema)) is not None:
         for fault in laws.faults(plain(default), None, None, [], False):
@@ -494,7 +494,7 @@ def _law_faults(
 
 # ------------------------------------------------------------ what is written
 
-# What Go leaves out when it is empty, whatever that means for its type.
+# Fields that Go leaves out when they are empty (omitempty).
 OMITTED_EMPTY = frozenset(
     (
         *("id", "$schema", "description", "type", "format", "title", "pattern"),
@@ -507,7 +507,7 @@ OMITTED_EMPTY = frozenset(
 )
 
 
-# What is written even if it is empty: pointers.
+# All fields: pointers are written even if their value is empty.
 SCHEMA_FIELDS = OMITTED_EMPTY | {
     *("$ref", "default", "example", "items", "not", "externalDocs"),
     *("maximum", "minimum", "multipleOf", "maxLength", "minLength"),
@@ -563,7 +563,7 @@ def _written_part(name: str, value: Any) -> Any:
 
 
 def unrecognized_formats(schema: dict[str, Any]) -> set[str]:
-    """The formats that say nothing where they stand."""
+    """The formats that have no effect where they stand."""
     found = {schema.get("format") or ""} - {format_of(schema), ""}
     for part, _ in (*_parts(schema, ""), *_alternatives(schema, "")):
         found |= unrecognized_formats(part)

@@ -1,4 +1,4 @@
-"""Store a decided change, with what follows from it at once.
+"""Store a change, and make its direct consequences.
 
 What follows later, by the hand of a controller, is put on the agenda.
 """
@@ -59,7 +59,7 @@ def stored(
 def _crd_written(
     cluster: Cluster, key: Key, event: StoredEvent, now: float
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
-    """A CRD is established at once: by controllers of infinite speed."""
+    """Establish a CRD and register its kinds, as the controllers would, but at once."""
     crd, old = event.object, event.previous
     if old is not None and same(_registered(crd), _registered(old)):
         return cluster, (event,)
@@ -72,7 +72,7 @@ def _crd_written(
 def _established(
     cluster: Cluster, key: Key, crd: Object, moment: str
 ) -> tuple[Cluster, Object, list[StoredEvent]]:
-    """The controllers' word on a CRD beside the others of its group."""
+    """Store the conditions of a CRD beside the others of its group."""
     group = crd["spec"]["group"]
     others = [
         other
@@ -88,7 +88,7 @@ def _established(
 
 
 def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
-    """Stored objects are read through the schema of today: pruned and with defaults.
+    """Prune and default stored objects by the new schema of their kind.
 
     They keep their versions, and nobody is told.
     """
@@ -122,7 +122,7 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
 def _names_freed(
     cluster: Cluster, gone: Object
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
-    """A CRD is gone: its names may be what others of its group wait for."""
+    """Establish the CRDs that waited for names of one that is gone."""
     metadata, group = gone["metadata"], gone["spec"]["group"]
     moment = metadata.get("deletionTimestamp", metadata["creationTimestamp"])
     events: list[StoredEvent] = []
@@ -146,7 +146,7 @@ def is_released(obj: Object) -> bool:
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
-        # Whoever waits for a graceful end is not gone yet.
+        # A pod that waits for its graceful end is not gone yet.
         and not metadata.get("deletionGracePeriodSeconds")
         # A namespace has finalizers of its own in its spec.
         and not (
@@ -185,7 +185,7 @@ def removed(
 
 
 def scheduled(cluster: Cluster, tasks: list[Task]) -> Cluster:
-    """With more work for the controllers."""
+    """Put reminders on the controllers' agenda."""
     return replace(cluster, agenda=cluster.agenda.extend(tasks))
 
 
@@ -229,7 +229,7 @@ def _tasks_after_removal(
 def _waiting_owner(
     cluster: Cluster, reference: dict[str, str], dependent: Key
 ) -> list[Task]:
-    """An owner that may have waited, in foreground deletion, for this dependent."""
+    """A reminder for an owner in foreground deletion that waits for this dependent."""
     group = reference["apiVersion"].rpartition("/")[0]
     kind = cluster.registry.by_kind.get((group, reference["kind"]))
     if kind is None:

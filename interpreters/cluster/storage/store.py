@@ -109,7 +109,7 @@ class Cluster:
     history: History
     # Owner uid -> the objects that name it in their ownerReferences.
     owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
-    # What the built-in controllers have yet to look at, oldest first.
+    # The reminders that the built-in controllers have yet to take, oldest first.
     agenda: PVector[Task] = field(default_factory=pvector)
     # Whether requests with a user are asked for permission.
     rbac: bool = False
@@ -208,14 +208,14 @@ def remove(
 def remembered(
     cluster: Cluster, resource: Resource, key: Key, raw: Object, read: Object
 ) -> Cluster:
-    """With an object as it was written, if it is read as another."""
+    """The cluster with an object's raw form, if reading has changed it."""
     if raw is read:
         return cluster
     return replace(cluster, raw=cluster.raw.set((resource, key), raw))
 
 
 def written(cluster: Cluster, resource: Resource, key: Key, read: Object) -> Object:
-    """A stored object as it was last written: what a write has to differ from.
+    """The raw form of a stored object: writes are compared with it.
 
     >>> written(bare("", 0, Registry({}, {})), ("", "pods"), ("", "a"), {"kind": "Pod"})
     {'kind': 'Pod'}

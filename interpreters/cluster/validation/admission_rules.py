@@ -106,7 +106,7 @@ def _rule(rule: Spec, path: str) -> Iterator[Fault]:
 
 
 def _alone(values: Any, path: str, what: str) -> Iterator[Fault]:
-    """A star makes others superfluous."""
+    """Refuse an empty list, and values beside "*"."""
     if not values:
         yield required(path)
     if len(values) > 1 and "*" in values:

@@ -91,7 +91,7 @@ OTHER_LABELS = "`selector` does not match template `labels`"
 def _selecting(
     spec: Spec, empty: str, invalid: str | None, *, needed: bool = True
 ) -> Iterator[Fault]:
-    """A workload must select the pods of its own template."""
+    """Yield the faults of a workload whose selector misses its own template."""
     selector = spec.get("selector")
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
@@ -112,7 +112,7 @@ def _selecting(
 
 
 def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
-    """The pods of a workload's template are always started again."""
+    """Yield the faults of a template; its pods must have restartPolicy Always."""
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
     path = "spec.template.spec"
@@ -132,7 +132,9 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
 
 
 def _marks(template: Spec, path: str) -> Iterator[Fault]:
-    """Labels and annotations of a template; their paths are the real server's."""
+    """Yield the faults of a template's labels and annotations, at the real server's
+    paths.
+    """
     metadata = template.get("metadata") or {}
     yield from label_faults(f"{path}.labels", metadata.get("labels"))
     for key in metadata.get("annotations") or ():
@@ -189,7 +191,7 @@ NOT_PERCENT = (
 
 
 def _share(field: str, value: Any) -> Iterator[Fault]:
-    """A number that is not negative, or a percentage."""
+    """Yield the faults of a number or percentage, which must not be negative."""
     if isinstance(value, int):
         if value < 0:
             yield bad(field, value, "must be greater than or equal to 0")
@@ -225,7 +227,7 @@ def _shared_disks(pod: Spec, path: str) -> Iterator[Fault]:
 
 
 def _endless(spec: Spec) -> Iterator[Fault]:
-    """Pods that are always started again have no deadline."""
+    """Refuse activeDeadlineSeconds in pods that always restart."""
     pod = (spec.get("template") or {}).get("spec") or {}
     if "activeDeadlineSeconds" in pod:
         why = "activeDeadlineSeconds in a set of pods is not Supported"
@@ -316,7 +318,7 @@ def _job(obj: Object) -> Iterator[Fault]:
 
 
 def _job_labels(template: Spec, uid: str, name: str) -> Iterator[Fault]:
-    """A template whose selector is made up has the labels that it selects."""
+    """Yield the labels of a generated selector that the template does not have."""
     labels = (template.get("metadata") or {}).get("labels") or {}
     for key, wanted in _generated_labels(uid, name).items():
         field = "spec.template.metadata.labels"
@@ -327,7 +329,7 @@ def _job_labels(template: Spec, uid: str, name: str) -> Iterator[Fault]:
 
 
 def _generated_labels(uid: str, name: str) -> dict[str, str]:
-    """Under their old names and their new ones."""
+    """The labels of a job's pods, under the old names and the new ones."""
     return {
         f"{prefix}{key}": value
         for prefix in ("", "batch.kubernetes.io/")
@@ -568,7 +570,7 @@ def _revision_changes(new: Object, old: Object) -> Iterator[Fault]:
 
 
 def _locked(*names: str) -> Change:
-    """Fields of spec that stay as they are."""
+    """A rule that fields of spec do not change."""
 
     def check(new: Object, old: Object) -> Iterator[Fault]:
         yield from immutable(_spec(new), _spec(old), "spec", *names)
@@ -649,7 +651,7 @@ CHECKS: dict[Resource, Check] = {
     (GROUP, "rolebindings"): _binding,
     (GROUP, "roles"): _role,
 }
-# What only new objects are asked.
+# Rules for new objects.
 CREATIONS: dict[Resource, Check] = {
     ("events.k8s.io", "events"): strict_event_faults,
     ("networking.k8s.io", "ingresses"): new_ingress_faults,
@@ -684,7 +686,7 @@ def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Faul
     check = CHECKS.get(asked)
     if old is None:
         check = CREATIONS.get(asked, check)
-    # What of a stored object has not changed has been looked at before.
+    # An unchanged object has been validated before.
     if old is not None and _same_content(obj, old):
         return
     if check is not None:

@@ -23,13 +23,13 @@ NOT_A_KEY = (
     "'[-._a-zA-Z0-9]+')"
 )
 LOCKED = "Forbidden: field is immutable when `immutable` is set"
-# What secrets of a type must have.
+# The keys that secrets of a type must have.
 REQUIRED: dict[str, tuple[str, ...]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
-# What must be there in part at least; the strange path is the real server's.
+# Keys of which one must be there; the strange path is the real server's.
 ONE_OF: dict[str, tuple[str, ...]] = {
     "kubernetes.io/basic-auth": ("username", "password"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),

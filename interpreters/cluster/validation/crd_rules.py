@@ -379,7 +379,7 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
 
 
 def _printed(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Versions as Go prints them, what they have in common set aside."""
+    """Versions as Go prints them, without the parts that they share."""
     return [
         {
             "Name": version.get("name") or "",
@@ -416,8 +416,7 @@ def _deprecation_faults(version: dict[str, Any], where: str) -> Iterator[Fault]:
 
 
 def _part_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
-    """The parts of versions; what all have in common the server looks at once, and
-    speaks of as if it stood in the spec, as of old."""
+    """Yield the faults of versions; parts that all share are reported as if in spec."""
     for name, check in PARTS.items():
         values = [version.get(name) for version in versions]
         if all(same(value, values[0]) for value in values[1:]):

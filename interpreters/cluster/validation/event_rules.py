@@ -17,7 +17,7 @@ MOST_LETTERS = 1024
 
 
 def event_faults(obj: Object) -> Iterator[Fault]:
-    """An event without its moment is of the old kind, of which little is asked."""
+    """Yield the faults of an event; one without eventTime is of the old kind."""
     space = obj["metadata"].get("namespace", "")
     about = (obj.get("involvedObject") or {}).get("namespace", "")
     if not obj.get("eventTime"):
@@ -41,7 +41,7 @@ def event_faults(obj: Object) -> Iterator[Fault]:
 
 
 def strict_event_faults(obj: Object) -> Iterator[Fault]:
-    """New events of events.k8s.io have all of the new fields and none of the old."""
+    """Yield the faults of a new event of events.k8s.io."""
     yield from event_faults(obj)
     yield from _series_faults(obj)
     if not obj.get("eventTime"):
@@ -72,7 +72,7 @@ LOCKED = (
 
 
 def event_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """Of a stored event only the series goes on."""
+    """Yield the changes to an event beside its series."""
     if new.get("series") != old.get("series"):
         yield from _series_faults(new)
     yield from immutable(new, old, "", *LOCKED)

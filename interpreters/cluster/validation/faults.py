@@ -1,4 +1,4 @@
-"""The ways in which a field can be wrong (`apimachinery/pkg/util/validation/field`)."""
+"""Constructors of faults (`apimachinery/pkg/util/validation/field`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def bad(field: str, value: Any, why: str) -> Fault:
-    """A value that cannot be.
+    """An invalid value.
 
     >>> bad("spec.replicas", -1, "must be more").message
     'Invalid value: -1: must be more'
@@ -31,13 +31,13 @@ def bad(field: str, value: Any, why: str) -> Fault:
 
 
 def required(field: str, why: str = "") -> Fault:
-    """A value that is missing."""
+    """A missing value."""
     message = f"Required value: {why}" if why else "Required value"
     return Fault(field, "FieldValueRequired", message)
 
 
 def forbidden(field: str, why: str) -> Fault:
-    """A field that may not be there, or not be so."""
+    """A field, or a value of it, that is not allowed."""
     return Fault(field, "FieldValueForbidden", f"Forbidden: {why}")
 
 
@@ -48,7 +48,7 @@ def duplicate(field: str, value: Any) -> Fault:
 
 
 def one_of(field: str, value: Any, known: Iterable[str]) -> Iterator[Fault]:
-    """A value must be one of a few."""
+    """Yield a fault unless the value is one of the known ones."""
     if value not in known:
         shown = orjson.dumps(value).decode()
         values = ", ".join(f'"{each}"' for each in known)
@@ -59,7 +59,7 @@ def one_of(field: str, value: Any, known: Iterable[str]) -> Iterator[Fault]:
 def at_least(
     obj: dict[str, Any], path: str, *names: str, least: int = 0
 ) -> Iterator[Fault]:
-    """Numbers must not be less than something, where they are."""
+    """Yield the fields whose numbers are too small."""
     for name in names:
         value = obj.get(name)
         if isinstance(value, int) and value < least:
@@ -70,7 +70,7 @@ def at_least(
 def immutable(
     new: dict[str, Any], old: dict[str, Any], path: str, *names: str
 ) -> Iterator[Fault]:
-    """Fields that stay as they are."""
+    """Yield the fields that have changed."""
     for name in names:
         if new.get(name) != old.get(name):
             field = f"{path}.{name}" if path else name

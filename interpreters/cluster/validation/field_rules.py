@@ -56,14 +56,14 @@ def _sized(field: str, text: str, most: int) -> Iterator[Fault]:
 
 
 def dns_label(field: str, text: str) -> Iterator[Fault]:
-    """A lower-case label of RFC 1123."""
+    """Yield the faults of a label of RFC 1123."""
     yield from _sized(field, text, 63)
     if not LABEL.fullmatch(text):
         yield bad(field, text, NOT_LABEL)
 
 
 def label_name(field: str, name: str) -> Iterator[Fault]:
-    """A name that must be there and a DNS label."""
+    """Yield the faults of a required name that is a DNS label."""
     if name:
         yield from dns_label(field, name)
     else:
@@ -71,21 +71,21 @@ def label_name(field: str, name: str) -> Iterator[Fault]:
 
 
 def service_name(field: str, text: str) -> Iterator[Fault]:
-    """A label of RFC 1035, as services are called."""
+    """Yield the faults of a service's name, a label of RFC 1035."""
     yield from _sized(field, text, 63)
     if not SERVICE.fullmatch(text):
         yield bad(field, text, NOT_SERVICE)
 
 
 def subdomain(field: str, text: str) -> Iterator[Fault]:
-    """A name of RFC 1123, with dots or without."""
+    """Yield the faults of a DNS subdomain of RFC 1123."""
     yield from _sized(field, text, 253)
     if not SUBDOMAIN.fullmatch(text):
         yield bad(field, text, NOT_SUBDOMAIN)
 
 
 def wildcard(field: str, text: str) -> Iterator[Fault]:
-    """The same below a star."""
+    """Yield the faults of a subdomain behind "*."."""
     yield from _sized(field, text, 253)
     if not text.startswith("*.") or not SUBDOMAIN.fullmatch(text[2:]):
         why = (
@@ -108,25 +108,25 @@ def path_segment(field: str, text: str) -> Iterator[Fault]:
 
 
 def qualified(field: str, text: str) -> Iterator[Fault]:
-    """A name with an optional prefix, like the key of a label."""
+    """Yield the faults of a qualified name, such as the key of a label."""
     yield from (bad(field, text, why) for why in key_faults(text))
 
 
 def label_faults(field: str, labels: dict[str, str] | None) -> Iterator[Fault]:
-    """Labels, all of whose faults are told of the map."""
+    """Yield the faults of labels, all with the path of the map."""
     for key, value in (labels or {}).items():
         yield from qualified(field, key)
         yield from (bad(field, value, why) for why in value_faults(value))
 
 
 def port_number(field: str, value: Any) -> Iterator[Fault]:
-    """A port is a number of 16 bits, but not 0."""
+    """Yield the faults of a port's number: 1 to 65535."""
     if not 1 <= value <= 65535:
         yield bad(field, value, "must be between 1 and 65535, inclusive")
 
 
 def port_name(field: str, name: str) -> Iterator[Fault]:
-    """The name of a port, as IANA wants it."""
+    """Yield the faults of a port's name (IANA_SVC_NAME)."""
     if len(name) > 15:
         yield bad(field, name, "must be no more than 15 characters")
     if not re.fullmatch(r"[-a-z0-9]*", name):
@@ -141,7 +141,7 @@ def port_name(field: str, name: str) -> Iterator[Fault]:
 
 
 def port_of(field: str, port: Any) -> Iterator[Fault]:
-    """A port by number or by name."""
+    """Yield the faults of a port by number or by name."""
     check = port_number if isinstance(port, int) else port_name
     yield from check(field, port)
 
@@ -149,7 +149,7 @@ def port_of(field: str, port: Any) -> Iterator[Fault]:
 def protocol(
     field: str, value: Any, known: Iterable[str] = PROTOCOLS
 ) -> Iterator[Fault]:
-    """A protocol, which must be there."""
+    """Yield the faults of a protocol, which is required."""
     if value:
         yield from one_of(field, value, known)
     else:
@@ -172,13 +172,13 @@ def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def address(field: str, text: str) -> Iterator[Fault]:
-    """An IP address."""
+    """Yield the faults of an IP address."""
     if parsed_address(text) is None:
         yield bad(field, text, NOT_ADDRESS)
 
 
 def special_address(field: str, text: str) -> Iterator[Fault]:
-    """An address that is not one of a machine's own."""
+    """Yield the faults of an address that is unspecified, loopback or link-local."""
     found = parsed_address(text)
     if found is None:
         yield bad(field, text, NOT_ADDRESS)
@@ -195,7 +195,7 @@ def special_address(field: str, text: str) -> Iterator[Fault]:
 
 
 def quantity(field: str, value: Any, *, positive: bool = False) -> Iterator[Fault]:
-    """An amount that is not negative, or even more than nothing."""
+    """Yield a fault if a quantity is negative, or 0 where it must be `positive`."""
     found = amount(value) or Decimal(0)
     if positive and found <= 0:
         yield bad(field, value, "must be greater than zero")

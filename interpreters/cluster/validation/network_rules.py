@@ -241,7 +241,7 @@ def _node_ports(ports: Any) -> Iterator[Fault]:
 
 
 def service_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """The address of a service stays as it is."""
+    """Yield changes to the address of a service."""
     after, before = _spec(new), _spec(old)
     location = before.get("clusterIP")
     is_external = "ExternalName" in (after.get("type"), before.get("type"))
@@ -340,7 +340,7 @@ def _sliced(one: Spec, kind: str, path: str) -> Iterator[Fault]:
 
 
 def slice_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """The family of a slice's addresses stays as it is."""
+    """Yield changes to the address family of a slice."""
     yield from immutable(new, old, "", "addressType")
 
 
@@ -469,7 +469,7 @@ CLASS = "kubernetes.io/ingress.class"
 
 
 def new_ingress_faults(obj: Object) -> Iterator[Fault]:
-    """The class of a new ingress is said in one place."""
+    """Yield the faults of a new ingress: its class is named in one place only."""
     yield from ingress_faults(obj)
     given = obj["metadata"].get("annotations", {})
     if CLASS in given and "ingressClassName" in _spec(obj):
@@ -587,5 +587,5 @@ def _parameters(reference: Spec, path: str) -> Iterator[Fault]:
 
 
 def ingress_class_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """The controller of a class stays as it is."""
+    """Yield changes to the controller of a class."""
     yield from immutable(_spec(new), _spec(old), "spec", "controller")

@@ -114,7 +114,7 @@ def pod_faults(spec: Spec, path: str) -> Iterator[Fault]:
 
 
 def _choice(field: str, value: Any, known: tuple[str, ...]) -> Iterator[Fault]:
-    """One of a few, which must be there."""
+    """Yield the faults of a required value that is one of a few."""
     if not value:
         yield required(field)
     else:
@@ -205,7 +205,7 @@ def _unprobed(one: Spec, path: str) -> Iterator[Fault]:
 
 
 def spaced_images(spec: Spec, path: str) -> Iterator[Fault]:
-    """Of pods, not of templates: images have no spaces around them."""
+    """Yield images with spaces around them, in pods only."""
     for part in ("containers", "initContainers"):
         for index, one in enumerate(spec.get(part) or ()):
             image = one.get("image", "")
@@ -438,7 +438,7 @@ def _resources(resources: Spec, path: str) -> Iterator[Fault]:
     for name, value in requests.items():
         if not name.startswith("hugepages-") and _is_native(name):
             continue
-        # What cannot be shared is limited to what is asked for.
+        # Resources that cannot be shared have limits equal to their requests.
         if name not in limits:
             why = "Limit must be set for non overcommitable resources"
             yield required(f"{path}.limits", why)
@@ -513,7 +513,7 @@ CHANGEABLE = (
 
 
 def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
-    """Of a pod, hardly anything but the images can be changed."""
+    """Yield the changes to a pod that are not allowed: nearly all but images."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for part in ("containers", "initContainers"):
         if len(before.get(part) or ()) != len(after.get(part) or ()):
@@ -535,7 +535,7 @@ def _untimed(toleration: Spec) -> Spec:
 
 
 def _deadline_changes(after: Spec, before: Spec) -> Iterator[Fault]:
-    """The time that a pod has left may get less."""
+    """Yield the faults of a changed deadline: it may only become shorter."""
     field = "spec.activeDeadlineSeconds"
     new, old = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:

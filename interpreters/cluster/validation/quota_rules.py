@@ -56,7 +56,7 @@ def _is_huge(name: str) -> bool:
 
 
 def _resource_faults(field: str, name: str) -> Iterator[Fault]:
-    """A resource that everybody knows, or one with a prefix."""
+    """Yield the faults of a resource's name."""
     wrong = [*qualified(field, name)]
     yield from wrong
     if not wrong and "/" not in name and not (name in STANDARD or _is_huge(name)):
@@ -64,7 +64,7 @@ def _resource_faults(field: str, name: str) -> Iterator[Fault]:
 
 
 def container_resource_faults(field: str, name: str) -> Iterator[Fault]:
-    """A resource that containers can ask for."""
+    """Yield the faults of the name of a resource that containers can ask for."""
     yield from _resource_faults(field, name)
     if "/" not in name:
         if not (name in OF_CONTAINERS or name.startswith("hugepages-")):
@@ -261,7 +261,7 @@ def _requirement_faults(one: Spec, path: str) -> Iterator[Fault]:
 
 
 def quota_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """The scopes of a quota stay as they are."""
+    """Yield changes to the scopes of a quota."""
     after = (new.get("spec") or {}).get("scopes") or ()
     before = (old.get("spec") or {}).get("scopes") or ()
     if {*after} != {*before}:
@@ -296,7 +296,7 @@ def priority_faults(obj: Object) -> Iterator[Fault]:
 
 
 def priority_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """The value of a priority class stays as it is."""
+    """Yield changes to the value of a priority class."""
     if new.get("value", 0) != old.get("value", 0):
         yield forbidden("value", "may not be changed in an update.")
     yield from immutable(new, old, "", "preemptionPolicy")

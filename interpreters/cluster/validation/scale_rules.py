@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 
 
 class Inaccessible(Exception):
-    """At a path there is something else than what is looked for."""
+    """The value at a path is of another type than wanted."""
 
 
 GO_NAMES: dict[type, str] = {

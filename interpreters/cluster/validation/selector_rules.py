@@ -84,7 +84,7 @@ def node_term_faults(term: Spec, path: str) -> Iterator[Fault]:
 
 
 def _operator_faults(one: Spec, path: str, *, ordered: bool = False) -> Iterator[Fault]:
-    """Nodes can be selected by labels that are numbers, in their order."""
+    """Yield the faults of an operator; Gt and Lt are for nodes only."""
     values = one.get("values") or ()
     match one.get("operator", ""):
         case "In" | "NotIn":
@@ -104,7 +104,7 @@ def _operator_faults(one: Spec, path: str, *, ordered: bool = False) -> Iterator
 
 
 def _field_faults(one: Spec, path: str) -> Iterator[Fault]:
-    """Nodes have one field to select them by: their name."""
+    """Yield the faults of a term on fields: nodes only have metadata.name."""
     if one.get("operator") in ("In", "NotIn"):
         if len(one.get("values") or ()) != 1:
             why = (

@@ -90,7 +90,7 @@ CLAIM_LOCKED = (
 
 
 def claim_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """A claim stays as it is, but for what a volume is found for, and its size."""
+    """Yield the changes to a claim that are not allowed."""
     after, before = _spec(new), _spec(old)
     is_bound = (old.get("status") or {}).get("phase") == "Bound"
     # A volume may be found for a claim; afterwards it may grow.
@@ -191,7 +191,7 @@ def _csi(csi: Spec) -> Iterator[Fault]:
 
 
 def _without_expansion(after: Spec, before: Spec) -> Spec:
-    """The secret to expand a volume with may be named later."""
+    """A source without the secret for its expansion, which may be added later."""
     name = "controllerExpandSecretRef"
     if "csi" not in after or name in before.get("csi", {name: {}}):
         return after

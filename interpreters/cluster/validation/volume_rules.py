@@ -43,7 +43,7 @@ VOLUMES = (
     *("vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk"),
     *("storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-# What a source must say.
+# The fields that a source must have.
 NEEDED: dict[str, tuple[str, ...]] = {
     "awsElasticBlockStore": ("volumeID",),
     "azureDisk": ("diskName", "diskURI"),
@@ -87,7 +87,7 @@ def volume_faults(
 
 
 def source_faults(volume: Spec, known: Iterable[str], path: str) -> Iterator[Fault]:
-    """A volume has one source, of which something is asked."""
+    """Yield the faults of a volume's source: it has exactly one."""
     given = [name for name in known if name in volume]
     if not given:
         yield required(path, "must specify a volume type")
@@ -104,7 +104,7 @@ def source_faults(volume: Spec, known: Iterable[str], path: str) -> Iterator[Fau
         yield forbidden(f"{path}.{FORBIDDEN_AS.get(name, name)}", why)
 
 
-# What the real server calls otherwise than the API.
+# Sources that the real server's paths name otherwise than the API.
 CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
 FORBIDDEN_AS = {"cephfs": "cephFS"}
 
@@ -113,13 +113,13 @@ FORBIDDEN_AS = {"cephfs": "cephFS"}
 
 
 def backsteps(field: str, text: str) -> Iterator[Fault]:
-    """A path does not leave where it begins."""
+    """Yield ".." in a path."""
     if ".." in text.split("/"):
         yield bad(field, text, "must not contain '..'")
 
 
 def local_path(field: str, text: str, *, reserved: bool = False) -> Iterator[Fault]:
-    """A path below another; of volumes what begins with two dots is the kubelet's."""
+    """Yield the faults of a relative path; in volumes it must not begin with ".."."""
     if text.startswith("/"):
         yield bad(field, text, "must be a relative path")
     yield from backsteps(field, text)
@@ -164,7 +164,7 @@ def _git(source: Spec, path: str) -> Iterator[Fault]:
 
 
 def _keyed(source: Spec, path: str) -> Iterator[Fault]:
-    """Config maps and secrets: keys become files."""
+    """Yield the faults of a config map or secret whose keys become files."""
     yield from _mode(source, f"{path}.defaultMode")
     for index, item in enumerate(source.get("items") or ()):
         yield from _file(item, f"{path}.items[{index}]")
@@ -185,7 +185,7 @@ def _downward(source: Spec, path: str) -> Iterator[Fault]:
 
 
 def _downward_file(item: Spec, path: str) -> Iterator[Fault]:
-    """Faults of these are told of the list, not of the item."""
+    """Yield the faults of a file of the downward API, with the path of the list."""
     if not item.get("path"):
         yield required(f"{path}.path")
     yield from local_path(f"{path}.path", item.get("path", ""), reserved=True)
@@ -211,7 +211,7 @@ RESOURCES = tuple(
 
 
 def resource_field(source: Spec, path: str, *, named: bool = False) -> Iterator[Fault]:
-    """A reference to what a container may use; in files it is `named`."""
+    """Yield the faults of a reference to a container's resource."""
     if named and not source.get("containerName"):
         yield required(f"{path}.containerName")
     elif not source.get("resource"):
@@ -226,7 +226,7 @@ IN_FILES = (
     *("metadata.annotations", "metadata.labels", "metadata.name"),
     *("metadata.namespace", "metadata.uid"),
 )
-# What can be referred to at all.
+# The fields that can be referred to.
 FIELDS = frozenset(
     (
         *IN_FILES,
@@ -240,7 +240,7 @@ MAPS = ("metadata.annotations", "metadata.labels")
 
 
 def field_faults(source: Spec, known: Iterable[str], path: str) -> Iterator[Fault]:
-    """A reference to a field of the pod itself."""
+    """Yield the faults of a reference to a field of the pod."""
     for name in ("apiVersion", "fieldPath"):
         if not source.get(name):
             yield required(f"{path}.{name}")
@@ -378,7 +378,7 @@ def _azure_disk(source: Spec, path: str) -> Iterator[Fault]:
 
 
 def driver_faults(field: str, name: str) -> Iterator[Fault]:
-    """The name of a CSI driver, if there is one."""
+    """Yield the faults of a CSI driver's name, if there is one."""
     if len(name) > 63:
         message = "Too long: may not be more than 63 bytes"
         yield Fault(field, "FieldValueTooLong", message)

@@ -70,7 +70,7 @@ NEVER_STORED = frozenset(("selfLink", "managedFields"))
 
 
 def clean_metadata(raw: Any) -> Any:
-    """The metadata of an object inside an object: what does not fit is dropped."""
+    """The metadata of an embedded object, without fields of a wrong type."""
     if not isinstance(raw, dict):
         return raw
     kept = {
@@ -215,7 +215,7 @@ MOST_ANNOTATIONS = 256 * 1024
 
 
 def _size_faults(annotations: dict[str, str] | None) -> Iterator[Fault]:
-    """All annotations together have a limit, in bytes."""
+    """Yield a fault if all annotations together are too large."""
     if annotations and _bytes_of(annotations) > MOST_ANNOTATIONS:
         message = f"Too long: may not be more than {MOST_ANNOTATIONS} bytes"
         yield Fault("metadata.annotations", "FieldValueTooLong", message)
@@ -244,7 +244,7 @@ STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 def finalizer_faults(
     group: str, plural: str, metadata: dict[str, Any]
 ) -> Iterator[Fault]:
-    """Finalizers of most built-in kinds are standard ones, or have a prefix."""
+    """Yield finalizers without a prefix that are no standard ones."""
     if (group, plural) in ANY_FINALIZERS:
         return
     for index, name in enumerate(metadata.get("finalizers", ())):

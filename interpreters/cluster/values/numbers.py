@@ -1,4 +1,4 @@
-"""Numbers in texts of clients, read as Go's strconv does: of 64 bits, or refused.
+"""Numbers in texts of clients, as Go's strconv reads them: 64 bits at most.
 
 Python reads a number of any length, in a time that grows with its square, and none of
 more than some thousand digits: it is not to be asked about more digits than count.
@@ -13,12 +13,12 @@ from fnop.interpreters.cluster.values.status import bad_request, quoted
 __all__ = ["query_integer", "whole"]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-# What is longer has more than 64 bits.
+# A number of more digits has more than 64 bits.
 _DIGITS_MAX = 20
 
 
 def whole(digits: str) -> int:
-    """The number that ASCII digits stand for; 2**64 where it is more than that.
+    """The number that ASCII digits stand for, or 2**64 if it is greater.
 
     >>> whole("0017"), whole("9" * 9_999) == 2**64
     (17, True)

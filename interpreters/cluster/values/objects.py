@@ -1,4 +1,4 @@
-"""Stored objects, the keys they are stored under, and what compares and dates them."""
+"""Stored objects, their keys, their equality, and timestamps."""
 
 from __future__ import annotations
 

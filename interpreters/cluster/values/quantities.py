@@ -1,4 +1,4 @@
-"""Amounts of resources, in the one way that a server writes them.
+"""Quantities of resources in their canonical form.
 
 A quantity is parsed and written again on its way through the server
 (`apimachinery/pkg/api/resource`): "1024Mi" comes back as "1Gi".

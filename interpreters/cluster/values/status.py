@@ -48,7 +48,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with a body: a cause of a 422."""
+    """One cause of a 422: a field, a reason, a message."""
 
     field: str
     reason: str
@@ -58,7 +58,7 @@ class Fault:
 def failure(
     code: int, reason: str | None, message: str, details: dict[str, Any] | None = None
 ) -> Refusal:
-    """Any `Status` of failure, ready to be raised.
+    """The refusal with a `Status` of these parts.
 
     >>> failure(409, "Conflict", "no").response.body["code"]
     409
@@ -107,12 +107,12 @@ def _qualified(group: str, resource: str) -> str:
 
 
 def no_such_path() -> Refusal:
-    """An address below no known group: the bare text of Go's HTTP server."""
+    """404 in plain text, for a path below no known group."""
     return Refusal(ApiResponse(404, "404 page not found\n"))
 
 
 def unknown_resource() -> Refusal:
-    """A resource that a known built-in group does not have."""
+    """404 for a resource that a known built-in group does not have."""
     return failure(
         404, "NotFound", "the server could not find the requested resource", {}
     )
@@ -127,7 +127,7 @@ def not_found(group: str, plural: str, name: str) -> Refusal:
 def already_exists(
     group: str, plural: str, name: str, *, is_going: bool = False
 ) -> Refusal:
-    """409 for a create under a name that is taken, or not free yet."""
+    """409 for a create under a name that is taken, or is being deleted."""
     message = f"{_qualified(group, plural)} {quoted(name)} already exists"
     if is_going:
         message = f"object is being deleted: {message}"
