@@ -92,3 +92,14 @@ def test_tables_in_the_text_exist() -> None:
     tables = {*re.findall(r"`([A-Z]{4,})`", PAGE)} - {"ADDED", "DELETED"}
     assert len(tables) >= 12
     assert {name for name in tables if f"\n{name}: " not in house} == set()
+
+
+def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
+    riddle = re.compile(r'"""(What|Who|Whom|Whose|Whoever|Whatever|Nobody|So often)\b')
+    found = [
+        f"{source.relative_to(HOUSE)}:{number}"
+        for source in sorted(HOUSE.rglob("*.py"))
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if riddle.search(line)
+    ]
+    assert found == []

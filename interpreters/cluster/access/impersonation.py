@@ -41,8 +41,8 @@ def impersonated(
 ) -> User | ApiResponse | None:
     """The user that a request acts as, by its headers, or a refusal.
 
-    `headers` are all of the request's.  Nobody is asked for permission where there
-    is no `user` or no RBAC.  The rules are those of the filter WithImpersonation.
+    `headers` are all of the request's.  Without a `user`, or without RBAC, no
+    permission is needed.  The rules are those of the filter WithImpersonation.
     """
     named = [(name.lower(), value) for name, value in headers]
     given = [(name, value) for name, value in named if name.startswith("impersonate-")]

@@ -150,8 +150,8 @@ def rules_of(role: Object) -> tuple[Rule, ...]:
 def aggregated(cluster: Cluster, role: Object) -> list[dict[str, Any]] | None:
     """The rules that an aggregated role should have; None if it has them.
 
-    What the clusterrole-aggregation controller writes: the rules of all roles that
-    its selectors find, selector by selector, in the order of the names.
+    The clusterrole-aggregation controller writes them: the rules of all roles that its
+    selectors find, selector by selector, in the order of the names.
     """
     rule = role.get("aggregationRule")
     if not isinstance(rule, dict):

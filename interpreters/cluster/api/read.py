@@ -173,8 +173,8 @@ def _may_go_on(
 ) -> bool:
     """Whether another page is promised behind a full one, though it be empty.
 
-    Whoever has filled a page does not look what else is selected: that there are
-    keys behind it is enough.
+    A server that has filled a page does not look for further selected objects: it is
+    enough that there are further keys.
     """
     namespace = call.route.namespace
     if not (selection.labels or selection.fields) or _is_single(call, selection):
@@ -508,7 +508,7 @@ def _start(found: dict[str, Any]) -> tuple[str, int]:
     if not start:
         raise Unusable("encoded start key empty (version meta.k8s.io/v1)")
     key = start if start.startswith("/") else f"/{start}"
-    # Nobody may climb out of what the request addresses.
+    # A token must not lead out of the collection that the request addresses.
     if posixpath.normpath(key) != key:
         raise Unusable(start)
     return key[1:], version

@@ -262,8 +262,8 @@ def _managers(kind: Kind, entries: list[Entry]) -> Managers:
 def _entries_of(kind: Kind, entries: list[Entry], managers: Managers) -> list[Entry]:
     """The entries of the object after those of its Scale (ScaleHandler.ToParent).
 
-    Who only updates is not recognized, for the Scale has another version: the replicas
-    get an entry of their own, of no known time.
+    Managers that only update are not recognized, for the Scale has another version: the
+    replicas get an entry of their own, without a time.
     """
     path = _path(kind)
     left, result = dict(managers), []
@@ -288,8 +288,8 @@ def _entries_after(
 ) -> list[Entry]:
     """The entries after a write of a Scale: its writer manages a changed number.
 
-    Nobody manages what is 0, for a Scale leaves that out; and what nobody manages is
-    not tracked until somebody applies it.
+    A number of 0 has no manager, for a Scale leaves it out; and fields without managers
+    are not tracked until they are applied.
     """
     entries = _entries(live)
     managers = _managers(kind, entries)

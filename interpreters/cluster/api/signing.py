@@ -1,7 +1,7 @@
 """Certificate signing requests: the requester's fields, and the conditions.
 
-Nobody signs anything here: whoever plays the signer writes the certificate to the
-status.
+The cluster signs nothing: a client that acts as the signer writes the certificate to
+the status.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Watches: the events at the beginning, and the events that follow.
 
-A stream is `backlog`, then what `seen_by` makes of each later event, now and then
-a `bookmark`; it ends when the kind is no longer served.  Whoever wants tables or
-metadata only gets them by `presented`.
+A stream is `backlog`, then what `seen_by` makes of each later event, now and then a
+`bookmark`; it ends when the kind is no longer served.  Tables, or metadata alone, are
+made by `presented`.
 """
 
 from __future__ import annotations

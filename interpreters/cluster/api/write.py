@@ -294,7 +294,7 @@ def replaced(
 ) -> Answer:
     """Replace `old` by `new`: the part that update, patch and apply share.
 
-    What is not `filled` already, as what comes from the store, gets its defaults.
+    `new` gets its defaults, unless it is `filled` already, as stored objects are.
     """
     kind, key = call.kind, call.key
     _check_version(kind, new, old)

@@ -1,7 +1,7 @@
 """Managed fields: `metadata.managedFields`, as apimachinery's managedfields has them.
 
-Whoever changes a field manages it from then on, alone; whoever applies it manages it
-together with all others who apply the same value.
+A writer that changes a field becomes its only manager; one that applies it manages it
+together with all others that apply the same value.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Writer(NamedTuple):
 # As whom the built-in controllers write.
 CONTROLLER_MANAGER = "kube-controller-manager"
 
-# Nobody manages what only the server sets, or what says which object it is.
+# Fields that only the server sets, or that identify the object, have no manager.
 STRIPPED: Tree = {
     "f:apiVersion": MEMBER,
     "f:kind": MEMBER,
@@ -171,8 +171,8 @@ def _rank(entry: Entry) -> tuple[str, ...]:
 def given_entries(given: Any, live: Entries, *, main: bool, custom: bool) -> Entries:
     """The entries that a write starts from (decodeLiveOrNew).
 
-    A body may bring its own; an empty list, or one empty entry, forgets all.  What
-    cannot be read, and what comes through a subresource, is not looked at.
+    A body may bring its own; an empty list, or one empty entry, forgets all.  Entries
+    that cannot be read, and those sent to a subresource, are ignored.
     """
     if given is None or given is live or given == live or not main:
         return live
@@ -286,8 +286,8 @@ def tracked(
 ) -> Object:
     """The new object with its managed fields, after any write but apply.
 
-    Both objects are in the version of `kind`; `old` is None for a creation.  What the
-    body says about managed fields is `given`.
+    Both objects are in the version of `kind`; `old` is None for a creation.  `given`
+    are the managed fields of the body.
     """
     live: Entries = old["metadata"].get("managedFields", ()) if old else ()
     main = not writer.subresource
@@ -307,8 +307,8 @@ def tracked(
 def is_typable(kind: Kind, obj: Object) -> bool:
     """Whether an object is of its type; if not, nobody manages it (UpdateNoErrors).
 
-    What does not fit the schema gets this far where the write does not reach it,
-    and where it was stored under another schema.
+    A misfit gets this far if the write does not reach it, or if it was stored under
+    another schema.
     """
     if not kind.custom or kind.source is None:
         return True

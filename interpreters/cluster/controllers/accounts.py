@@ -9,7 +9,7 @@ from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["aggregating", "publishing", "serving"]
 
-# Nobody speaks TLS to a value; over HTTP the kubeconfig says whom to trust.
+# A value has no TLS; over HTTP the kubeconfig has the certificate to trust.
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nc2ltdWxhdGVk\n-----END CERTIFICATE-----\n"
 
 

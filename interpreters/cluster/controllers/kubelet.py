@@ -15,7 +15,7 @@ Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
     simulated.fnop.dev/stop-after     how long it takes to end when it is  0s
                                       deleted, the grace at most
 
-What ends and is to be restarted begins anew after 10 s, 20 s, 40 s, ... and stays in
+Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
 CrashLoopBackOff after five times.
 """
 

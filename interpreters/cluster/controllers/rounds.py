@@ -59,8 +59,8 @@ RECURRING = ("cronjob",)
 def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]]:
     """One round of the built-in controllers over what changed since the last.
 
-    What a round itself causes is left to the next: call until it answers no
-    events, and dependents of dependents are gone too.
+    The next round takes the reminders that this one makes: call it until it returns no
+    events, and dependents of dependents are gone, too.
     """
     if not cluster.agenda and cluster.control.next > now:
         return cluster, ()

@@ -46,8 +46,8 @@ class Turn(NamedTuple):
 class Desk:
     """The writer of one controller's turn: it holds the cluster after each write.
 
-    It lives for one turn.  What it writes goes through `answer`, as what real
-    controllers write does, so defaults and managed fields are what they should be.
+    It lives for one turn.  It writes through `answer`, as real controllers write
+    through the API, so defaults and managed fields are set.
     """
 
     def __init__(self, cluster: Cluster, now: float, who: str = CONTROLLER) -> None:

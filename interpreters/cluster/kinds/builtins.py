@@ -220,7 +220,7 @@ def _new_job(obj: Object) -> Object:
     """A new job selects its pods by its uid, unless manualSelector is set
     (generateSelector).
 
-    What of this its author has said stays, and is refused where it does not fit.
+    Labels and a selector of the author stay, and are refused if they do not fit.
     """
     spec = obj.get("spec")
     if not spec or spec.get("manualSelector"):

@@ -122,7 +122,7 @@ def _accepted(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The names that a CRD gets beside the others of its group, and the verdict.
 
-    What is taken stays as it was accepted before (naming controller).
+    Of a name that is taken, the one accepted before stays (naming controller).
     """
     wanted = crd["spec"]["names"]
     names = {"plural": "", "kind": "", **_accepted_names(crd)}

@@ -1,7 +1,7 @@
 """From JSON to the Go types of built-in kinds, as Go's decoder reads them.
 
-What a type does not have is dropped, null is absence (and in a list or map the zero
-value), numbers and texts are not taken for each other.  Texts are those of
+Fields that a type does not have are dropped, null is absence (and in a list or map the
+zero value), numbers and texts are not taken for each other.  Texts are those of
 `sigs.k8s.io/json`.
 """
 

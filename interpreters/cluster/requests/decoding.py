@@ -1,6 +1,6 @@
 """Refusals of bodies of an unknown media type, or that cannot be parsed.
 
-What follows is what Kubernetes 1.36 answers; 1.20 differs in the patches.
+The answers are those of Kubernetes 1.36; 1.20 differs in the patches.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def unknown_fields(
 ) -> list[str]:
     """The fields of a body that its kind does not have, as the server lists them.
 
-    A custom kind without a schema has every field.  What a body shares with an `old`
-    object, which was stored, is known.
+    A custom kind without a schema has every field.  Parts that a body shares with the
+    stored `old` object count as known.
     """
     if kind.resource == CRDS:
         found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))

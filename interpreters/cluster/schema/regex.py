@@ -1,8 +1,8 @@
 """Go's regular expressions (RE2 syntax) in the terms of Python's.
 
-The dialects agree on nearly everything that schemas use.  What differs is
-translated; what Go does not have (look-around, back references, possessive and
-atomic groups) is refused, as a real server refuses it when a CRD is written.
+The dialects agree on nearly everything that schemas use.  Differences are translated;
+syntax that Go does not have (look-around, back references, possessive and atomic
+groups) is refused, as a real server refuses it when a CRD is written.
 """
 
 from __future__ import annotations

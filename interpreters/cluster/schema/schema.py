@@ -106,7 +106,7 @@ class Schema:
     def filled(self, value: Any, old: Any = None) -> Any:
         """The value pruned and with defaults.
 
-        What it shares with an `old` value, which is filled, is not looked at.
+        Parts that it shares with an `old` value, which is filled, are skipped.
         """
         kind = type(value)
         if kind is str:
@@ -361,9 +361,9 @@ def object_faults(
 ) -> Iterator[Fault]:
     """Yield the faults of a whole custom object by its schema.
 
-    An update may leave wrong what it does not touch (ratcheting): `old` is the
-    object before it, None where there was none.  What rules in CEL say of such
-    things goes to `warnings`.  Other faults of the object are `known`.
+    An update may leave wrong what it does not touch (ratcheting): `old` is the object
+    before it, None where there was none.  Faults of CEL rules in such parts go to
+    `warnings`.  Other faults of the object are `known`.
     """
     faults = list(root.faults(new, None, NOTHING if old is None else old))
     if old is not None and (faults or root.laws is not None):

@@ -1,6 +1,6 @@
 """Store a change, and make its direct consequences.
 
-What follows later, by the hand of a controller, is put on the agenda.
+Consequences that a controller makes later are put on the agenda.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.validation.admission_rules import hook_faults
 from fnop.interpreters.cluster.validation.autoscaling_rules import autoscaler_faults
-from fnop.interpreters.cluster.validation.config_maps import config_faults
+from fnop.interpreters.cluster.validation.config_map_rules import config_faults
 from fnop.interpreters.cluster.validation.event_rules import (
     event_changes,
     event_faults,
