@@ -47,7 +47,7 @@ from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.health import Health, health
 from fnop.core.seam.commands import Exit, Say
-from fnop.core.state.lifecycle import ECHO_SECONDS
+from fnop.core.state.lifecycle import REPEAT_SECONDS
 from fnop.core.state.turn import State
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.flow import Flow
@@ -269,7 +269,7 @@ class _Signals:
         now = self._loop.time()
         if self._unheard is None:
             self._unheard = now
-        elif now > self._unheard + ECHO_SECONDS:
+        elif now > self._unheard + REPEAT_SECONDS:
             sys.stderr.write("fnop: ended at once: a handler does not let go\n")
             sys.stderr.flush()
             os._exit(1)

@@ -26,7 +26,7 @@ from fnop.core.handlers.handler import (
     Role,
     Signature,
 )
-from fnop.core.handlers.invocation import Ending, Entry, LiveCache
+from fnop.core.handlers.invocation import Ending, JournalEntry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.settings import Settings
@@ -36,7 +36,7 @@ from fnop.core.memory.observation import Seen, see
 from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.objects.indexing import Index
 from fnop.core.objects.selection import Moment, passes, sees
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import (
     CallFailed,
@@ -303,7 +303,7 @@ def matches(
     with _guarding(settings):
         answer = passes(
             at,
-            Known(seen, stored, memo=given),
+            ObjectRecord(seen, stored, memo=given),
             found,
             changed=found.role in _CHANGED,
             reason=reason or _reason_of(found),
@@ -596,7 +596,7 @@ class _Drive:
         self.situation = situation
         self.answering = _answering(answers)
         self.answers = answers
-        self.journal: tuple[Entry, ...] = ()
+        self.journal: tuple[JournalEntry, ...] = ()
         self.asked: list[Effect] = []
         self.lines: list[Log] = []
         self.memo: dict[str, Any] = dict(situation.memo)
@@ -624,7 +624,7 @@ class _Drive:
             if isinstance(found.asks, Wait) and outcome == Answer(True):
                 self.stopped = DaemonStoppingReason.RESOURCE_DELETED.value
             wall = self.situation.now.wall
-            entry = Entry(digest_of(found.asks), outcome, wall, self.stopped)
+            entry = JournalEntry(digest_of(found.asks), outcome, wall, self.stopped)
             self.journal = (*self.journal, entry)
         live.clear()
         raise AssertionError(_endless(self.situation.handler.id))

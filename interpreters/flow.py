@@ -14,7 +14,7 @@ from fnop.core.operator.step import State
 from fnop.core.seam.commands import Command, Say
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.state.turn import NEW
-from fnop.core.streams.stream import Purpose
+from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.interpreters.meter import Histogram, end_of_attempt
@@ -66,7 +66,7 @@ class Flow:
     ) -> None:
         """An object was seen: it is due, unless it was already."""
         stream = state.streams.numbers.get(input.stream)
-        if stream is None or stream[2] != Purpose.OBJECTS.value:
+        if stream is None or stream[2] != StreamPurpose.OBJECTS.value:
             return
         key = Key(stream[0], input.body.namespace or "", input.body.name)
         was, found = self._before.due.get(key), state.objects.queue.due.get(key)

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 
-from fnop.core.operator.health import Seen
+from fnop.core.operator.health import Timings
 from fnop.core.seam.commands import (
     CloseStream,
     Command,
@@ -92,9 +92,9 @@ class Meter:
         self._answered: float | None = None
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> Timings:
         """When what happened that the state does not tell."""
-        return Seen(self._heard, self._asked, self._answered)
+        return Timings(self._heard, self._asked, self._answered)
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Take one step in."""

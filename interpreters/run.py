@@ -47,7 +47,7 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.state.lifecycle import ECHO_SECONDS
+from fnop.core.state.lifecycle import REPEAT_SECONDS
 from fnop.core.values.body import Body
 from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
@@ -158,7 +158,7 @@ class Runner:
         now = self._clock.now().mono
         if self._asked is None:
             self._asked = now
-        elif now >= self._asked + ECHO_SECONDS:
+        elif now >= self._asked + REPEAT_SECONDS:
             self._hurry.set()
         self._put(StopRequested(reason))
 

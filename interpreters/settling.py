@@ -15,7 +15,7 @@ from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.operator.step import State, background_horizon
 from fnop.core.seam.commands import Perform, Say, Subject
-from fnop.core.state.record import IDLE, Known
+from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.turn import ACTIVITY
 from fnop.core.values.body import Key
 from fnop.core.values.diff import diff
@@ -187,43 +187,43 @@ def label_of(key: Key) -> str:
     return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
 
 
-def _only_fails(known: Known | None, failing: set[str]) -> bool:
+def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     """Whether an object waits for these handlers, or parts, and for no others."""
-    if known is None:
+    if record is None:
         return False
-    work = known.work or IDLE
-    if work.running or work.spying or work.writing is not None:
+    work = record.work or IDLE
+    if work.running or work.event_runs or work.writing is not None:
         return False
-    left = _unfinished(known)
+    left = _unfinished(record)
     if not left:
-        return bool(known.background)  # it waits for daemons and timers
+        return bool(record.background)  # it waits for daemons and timers
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
         for name in left
     )
 
 
-def _unfinished(known: Known) -> set[str]:
+def _unfinished(record: ObjectRecord) -> set[str]:
     """The handlers of a change that has begun and that they are not done with."""
-    records = {**known.stored.progress, **(known.work or IDLE).progress}
-    return {name for name, record in records.items() if not record.is_finished}
+    handlers = {**record.stored.progress, **(record.work or IDLE).progress}
+    return {name for name, each in handlers.items() if not each.is_finished}
 
 
-def is_left(known: Known | None, handler: str) -> bool:
+def is_left(record: ObjectRecord | None, handler: str) -> bool:
     """Whether a handler, or the one of this sub-handler, is not done with an object.
 
     One that has failed for good is, and so is one that was given up with its change.
     """
-    if known is None:
+    if record is None:
         return False
-    standing = known.background.get(handler)
-    if standing is not None:
-        return not standing.over
-    running = {each.handler.id for each in (known.work or IDLE).invocations}
-    record = known.record_of(handler)
-    if record is not None and handler not in running:
-        return not record.is_finished
-    left = _unfinished(known) | running
+    run_state = record.background.get(handler)
+    if run_state is not None:
+        return not run_state.over
+    running = {each.handler.id for each in (record.work or IDLE).invocations}
+    progress = record.progress_of(handler)
+    if progress is not None and handler not in running:
+        return not progress.is_finished
+    left = _unfinished(record) | running
     return any(f"{handler}/".startswith(f"{name}/") for name in left)
 
 
@@ -232,11 +232,11 @@ def left_of(state: State, now: float) -> str:
     for due, _, key in sorted(
         (due, at, key) for key, (due, at) in state.objects.queue.due.items()
     ):
-        known = state.objects.records.get(key)
-        if known is None:
+        record = state.objects.records.get(key)
+        if record is None:
             continue
-        names = [each.handler.id for each in (known.work or IDLE).running]
-        names += sorted(_unfinished(known))
+        names = [each.handler.id for each in (record.work or IDLE).running]
+        names += sorted(_unfinished(record))
         if names:
             wait = max(0.0, due - now)
             return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
@@ -381,8 +381,8 @@ class Restlessness:
         return pace is None or not is_quiet(pace, now)
 
     def _pace_of(self, found: _Writes) -> Pace | None:
-        known = self._run.machine.state.objects.records.get(found.key)
-        return None if known is None else known.pace
+        record = self._run.machine.state.objects.records.get(found.key)
+        return None if record is None else record.pace
 
     def tending(self) -> str:
         """What timers and daemons go on writing, in a sentence."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.peers import election, lease, peering, seats
+from fnop.core.peers.asking import PeeringAsk, PeeringPlace
 from fnop.core.peers.freezing import Serving
 from fnop.core.peers.peers import Member
 from fnop.core.seam.commands import Perform, Say
@@ -51,7 +52,7 @@ WORK = Target(MAPS.key, "work", "default")
 PEERINGS = Resource(
     "fnop.dev", "v1", "clusterfnoppeerings", "ClusterFnopPeering", namespaced=False
 )
-PLACE = seats.Place(PEERINGS.key, None)
+PLACE = PeeringPlace(PEERINGS.key, None)
 # Of the records of peers, in seconds.
 LIFETIME = 20
 
@@ -222,7 +223,7 @@ class Replica:
         self._works = False
         world.on(host, host.starts, lambda: self.feed(AlarmRang()))
 
-    def feed(self, fact: election.Fact) -> None:
+    def feed(self, fact: election.ElectionFact) -> None:
         now = self.host.now(self.world.time)
         self.election, ask, verdict, wake, says = election.advance(
             self.election, now, fact, self.jitter
@@ -375,7 +376,7 @@ class Operator:
         self.feed(seats.Placed((PEERINGS.key,)))
         self.board.show(self, self.board.read())
 
-    def feed(self, fact: seats.Fact) -> None:
+    def feed(self, fact: seats.PeeringFact) -> None:
         now = self.host.now(self.world.time)
         self.peering, asks, verdict, effect, wake, says = peering.advance(
             self.peering, now, fact
@@ -402,7 +403,7 @@ class Operator:
             self._alarm = wake
             self.world.on(self.host, self.host.time(wake), lambda: self.ring(wake))
 
-    def send(self, ask: seats.Ask) -> None:
+    def send(self, ask: PeeringAsk) -> None:
         def hear(outcome: Outcome) -> None:
             self.feed(Answered(ask.number, outcome))
 
@@ -415,10 +416,10 @@ class Operator:
 
     def look_for_the_dead(self) -> None:
         dead = {
-            sighting.peer.identity
+            seen.peer.identity
             for seat in self.peering.seats
-            for sighting in seat.seen or ()
-            if sighting.dies <= seat.looked_at
+            for seen in seat.seen or ()
+            if seen.dies <= seat.looked_at
         }
         for each in self.board.operators:
             if isinstance(each, Operator) and each.host.name in dead - self.dead:

@@ -62,11 +62,19 @@ from fnop.effects import (
 from fnop.effects.values import read_only
 from fnop.effects.wire import digest_of, encode
 
-__all__ = ["Advance", "Ending", "Entry", "Journal", "LiveCache", "advance", "cancel"]
+__all__ = [
+    "Advance",
+    "Ending",
+    "Journal",
+    "JournalEntry",
+    "LiveCache",
+    "advance",
+    "cancel",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One answer: to which effect (by digest), what, and at what wall time.
 
     `stopped` is why a daemon is to stop, as it was known at that time.
@@ -78,7 +86,7 @@ class Entry:
     stopped: str = ""
 
 
-Journal = tuple[Entry, ...]
+Journal = tuple[JournalEntry, ...]
 
 
 class Ending(NamedTuple):
@@ -169,7 +177,7 @@ class _Drive:
         self.witness.unasked = 0
         return _Asked(asked)
 
-    def answer(self, effect: Effect, entry: Entry) -> Any:
+    def answer(self, effect: Effect, entry: JournalEntry) -> Any:
         """Hand an answer to the conversation that asked with `effect`."""
         if entry.stopped:
             self.writers.stopped.reason = entry.stopped
@@ -444,7 +452,7 @@ def _throw_cancelled(drive: _Drive) -> None:
     )
 
 
-def _answer_of(effect: Effect, entry: Entry) -> Any:
+def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
     """What the conversation gets: a value, or an exception to be raised in it."""
     match entry.outcome:
         case Applied(object=None):

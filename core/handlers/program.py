@@ -28,7 +28,7 @@ class Kind:
 
     resource: Resource
     changes: tuple[Handler, ...]
-    spies: tuple[Handler, ...]
+    event_handlers: tuple[Handler, ...]
     observation: Observation
     deleters: tuple[Handler, ...]
     remembers: bool

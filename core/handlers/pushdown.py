@@ -5,7 +5,7 @@ of the server instead: objects that no handler is for are then neither sent nor 
 
 It is done where leaving the selection may look like a deletion, as it does in a watch
 (Kubernetes API concepts: a watch with a selector): not for kinds with handlers of
-deletions, spies, or finalizers.
+deletions, event handlers, or finalizers.
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ from fnop.core.memory.progress import (
     Failure,
 )
 from fnop.core.objects.awaited_changes import followed, own_answer, pace_another
-from fnop.core.objects.echo import shown, vanished
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
+from fnop.core.objects.expectations import shown, vanished
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
-from fnop.core.state.in_flight import Errand, proceed
-from fnop.core.state.record import IDLE, Declared, Invocation, Known
+from fnop.core.state.in_flight import InFlight, proceed
+from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_told
 from fnop.core.values.body import Key
@@ -47,7 +47,7 @@ from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
-__all__ = ["answer_errand", "expire", "go_on", "interrupt", "let_go", "stop", "store"]
+__all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "store"]
 
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
@@ -60,7 +60,7 @@ _LONG_SECONDS = 10.0
 
 def let_go(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
 ) -> None:
     """Drop the conversations about an object, such as one that is not there any more.
@@ -68,10 +68,10 @@ def let_go(
     An impure daemon goes on outside until it is told to stop, and why; or, where it
     does not listen, is cancelled.
     """
-    work = known.work or IDLE
-    for each in (*work.running, *work.tending):
+    work = record.work or IDLE
+    for each in (*work.running, *work.background_runs):
         context.live.drop(_live_key(context.key, each))
-    for each in work.tending:
+    for each in work.background_runs:
         is_deaf = not each.handler.signature.takes("stopped")
         interrupt(context, each, reason.value, cancel=is_deaf)
 
@@ -82,7 +82,7 @@ def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
 
 def go_on(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     invocation: Invocation,
     ends: Mapping[str, Any] | None = None,
 ) -> None:
@@ -90,65 +90,67 @@ def go_on(
 
     `ends` is how the sub-handlers have ended that it awaits.
     """
-    errand = invocation.errand
+    in_flight = invocation.in_flight
     if ends is not None:
         gathered = {f"{invocation.handler.id}/{name}" for name in ends}
         invocation = _journaled(context, invocation, Answer(dict(ends)))
         invocation = invocation._replace(gathered=invocation.gathered | gathered)
-    if errand is not None and not invocation.ready:
-        if errand.is_unaddressed:
-            _address(context, known, invocation, errand)
+    if in_flight is not None and not invocation.ready:
+        if in_flight.is_unaddressed:
+            _address(context, record, invocation, in_flight)
         else:
-            store(context, known, send(context, invocation, errand))
+            store(context, record, send(context, invocation, in_flight))
         return
     if invocation.wake is not None:
-        invocation = _woken(context, known, invocation)
+        invocation = _woken(context, record, invocation)
     if invocation.plan is None:
-        known, invocation = _drive(context, known, invocation)
-    _follow(context, known, invocation)
+        record, invocation = _drive(context, record, invocation)
+    _follow(context, record, invocation)
 
 
 def _address(
-    context: Context, known: Known, invocation: Invocation, errand: Errand
+    context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> None:
     """Look again where an effect goes whose kind was not known."""
-    known, found, outcome = perform(context, known, invocation, errand.effect)
+    record, found, outcome = perform(context, record, invocation, in_flight.effect)
     if outcome is not None:
-        _answered(context, known, invocation, outcome)
+        _answered(context, record, invocation, outcome)
         return
-    if found.errand is not None and found.errand.is_unaddressed:
-        _tell_waiting(context, invocation, found.errand)
-    store(context, known, found)
+    if found.in_flight is not None and found.in_flight.is_unaddressed:
+        _tell_waiting(context, invocation, found.in_flight)
+    store(context, record, found)
 
 
-def _tell_waiting(context: Context, invocation: Invocation, errand: Errand) -> None:
+def _tell_waiting(
+    context: Context, invocation: Invocation, in_flight: InFlight
+) -> None:
     """Say now and then what is tried again, as often as it takes; and a long wait."""
-    wait = (errand.due or 0.0) - context.now.mono
+    wait = (in_flight.due or 0.0) - context.now.mono
     if wait > _LONG_SECONDS:
-        line = f"waits for {errand.label}, which is tried again in {wait:.0f} s"
-        report(context, invocation, "warning", f"{line}: {errand.why}")
-    elif is_told(errand.tries, first=2):
-        line = f"waits for {errand.label}, which is tried again: {errand.why}"
+        line = f"waits for {in_flight.label}, which is tried again in {wait:.0f} s"
+        report(context, invocation, "warning", f"{line}: {in_flight.why}")
+    elif is_told(in_flight.tries, first=2):
+        line = f"waits for {in_flight.label}, which is tried again: {in_flight.why}"
         report(context, invocation, "warning", line)
 
 
-def _follow(context: Context, known: Known, invocation: Invocation) -> None:
+def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     """Go through the plan of an ended function; at its end the attempt is over."""
-    known, invocation = _run_plan(context, known, invocation)
+    record, invocation = _run_plan(context, record, invocation)
     if invocation.plan == () and not context.keeps_still:
-        finish(context, known, invocation)
+        finish(context, record, invocation)
     else:
-        store(context, known, invocation)
+        store(context, record, invocation)
 
 
-def store(context: Context, known: Known, invocation: Invocation) -> None:
-    work = known.work or IDLE
+def store(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    work = record.work or IDLE
     work = work._replace(
         running=_put(work.running, invocation),
-        spying=_put(work.spying, invocation),
-        tending=_put(work.tending, invocation),
+        event_runs=_put(work.event_runs, invocation),
+        background_runs=_put(work.background_runs, invocation),
     )
-    context.put(known._replace(work=work))
+    context.put(record._replace(work=work))
 
 
 def _put(
@@ -159,14 +161,16 @@ def _put(
     )
 
 
-def _woken(context: Context, known: Known, invocation: Invocation) -> Invocation:
+def _woken(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> Invocation:
     """A sleep is over: a conversation gets the object as it is now."""
     invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
     if isinstance(invocation.asked, Wait):
         return _journaled(context, invocation, Answer(bool(invocation.stopped)))
-    data = None if invocation.situation.body is None else known.body.data
+    data = None if invocation.situation.body is None else record.body.data
     return _journaled(context, invocation, Applied(data))
 
 
@@ -175,27 +179,27 @@ def _journaled(
 ) -> Invocation:
     """The conversation with an answer, ready to go on."""
     assert invocation.asked is not None
-    entry = driving.Entry(
+    entry = driving.JournalEntry(
         digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
     )
     return invocation._replace(
         journal=(*invocation.journal, entry),
         length=invocation.length + len(canonical(to_wire(outcome))),
         ready=True,
-        errand=None,
+        in_flight=None,
         asked=None,
     )
 
 
 def _drive(
-    context: Context, known: Known, invocation: Invocation
-) -> tuple[Known, Invocation]:
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
     """Call the author's code once: to its next effect, or to its end."""
     if (
         len(invocation.journal) > JOURNAL_ENTRIES_MAX
         or invocation.length > JOURNAL_BYTES_MAX
     ):
-        return known, _outgrown(context, invocation)
+        return record, _outgrown(context, invocation)
     context.drove()
     found = driving.advance(
         invocation.situation,
@@ -205,14 +209,14 @@ def _drive(
     )
     tell(context, invocation, found.lines)
     if found.children:
-        known = _with_declared(known, invocation, found.children)
+        record = _with_declared(record, invocation, found.children)
     if found.asks is not None:
-        return _ask(context, known, invocation, found.asks)
+        return _ask(context, record, invocation, found.asks)
     end = found.end
     assert end is not None
     if end.settings is not None:
         context.configure(end.settings)
-    return known, invocation._replace(
+    return record, invocation._replace(
         ready=False,
         plan=end.plan,
         patches=end.patches,
@@ -229,14 +233,14 @@ def _not_awaited(
 
 
 def _with_declared(
-    known: Known, invocation: Invocation, children: tuple[Handler, ...]
-) -> Known:
-    """The sub-handlers of an attempt; the cycle takes them in (`reconcile`)."""
-    work, name = known.work, invocation.handler.id
+    record: ObjectRecord, invocation: Invocation, children: tuple[Handler, ...]
+) -> ObjectRecord:
+    """The sub-handlers of an attempt; the change takes them in (`reconcile`)."""
+    work, name = record.work, invocation.handler.id
     assert work is not None
     aim = work.progress[name].aim
     declared = {**work.declared, name: Declared(aim, children)}
-    return known._replace(work=work._replace(declared=declared))
+    return record._replace(work=work._replace(declared=declared))
 
 
 def _outgrown(context: Context, invocation: Invocation) -> Invocation:
@@ -257,24 +261,24 @@ def _outgrown(context: Context, invocation: Invocation) -> Invocation:
 
 
 def _ask(
-    context: Context, known: Known, invocation: Invocation, effect: Effect
-) -> tuple[Known, Invocation]:
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
+) -> tuple[ObjectRecord, Invocation]:
     """A conversation awaits an effect."""
     invocation = invocation._replace(asked=effect, ready=False, acts=True)
-    known, invocation, outcome = perform(context, known, invocation, effect)
+    record, invocation, outcome = perform(context, record, invocation, effect)
     if outcome is not None:
         invocation = _journaled(context, invocation, outcome)
-    return known, invocation
+    return record, invocation
 
 
 def _run_plan(
-    context: Context, known: Known, invocation: Invocation
-) -> tuple[Known, Invocation]:
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
     """Perform a plan's effects in their order, until one has to be waited for.
 
     Behind a `Freeze` there is nothing more to perform: the attempt is put aside.
     """
-    while invocation.plan and invocation.errand is None and invocation.wake is None:
+    while invocation.plan and invocation.in_flight is None and invocation.wake is None:
         if context.keeps_still:
             break
         effect, rest = invocation.plan[0], invocation.plan[1:]
@@ -292,19 +296,23 @@ def _run_plan(
                 invocation = invocation._replace(plan=rest)  # they are run anyway
             case _:
                 invocation = invocation._replace(acts=True)
-                known, invocation, outcome = perform(context, known, invocation, effect)
+                record, invocation, outcome = perform(
+                    context, record, invocation, effect
+                )
                 if outcome is not None:
                     invocation = _planned(invocation, outcome)
-    return known, invocation
+    return record, invocation
 
 
 def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
     """An effect of a plan is answered: go on, or fail the attempt."""
     assert invocation.plan
     effect = invocation.plan[0]
-    errand = invocation.errand
-    failure = _failure_of(effect, errand.label if errand else effect.kind, outcome)
-    invocation = invocation._replace(errand=None, plan=invocation.plan[1:])
+    in_flight = invocation.in_flight
+    failure = _failure_of(
+        effect, in_flight.label if in_flight else effect.kind, outcome
+    )
+    invocation = invocation._replace(in_flight=None, plan=invocation.plan[1:])
     if failure is None:
         return invocation
     return invocation._replace(plan=(), patches=(), failure=failure)
@@ -327,66 +335,66 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
             return Failure(name, f"{what}: {outcome.message}")
 
 
-def answer_errand(
+def answer_effect(
     context: Context, number: int, ticket: ForEffect, outcome: Outcome
 ) -> None:
     """An effect of an invocation has been answered."""
-    known = context.known
-    if known is None or known.work is None:
+    record = context.record
+    if record is None or record.work is None:
         return
-    work = known.work
+    work = record.work
     invocation = next(
         (each for each in work.invocations if each.serial == ticket.serial),
         None,
     )
-    if invocation is None or invocation.errand is None:
+    if invocation is None or invocation.in_flight is None:
         outstanding = work.outstanding - {number}
         until = work.outstanding_until if outstanding else 0.0
         left = work._replace(outstanding=outstanding, outstanding_until=until)
-        keep(context, known._replace(work=left), ends=False)
+        keep(context, record._replace(work=left), ends=False)
         context.due()
         return
-    if invocation.errand.id != number:
+    if invocation.in_flight.id != number:
         return
-    own = own_answer(context.key, known, invocation, outcome)
-    if own is not None and own.uid != known.body.uid:
-        known = vanished(context, known)
+    own = own_answer(context.key, record, invocation, outcome)
+    if own is not None and own.uid != record.body.uid:
+        record = vanished(context, record)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
-        known = followed(context, known, invocation, own)
-        known = shown(context, known, own)
+        record = followed(context, record, invocation, own)
+        record = shown(context, record, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
-        pace_another(context, invocation, invocation.errand, outcome.object)
-    found = proceed(invocation.errand, outcome, context.now, context.jitter())
-    if not isinstance(found, Errand):
-        _answered(context, known, invocation, found)
+        pace_another(context, invocation, invocation.in_flight, outcome.object)
+    found = proceed(invocation.in_flight, outcome, context.now, context.jitter())
+    if not isinstance(found, InFlight):
+        _answered(context, record, invocation, found)
     elif found.due is not None and found.due > context.now.mono:
         _tell_waiting(context, invocation, found)
-        waiting = invocation._replace(errand=found, ready=False)
-        store(context, known, waiting)
+        waiting = invocation._replace(in_flight=found, ready=False)
+        store(context, record, waiting)
     else:
-        store(context, known, send(context, invocation, found))
+        store(context, record, send(context, invocation, found))
     context.due()
 
 
 def _answered(
-    context: Context, known: Known, invocation: Invocation, outcome: Outcome
+    context: Context, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> None:
     invocation = _creating(invocation, outcome)
     if invocation.plan is None:
-        store(context, known, _journaled(context, invocation, outcome))
+        store(context, record, _journaled(context, invocation, outcome))
     else:
-        _follow(context, known, _planned(invocation, outcome))
+        _follow(context, record, _planned(invocation, outcome))
 
 
 def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
     """Keep what an attempt has created: it is not to be created otherwise."""
-    errand = invocation.errand
-    assert errand is not None
-    key, created = errand.requests[0].address.key, invocation.created
-    if isinstance(errand.effect, Create) and isinstance(outcome, Applied):
-        created = {**created, key: digest_of(errand.effect)}
-    elif isinstance(errand.effect, Delete) and key in created:
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    key, created = in_flight.requests[0].address.key, invocation.created
+    if isinstance(in_flight.effect, Create) and isinstance(outcome, Applied):
+        created = {**created, key: digest_of(in_flight.effect)}
+    elif isinstance(in_flight.effect, Delete) and key in created:
         created = {each: made for each, made in created.items() if each != key}
     return invocation._replace(created=created)
 
@@ -394,33 +402,37 @@ def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
 # -------------------------------------------------------------------- ends
 
 
-def expire(context: Context, known: Known, invocation: Invocation) -> None:
+def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     """A timeout does stop a conversation that is still waiting."""
-    known = stop(context, known, invocation)
+    record = stop(context, record, invocation)
     limit = invocation.handler.timeout or 0.0
     failure = Failure(
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
     ended = invocation._replace(patches=(), plan=(), failure=failure)
-    finish(context, known, ended)
+    finish(context, record, ended)
 
 
 def interrupt(
     context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
 ) -> None:
     """Tell an impure handler that it is to stop; others are told by their answers."""
-    errand = invocation.errand
-    if invocation.handler.function and errand is not None and errand.id is not None:
-        context.emit(Interrupt(errand.id, reason, cancel))
+    in_flight = invocation.in_flight
+    if (
+        invocation.handler.function
+        and in_flight is not None
+        and in_flight.id is not None
+    ):
+        context.emit(Interrupt(in_flight.id, reason, cancel))
 
 
 def stop(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     invocation: Invocation,
     *,
     reason: str = "cancelled",
-) -> Known:
+) -> ObjectRecord:
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     context.drove()
     if invocation.plan is None:
@@ -431,14 +443,14 @@ def stop(
             _live_key(context.key, invocation),
         )
         tell(context, invocation, lines)
-    errand, work = invocation.errand, known.work
-    if errand is None or errand.id is None or work is None:
-        return known
+    in_flight, work = invocation.in_flight, record.work
+    if in_flight is None or in_flight.id is None or work is None:
+        return record
     interrupt(context, invocation, reason, cancel=True)
     limit = invocation.handler.cancellation_timeout
     work = work._replace(
-        outstanding=work.outstanding | {errand.id},
+        outstanding=work.outstanding | {in_flight.id},
         outstanding_until=context.now.mono
         + (OUTSTANDING_SECONDS if limit is None else limit),
     )
-    return known._replace(work=work)
+    return record._replace(work=work)

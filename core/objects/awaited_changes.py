@@ -16,8 +16,8 @@ from fnop.core.objects.own_writes import (
     with_moves,
 )
 from fnop.core.state.context import Context
-from fnop.core.state.in_flight import Errand
-from fnop.core.state.record import Invocation, Known
+from fnop.core.state.in_flight import InFlight
+from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.effects import (
     Applied,
@@ -31,29 +31,29 @@ __all__ = ["followed", "own_answer", "pace_another"]
 
 
 def followed(
-    context: Context, known: Known, invocation: Invocation, body: Body
-) -> Known:
+    context: Context, record: ObjectRecord, invocation: Invocation, body: Body
+) -> ObjectRecord:
     """An awaited change of the handled object is no new one for who is at work."""
-    kind, handler, errand = (
+    kind, handler, in_flight = (
         context.kind,
         invocation.handler,
-        invocation.errand,
+        invocation.in_flight,
     )
-    assert errand is not None
-    base, change = errand.base, _as_patch(errand.effect)
+    assert in_flight is not None
+    base, change = in_flight.base, _as_patch(in_flight.effect)
     if base is None or change is None:
-        return known
-    names = followers(known, (handler.id,))
+        return record
+    names = followers(record, (handler.id,))
     # Only where the change alone explains what a handler observes now.
     made = made_by(change, base)
     if asks_for_the_same(made, body):
-        known = with_generation(known, base, body)
+        record = with_generation(record, base, body)
     ours = moves_of(kind, names, base, made)
     moves = moves_of(kind, names, base, body)
-    moves = {name: move for name, move in moves.items() if ours.get(name) == move}
-    known = with_moves(known, kind, moves)
+    moves = {name: action for name, action in moves.items() if ours.get(name) == action}
+    record = with_moves(record, kind, moves)
     return keeping_pace(
-        context, known, [(handler.id, None)], base, body, _attempt(invocation)
+        context, record, [(handler.id, None)], base, body, _attempt(invocation)
     )
 
 
@@ -77,34 +77,34 @@ def _as_patch(effect: Effect) -> Patch | None:
 
 
 def pace_another(
-    context: Context, invocation: Invocation, errand: Errand, found: dict[str, Any]
+    context: Context, invocation: Invocation, in_flight: InFlight, found: dict[str, Any]
 ) -> None:
     """A handler has changed another object, for which others may be called."""
-    if errand.base is None or errand.looking:
+    if in_flight.base is None or in_flight.looking:
         return
-    context, body = context.of(errand.requests[0].address.key), Body(found)
-    known = context.known
-    if known is not None and known.body.uid == body.uid == errand.base.uid:
+    context, body = context.of(in_flight.requests[0].address.key), Body(found)
+    record = context.record
+    if record is not None and record.body.uid == body.uid == in_flight.base.uid:
         by = [(invocation.handler.id, None)]
         attempt = _attempt(invocation)
-        paced = keeping_pace(context, known, by, errand.base, body, attempt)
+        paced = keeping_pace(context, record, by, in_flight.base, body, attempt)
         context.put(paced)
 
 
 def own_answer(
-    key: Key, known: Known, invocation: Invocation, outcome: Outcome
+    key: Key, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> Body | None:
     """The handled object, as the answer to an awaited change of it shows it (R23)."""
-    errand = invocation.errand
-    if errand is None or errand.looking or errand.reads_first:
+    in_flight = invocation.in_flight
+    if in_flight is None or in_flight.looking or in_flight.reads_first:
         return None
     if not isinstance(outcome, Applied) or not isinstance(outcome.object, dict):
         return None
-    effect, body = errand.effect, Body(outcome.object)
+    effect, body = in_flight.effect, Body(outcome.object)
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return body
     # It may be named as any other object is: by its name, or by a manifest.
-    is_named = errand.requests[0].address.key == key and body.uid == known.body.uid
+    is_named = in_flight.requests[0].address.key == key and body.uid == record.body.uid
     if isinstance(effect, Patch) and effect.subresource in (None, "status"):
         return body if is_named else None
     return body if is_named and isinstance(effect, Apply) else None

@@ -1,6 +1,6 @@
 """Daemons and timers of one object: when each begins, is told to stop, and ends.
 
-Each has a lane of its own (R13): it waits neither for the handlers of changes nor for
+Each goes on by itself (R13): it waits neither for the handlers of changes nor for
 another daemon.  A daemon is a conversation that goes on; a timer one that begins
 again and again.
 
@@ -28,106 +28,110 @@ from fnop.core.handlers.schedule import Schedule, due_at, next_run
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import FRESH, Progress
 from fnop.core.objects.selection import Moment, prematches
-from fnop.core.state.record import IDLE, Invocation, Known, Standing, Work
+from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState, Work
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 
 __all__ = [
-    "Dismiss",
-    "Engage",
-    "Halt",
-    "Retime",
-    "Show",
-    "Tend",
+    "RescheduleRun",
+    "ScheduleRun",
+    "ShowChange",
+    "StartRun",
+    "StopRun",
+    "UnscheduleRun",
+    "background_action",
     "background_due",
-    "background_move",
     "holds_object",
+    "rescheduled",
     "rested",
-    "retimed",
     "runs_due",
-    "with_standing",
+    "with_run_state",
 ]
 
 
-class Engage(NamedTuple):
+class ScheduleRun(NamedTuple):
     """A daemon or timer is for this object: find out when it begins."""
 
     handler: Handler
 
 
-class Tend(NamedTuple):
+class StartRun(NamedTuple):
     """Begin a run of a daemon or timer."""
 
     handler: Handler
-    standing: Standing
+    run_state: RunState
 
 
-class Halt(NamedTuple):
+class StopRun(NamedTuple):
     """Tell a run to stop; or cancel it, when it was told and is out of patience."""
 
     invocation: Invocation
     reason: DaemonStoppingReason
 
 
-class Retime(NamedTuple):
+class RescheduleRun(NamedTuple):
     """Ask a timer's function for the interval: a run has ended, or the object is
     another one since.
     """
 
     handler: Handler
-    standing: Standing
+    run_state: RunState
     interval: Callback
 
 
-class Show(NamedTuple):
+class ShowChange(NamedTuple):
     """Show an impure daemon its object as it is now: it can look at it meanwhile."""
 
     invocation: Invocation
 
 
-class Dismiss(NamedTuple):
+class UnscheduleRun(NamedTuple):
     """It is not for this object any more: it begins anew when it is again."""
 
     handler: Handler
 
 
-def background_move(
-    at: Moment, known: Known, work: Work
-) -> Engage | Tend | Show | Halt | Retime | Dismiss | None:
-    """The next move about an object's daemons and timers, if there is one now."""
+def background_action(
+    at: Moment, record: ObjectRecord, work: Work
+) -> (
+    ScheduleRun | StartRun | ShowChange | StopRun | RescheduleRun | UnscheduleRun | None
+):
+    """The next action about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
-        reason = _stop_reason(at, known, handler)
+        reason = _stop_reason(at, record, handler)
         running = _running(work, handler)
         if running is not None:
-            if _is_outdated(running, known.body):
-                return Show(running)
-            if reason is not None and _may_halt(running, at.now):
-                return Halt(running, reason)
+            if _is_outdated(running, record.body):
+                return ShowChange(running)
+            if reason is not None and _may_stop_run(running, at.now):
+                return StopRun(running, reason)
             continue
-        standing = known.background.get(handler.id)
+        run_state = record.background.get(handler.id)
         if reason is not None:
-            if standing is not None and not standing.over:
-                return Dismiss(handler)
-        elif standing is None:
-            if _is_held(at, known, handler):
-                return Engage(handler)
-        elif (interval := _untimed(known, handler, standing)) is not None:
-            return Retime(handler, standing, interval)
-        elif _is_due(known, handler, standing, at.now):
-            return Tend(handler, standing)
+            if run_state is not None and not run_state.over:
+                return UnscheduleRun(handler)
+        elif run_state is None:
+            if _is_held(at, record, handler):
+                return ScheduleRun(handler)
+        elif (interval := _untimed(record, handler, run_state)) is not None:
+            return RescheduleRun(handler, run_state, interval)
+        elif _is_due(record, handler, run_state, at.now):
+            return StartRun(handler, run_state)
     return None
 
 
-def _untimed(known: Known, handler: Handler, standing: Standing) -> Callback | None:
+def _untimed(
+    record: ObjectRecord, handler: Handler, run_state: RunState
+) -> Callback | None:
     """The function that is to be asked for a timer's interval now, if there is one."""
     assert handler.schedule is not None
     interval = handler.schedule.interval
-    is_current = standing.ended is None or standing.timed_for == known.body.version
+    is_current = run_state.ended is None or run_state.timed_for == record.body.version
     return interval if isinstance(interval, Callback) and not is_current else None
 
 
 def _running(work: Work, handler: Handler) -> Invocation | None:
-    return next((e for e in work.tending if e.handler.id == handler.id), None)
+    return next((e for e in work.background_runs if e.handler.id == handler.id), None)
 
 
 def _is_outdated(running: Invocation, body: Body) -> bool:
@@ -138,120 +142,124 @@ def _is_outdated(running: Invocation, body: Body) -> bool:
     handler, shown = running.handler, running.situation.body
     if not handler.function or shown is None:
         return False
-    errand = running.errand
-    if running.asked is None or errand is None or errand.id is None:
+    in_flight = running.in_flight
+    if running.asked is None or in_flight is None or in_flight.id is None:
         return False
     return handler.signature.takes("stopped") and shown.version != body.version
 
 
 def _stop_reason(
-    at: Moment, known: Known, handler: Handler
+    at: Moment, record: ObjectRecord, handler: Handler
 ) -> DaemonStoppingReason | None:
     if at.stopping:
         return DaemonStoppingReason.OPERATOR_EXITING
-    if known.gone or known.body.is_deleting:
+    if record.gone or record.body.is_deleting:
         return DaemonStoppingReason.RESOURCE_DELETED
-    if prematches(at, known, handler):
+    if prematches(at, record, handler):
         return None
     return DaemonStoppingReason.FILTERS_MISMATCH
 
 
-def _may_halt(running: Invocation, now: Now) -> bool:
+def _may_stop_run(running: Invocation, now: Now) -> bool:
     """It is told once, and cancelled when its time is up."""
     if not running.stopped:
         return True
     return running.patience is not None and running.patience <= now.mono
 
 
-def _is_held(at: Moment, known: Known, handler: Handler) -> bool:
+def _is_held(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     """Whether the object cannot vanish under it; the finalizer comes first (R20)."""
-    return not handler.finalizer or at.settings.marker in known.body.finalizers
+    return not handler.finalizer or at.settings.marker in record.body.finalizers
 
 
-def _is_due(known: Known, handler: Handler, standing: Standing, now: Now) -> bool:
-    due = _due(known, handler, standing)
+def _is_due(
+    record: ObjectRecord, handler: Handler, run_state: RunState, now: Now
+) -> bool:
+    due = _due(record, handler, run_state)
     return due is not None and due <= now.mono
 
 
-def _due(known: Known, handler: Handler, standing: Standing) -> float | None:
-    if standing.over:
+def _due(record: ObjectRecord, handler: Handler, run_state: RunState) -> float | None:
+    if run_state.over:
         return None
     assert handler.schedule is not None
-    return due_at(handler.schedule, standing.start, standing.began, known.changed)
+    return due_at(handler.schedule, run_state.start, run_state.began, record.changed)
 
 
-def background_due(at: Moment, known: Known, work: Work) -> float | None:
+def background_due(at: Moment, record: ObjectRecord, work: Work) -> float | None:
     """When the next run of a daemon or timer at rest is due."""
-    return None if at.stopping else min(runs_due(at.kind, known, work), default=None)
+    return None if at.stopping else min(runs_due(at.kind, record, work), default=None)
 
 
-def runs_due(kind: Kind, known: Known, work: Work) -> Iterator[float]:
+def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
     """When each daemon and timer at rest is due, where that is known."""
     for handler in kind.background:
-        standing = known.background.get(handler.id)
-        if standing is not None and _running(work, handler) is None:
-            due = _due(known, handler, standing)
+        run_state = record.background.get(handler.id)
+        if run_state is not None and _running(work, handler) is None:
+            due = _due(record, handler, run_state)
             if due is not None:
                 yield due
 
 
-def holds_object(at: Moment, known: Known) -> bool:
+def holds_object(at: Moment, record: ObjectRecord) -> bool:
     """Whether a daemon or timer needs the finalizer: it may run, or still does."""
-    work = known.work or IDLE
+    work = record.work or IDLE
     return any(
-        handler.finalizer and _is_wanted(at, known, work, handler)
+        handler.finalizer and _is_wanted(at, record, work, handler)
         for handler in at.kind.background
     )
 
 
-def _is_wanted(at: Moment, known: Known, work: Work, handler: Handler) -> bool:
+def _is_wanted(at: Moment, record: ObjectRecord, work: Work, handler: Handler) -> bool:
     if _running(work, handler) is not None:
         return True
-    standing = known.background.get(handler.id)
-    if known.body.is_deleting or (standing is not None and standing.over):
+    run_state = record.background.get(handler.id)
+    if record.body.is_deleting or (run_state is not None and run_state.over):
         return False
-    return prematches(at, known, handler)
+    return prematches(at, record, handler)
 
 
 def rested(
-    handler: Handler, standing: Standing, progress: Progress, now: Now
-) -> Standing:
+    handler: Handler, run_state: RunState, progress: Progress, now: Now
+) -> RunState:
     """How it stands after a run that ended with this record.
 
     A failure for good ends it, a delay comes before the schedule, and a success
     forgets what it took.
     """
-    began = standing.began
+    began = run_state.began
     if progress.finished == "failure":
-        return Standing(None, began, over=True, progress=progress)
+        return RunState(None, began, over=True, progress=progress)
     if not progress.is_finished:
-        return Standing(progress.due_at(now), began, progress=progress)
+        return RunState(progress.due_at(now), began, progress=progress)
     schedule = handler.schedule or Schedule()
     if handler.role is Role.DAEMON:
-        return Standing(None, began, over=True)
+        return RunState(None, began, over=True)
     if isinstance(schedule.interval, Callback):
-        return Standing(None, began, ended=now.mono)
+        return RunState(None, began, ended=now.mono)
     began_at = now.mono if began is None else began
     start = next_run(schedule, schedule.interval, now, began_at)
     is_last = start is None and schedule.idle is None
-    return Standing(start, began, over=is_last, progress=FRESH)
+    return RunState(start, began, over=is_last, progress=FRESH)
 
 
-def retimed(
-    handler: Handler, standing: Standing, interval: float, version: str, now: Now
-) -> Standing:
+def rescheduled(
+    handler: Handler, run_state: RunState, interval: float, version: str, now: Now
+) -> RunState:
     """How a timer stands whose function wants this interval for that version."""
     assert handler.schedule is not None
-    assert standing.ended is not None
-    ended = Now(now.wall - now.mono + standing.ended, standing.ended)
-    began = standing.ended if standing.began is None else standing.began
+    assert run_state.ended is not None
+    ended = Now(now.wall - now.mono + run_state.ended, run_state.ended)
+    began = run_state.ended if run_state.began is None else run_state.began
     start = next_run(handler.schedule, interval, ended, began)
-    return standing._replace(start=start, timed_for=version)
+    return run_state._replace(start=start, timed_for=version)
 
 
-def with_standing(known: Known, handler: Handler, standing: Standing | None) -> Known:
+def with_run_state(
+    record: ObjectRecord, handler: Handler, run_state: RunState | None
+) -> ObjectRecord:
     """The object with how one of its daemons or timers stands (None: not at all)."""
-    others = {k: v for k, v in known.background.items() if k != handler.id}
-    if standing is not None:
-        others[handler.id] = standing
-    return known._replace(background=others)
+    others = {k: v for k, v in record.background.items() if k != handler.id}
+    if run_state is not None:
+        others[handler.id] = run_state
+    return record._replace(background=others)

@@ -1,6 +1,6 @@
 """Handling a change: which handler begins or goes on, until all have ended.
 
-Sub-handlers are taken into the cycle as they are declared.
+Sub-handlers are taken into the change as they are declared.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 from fnop.core.handlers.handler import Handler, Role
 from fnop.core.handlers.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.memory.progress import Progress, deadline_of
-from fnop.core.objects.moves import (
+from fnop.core.objects.actions import (
     Abandon,
-    Begin,
+    Action,
     Conclude,
-    GoOn,
-    Move,
+    Continue,
     Rest,
+    StartAttempt,
     TimeOut,
     Write,
     earlier,
@@ -32,29 +32,29 @@ from fnop.core.objects.progression import (
     progress_of,
 )
 from fnop.core.objects.selection import Moment, passes
-from fnop.core.objects.upkeep import record
+from fnop.core.objects.upkeep import record_progress
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Cycle, Invocation, Known, Work
+from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
 from fnop.core.values.cause import Reason
 from fnop.effects import Execute
 
 __all__ = ["abandons", "goes_on", "handle", "with_children"]
 
 
-def abandons(at: Moment, known: Known, work: Work) -> Abandon | None:
+def abandons(at: Moment, record: ObjectRecord, work: Work) -> Abandon | None:
     """The end of an attempt of a part whose handler has ended without it."""
     parts = [each for each in work.running if each.handler.parent]
-    if not parts or work.cycle is None:
+    if not parts or work.change is None:
         return None
-    cycle = with_children(at, known, work, work.cycle)
+    change = with_children(at, record, work, work.change)
     for each in parts:
-        if ended_above(known, work, cycle, each.handler):
+        if ended_above(record, work, change, each.handler):
             return Abandon(each)
     return None
 
 
-def goes_on(known: Known, work: Work, cycle: Cycle) -> bool:
-    """Whether the present cycle is still the one to be handled.
+def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
+    """Whether the present change is still the one to be handled.
 
     While its conversations are under way it is, and so it is when all has been
     done for its view and only has to be recorded.  Otherwise the object as it is
@@ -62,64 +62,66 @@ def goes_on(known: Known, work: Work, cycle: Cycle) -> bool:
     """
     if work.running:
         return True
-    if known.body.is_deleting and cycle.reason is not Reason.DELETE:
+    if record.body.is_deleting and change.reason is not Reason.DELETE:
         return False
-    return bool(cycle.selected) and all(
-        progress_of(known, work, cycle, each).is_finished for each in cycle.selected
+    return bool(change.selected) and all(
+        progress_of(record, work, change, each).is_finished for each in change.selected
     )
 
 
-def _marked(at: Moment, known: Known, work: Work) -> Move | None:
+def _marked(at: Moment, record: ObjectRecord, work: Work) -> Action | None:
     """The write that says who has begun to act, before anything is done elsewhere."""
-    held = [each for each in work.running if each.errand and each.errand.held]
+    held = [each for each in work.running if each.in_flight and each.in_flight.held]
     if not held:
         return None
-    progress = dict(known.stored.progress)
+    progress = dict(record.stored.progress)
     for each in held:
-        record = work.progress[each.handler.id]
-        progress[each.handler.id] = mark_of(record._replace(acted=acts_upon(at, each)))
-    after = known.stored._replace(progress=progress)
+        own_progress = work.progress[each.handler.id]
+        progress[each.handler.id] = mark_of(
+            own_progress._replace(acted=acts_upon(at, each))
+        )
+    after = record.stored._replace(progress=progress)
     return Write(Writing(after=after, memory=after))
 
 
-def handle(at: Moment, known: Known, work: Work, cycle: Cycle) -> Move:
+def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Action:
     """Start what can start; record when all have ended or wait."""
-    move = (
-        _gathered(known, work, cycle)
-        or _marked(at, known, work)
-        or _conclusion(known, work, cycle)
+    action = (
+        _gathered(record, work, change)
+        or _marked(at, record, work)
+        or _conclusion(record, work, change)
     )
-    if move is not None:
-        return move
-    ends, deadline = _deadline(at, known, work, cycle)
+    if action is not None:
+        return action
+    ends, deadline = _deadline(at, record, work, change)
     if ends is not None:
         return ends
     running = {each.handler.id for each in work.running}
     due = deadline
     ready: list[Candidate] = []
-    for handler in cycle.selected:
-        progress = progress_of(known, work, cycle, handler)
+    for handler in change.selected:
+        progress = progress_of(record, work, change, handler)
         if handler.id in running or progress.is_finished:
             continue
-        if has_delegated(known, work, cycle, handler):
+        if has_delegated(record, work, change, handler):
             continue  # its part is done: the rest is its sub-handlers'
-        moment = _begins_at(at, known, progress)
+        moment = _begins_at(at, record, progress)
         if moment > at.now.mono:
             due = earlier(due, moment)
         else:
-            ready.append(_candidate(at, known, handler, progress))
-    if ready and not at.stopping and _may_begin(at, known, work):
-        selected = {each.id: each for each in cycle.selected}
+            ready.append(_candidate(at, record, handler, progress))
+    if ready and not at.stopping and _may_begin(at, record, work):
+        selected = {each.id: each for each in change.selected}
         for first in at.settings.lifecycle(tuple(ready)):
             handler = selected[first.handler.id]
-            return Begin(handler, _fresh_view(known, cycle), first.progress)
+            return StartAttempt(handler, _fresh_view(record, change), first.progress)
     if any(not each.waits for each in work.running):
         return Rest(deadline)
-    return record(at, known, work, cycle, due)
+    return record_progress(at, record, work, change, due)
 
 
 def _deadline(
-    at: Moment, known: Known, work: Work, cycle: Cycle
+    at: Moment, record: ObjectRecord, work: Work, change: Change
 ) -> tuple[TimeOut | None, float | None]:
     """The end of a handler whose deadline has come; else when one comes that waits
     for its parts.
@@ -130,102 +132,108 @@ def _deadline(
     """
     running = {each.handler.id for each in work.running}
     due: float | None = None
-    for handler in cycle.selected:
+    for handler in change.selected:
         if handler.timeout is None or handler.id in running:
             continue
-        progress = progress_of(known, work, cycle, handler)
+        progress = progress_of(record, work, change, handler)
         moment = deadline_of(progress, handler.timeout, at.now)
         if progress.is_finished or moment is None:
             continue
         if moment <= at.now.mono:
-            why = _waits_for(known, work, cycle, handler)
+            why = _waits_for(record, work, change, handler)
             return TimeOut(handler, progress, why), None
-        if has_delegated(known, work, cycle, handler):
+        if has_delegated(record, work, change, handler):
             due = earlier(due, moment)
     return None, due
 
 
-def _waits_for(known: Known, work: Work, cycle: Cycle, handler: Handler) -> str:
+def _waits_for(
+    record: ObjectRecord, work: Work, change: Change, handler: Handler
+) -> str:
     """What keeps a handler from its end: its own reason, or that of a part."""
-    for part in has_delegated(known, work, cycle, handler):
-        if part.id not in cycle.aims:
+    for part in has_delegated(record, work, change, handler):
+        if part.id not in change.aims:
             continue
-        progress = progress_of(known, work, cycle, part)
+        progress = progress_of(record, work, change, part)
         if not progress.is_finished:
             return f"its sub-handler {part.id} has not ended" + (
                 f": {progress.message}" if progress.message else ""
             )
-    own = progress_by_id(known, work, cycle, handler.id)
+    own = progress_by_id(record, work, change, handler.id)
     return own.message or "still waiting"
 
 
-def _begins_at(at: Moment, known: Known, progress: Progress) -> float:
+def _begins_at(at: Moment, record: ObjectRecord, progress: Progress) -> float:
     """When an attempt may begin (monotonic seconds)."""
     moment = progress.due_at(at.now)
-    return max(moment, known.pace.until) if keeps_back(at, known) else moment
+    return max(moment, record.pace.until) if keeps_back(at, record) else moment
 
 
 def _candidate(
-    at: Moment, known: Known, handler: Handler, progress: Progress
+    at: Moment, record: ObjectRecord, handler: Handler, progress: Progress
 ) -> Candidate:
     if at.settings.lifecycle is all_at_once:
         return Candidate(handler, progress, 0)
-    about = f"{known.body.uid} {known.body.version}"
+    about = f"{record.body.uid} {record.body.version}"
     return Candidate(handler, progress, order_of(at.seed, about, handler.id))
 
 
-def _may_begin(at: Moment, known: Known, work: Work) -> bool:
+def _may_begin(at: Moment, record: ObjectRecord, work: Work) -> bool:
     """Whether this pass goes on: others than all at once end it after each handler."""
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
     is_unsaved = any(
-        each.is_finished and name not in known.stored.progress
+        each.is_finished and name not in record.stored.progress
         for name, each in work.progress.items()
     )
     return not work.running and not is_unsaved
 
 
-def with_children(at: Moment, known: Known, work: Work, cycle: Cycle) -> Cycle:
-    """The cycle with the sub-handlers that are declared by now, behind the others."""
+def with_children(
+    at: Moment, record: ObjectRecord, work: Work, change: Change
+) -> Change:
+    """The change with the sub-handlers that are declared by now, behind the others."""
     if not work.declared:
-        return cycle
-    selected = list(cycle.selected)
-    aims = dict(cycle.aims)
+        return change
+    selected = list(change.selected)
+    aims = dict(change.aims)
     for parent in selected:  # it grows: children may have children
-        for child in declared_by(work, cycle._replace(aims=aims), parent):
-            if child.id in aims or not _passes_as_part(at, known, cycle, child):
+        for child in declared_by(work, change._replace(aims=aims), parent):
+            if child.id in aims or not _passes_as_part(at, record, change, child):
                 continue
             selected.append(child)
             aims[child.id] = aims[parent.id]
-    return cycle._replace(selected=tuple(selected), aims=aims)
+    return change._replace(selected=tuple(selected), aims=aims)
 
 
-def _passes_as_part(at: Moment, known: Known, cycle: Cycle, child: Handler) -> bool:
-    changed, reason = child.role in (Role.UPDATE, Role.FIELD), cycle.reason.value
-    return child.takes_all or passes(at, known, child, changed=changed, reason=reason)
+def _passes_as_part(
+    at: Moment, record: ObjectRecord, change: Change, child: Handler
+) -> bool:
+    changed, reason = child.role in (Role.UPDATE, Role.FIELD), change.reason.value
+    return child.takes_all or passes(at, record, child, changed=changed, reason=reason)
 
 
-def _gathered(known: Known, work: Work, cycle: Cycle) -> GoOn | None:
+def _gathered(record: ObjectRecord, work: Work, change: Change) -> Continue | None:
     """The next attempt whose awaited sub-handlers have ended."""
     for each in work.running:
         if isinstance(each.asked, Execute) and not each.ready:
-            ends = _ends(known, work, cycle, each)
+            ends = _ends(record, work, change, each)
             if ends is not None:
-                return GoOn(each, ends)
+                return Continue(each, ends)
     return None
 
 
 def _ends(
-    known: Known, work: Work, cycle: Cycle, parent: Invocation
+    record: ObjectRecord, work: Work, change: Change, parent: Invocation
 ) -> dict[str, Any] | None:
     """How the awaited sub-handlers have ended; None while one has not."""
     assert isinstance(parent.asked, Execute)
     ends: dict[str, Any] = {}
     for name in parent.asked.children:
         child = f"{parent.handler.id}/{name}"
-        if child not in cycle.aims:
+        if child not in change.aims:
             continue  # its filters leave it out
-        progress = progress_by_id(known, work, cycle, child)
+        progress = progress_by_id(record, work, change, child)
         if not progress.is_finished:
             return None
         ends[name] = {"finished": progress.finished}
@@ -234,32 +242,32 @@ def _ends(
     return ends
 
 
-def _conclusion(known: Known, work: Work, cycle: Cycle) -> Conclude | None:
+def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | None:
     """The innermost handler that has ended with its parts, and is yet to be told so."""
-    for handler in reversed(cycle.selected) if work.declared else ():
-        if not has_delegated(known, work, cycle, handler):
+    for handler in reversed(change.selected) if work.declared else ():
+        if not has_delegated(record, work, change, handler):
             continue
-        progress = progress_of(known, work, cycle, handler)
-        own = progress_by_id(known, work, cycle, handler.id)
+        progress = progress_of(record, work, change, handler)
+        own = progress_by_id(record, work, change, handler.id)
         if progress.is_finished and not own.is_finished:
-            failed = _failed_part(known, work, cycle, handler)
+            failed = _failed_part(record, work, change, handler)
             return Conclude(handler, progress, failed.id if failed else "")
     return None
 
 
 def _failed_part(
-    known: Known, work: Work, cycle: Cycle, parent: Handler
+    record: ObjectRecord, work: Work, change: Change, parent: Handler
 ) -> Handler | None:
-    for each in declared_by(work, cycle, parent):
-        if each.id in cycle.aims:
-            progress = progress_of(known, work, cycle, each)
+    for each in declared_by(work, change, parent):
+        if each.id in change.aims:
+            progress = progress_of(record, work, change, each)
             if progress.is_finished and not progress.has_succeeded:
                 return each
     return None
 
 
-def _fresh_view(known: Known, cycle: Cycle) -> Cycle:
+def _fresh_view(record: ObjectRecord, change: Change) -> Change:
     """A handler that starts anew gets the object as it is now (R15)."""
-    if cycle.body is known.body:
-        return cycle
-    return cycle._replace(body=known.body, generation=known.body.generation)
+    if change.body is record.body:
+        return change
+    return change._replace(body=record.body, generation=record.body.generation)

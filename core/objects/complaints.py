@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from fnop.core.state.context import Context
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.errors import described
 
 __all__ = ["complain"]
 
 
-def complain(context: Context, known: Known, line: str, problem: BaseException) -> None:
+def complain(
+    context: Context, record: ObjectRecord, line: str, problem: BaseException
+) -> None:
     """Say once for each state of the object that the author's code fails on it."""
-    about = f"{known.body.version} {line}"
-    if about in known.complaints:
+    about = f"{record.body.version} {line}"
+    if about in record.complaints:
         return
     text = described(problem)
     context.say("error", f"{line}: {text}", error=text, exception=problem)
     context.failed()
-    version = f"{known.body.version} "
-    kept = [each for each in known.complaints if each.startswith(version)]
-    now = context.known or known
+    version = f"{record.body.version} "
+    kept = [each for each in record.complaints if each.startswith(version)]
+    now = context.record or record
     context.put(now._replace(complaints=(*kept, about)))

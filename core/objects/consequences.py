@@ -22,7 +22,7 @@ from fnop.core.state.fusion import (
     Writing,
     dropped_fields,
 )
-from fnop.core.state.record import Known, Work
+from fnop.core.state.record import ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.core.values.pace import culprits, paced
@@ -43,7 +43,7 @@ __all__ = [
 def told(context: Context, work: Work, *, ends: bool) -> Work:
     """Tell of the attempts that have succeeded, of which nothing is left to be written.
 
-    At the end of a cycle that is so of all.
+    At the end of a change that is so of all.
     """
     if not work.successes:
         return work
@@ -58,12 +58,12 @@ def told(context: Context, work: Work, *, ends: bool) -> Work:
     return work._replace(successes=tuple(kept))
 
 
-def at_odds(context: Context, known: Known) -> Known:
+def at_odds(context: Context, record: ObjectRecord) -> ObjectRecord:
     """Count a change of the finalizer; who undoes it each time wants another one.
 
     Two operators of one name, of which one handles deletions, do so without end.
     """
-    odds = paced(known.odds, context.now.mono, {})
+    odds = paced(record.odds, context.now.mono, {})
     if odds.is_loop:
         marker = context.settings.marker
         context.warn_once(
@@ -73,71 +73,71 @@ def at_odds(context: Context, known: Known) -> Known:
             "another operator of this name is running, stop it or give it a --name of "
             "its own",
         )
-    return known._replace(odds=odds)
+    return record._replace(odds=odds)
 
 
 def of_generation(
-    known: Known, writing: Writing, body: Body
-) -> tuple[Known, Writing, bool]:
+    record: ObjectRecord, writing: Writing, body: Body
+) -> tuple[ObjectRecord, Writing, bool]:
     """The condition is about the generation that the own write has made, if it has."""
     condition, base = writing.condition, writing.base
     if base is None:
-        return known, writing, False
-    known = with_generation(known, base, body)
+        return record, writing, False
+    record = with_generation(record, base, body)
     if condition is None:
-        return known, writing, False
+        return record, writing, False
     generation = generation_after(condition.generation, base, body)
     if generation == condition.generation:
-        return known, writing, False
+        return record, writing, False
     condition = replace(condition, generation=generation)
-    return known, writing._replace(condition=condition), True
+    return record, writing._replace(condition=condition), True
 
 
 def followed_by(
-    context: Context, known: Known, writing: Writing, body: Body
-) -> tuple[Known, Writing]:
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> tuple[ObjectRecord, Writing]:
     """The records of those who have written, for the state that they have made."""
     kind, base = context.kind, writing.base
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
-        return known, writing
-    moves = moves_of(kind, followers(known, names), base, body)
-    known = with_moves(known, kind, moves)
+        return record, writing
+    moves = moves_of(kind, followers(record, names), base, body)
+    record = with_moves(record, kind, moves)
     after, memory = (
         each and each._replace(progress=followed(each.progress, kind, moves))
         for each in (writing.after, writing.memory)
     )
-    known = keeping_pace(context, known, writing.patches, base, body)
-    return known, writing._replace(after=after, memory=memory)
+    record = keeping_pace(context, record, writing.patches, base, body)
+    return record, writing._replace(after=after, memory=memory)
 
 
 def _is_observed(kind: Kind, endpoint: str) -> bool:
     """Whether handlers may be called for what an endpoint changes."""
-    if endpoint != "status" or kind.spies:
+    if endpoint != "status" or kind.event_handlers:
         return True
     return any(path[:1] == ("status",) for path in kind.observation.scopes)
 
 
 def keeping_pace(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     patches: Sequence[tuple[str, Patch | Transform | None]],
     before: Body,
     after: Body,
     attempt: int | None = None,
-) -> Known:
+) -> ObjectRecord:
     """Count an own change that the operator is itself called for; tell of a loop.
 
     `patches` are what handlers have changed, as far as that is known apart, `attempt`
     the serial of the conversation in which one did.
     """
     kind = context.kind
-    if before.version == after.version or not (kind.changes or kind.spies):
-        return known
+    if before.version == after.version or not (kind.changes or kind.event_handlers):
+        return record
     by = authors_of(kind, patches, before, after)
     if not by:
-        return known
-    pace = paced(known.pace, context.now.mono, by, attempt)
+        return record
+    pace = paced(record.pace, context.now.mono, by, attempt)
     found = culprits(pace)
     if found:
         # The fields are in no order that would be kept from one turn to the next.
@@ -146,12 +146,12 @@ def keeping_pace(
             f"loop {context.key.resource} {sorted(found)} {about}",
             loop_told(kind, found, about, pace.changes),
         )
-    return known._replace(pace=pace)
+    return record._replace(pace=pace)
 
 
-def warn_dropped(context: Context, known: Known, writing: Writing) -> None:
+def warn_dropped(context: Context, record: ObjectRecord, writing: Writing) -> None:
     resource = context.kind.resource
-    for handler, pointer in dropped_fields(writing, known.body):
+    for handler, pointer in dropped_fields(writing, record.body):
         about = f"dropped {context.key.resource} {pointer}"
         is_of_status = pointer.startswith("/status")
         if (

@@ -10,7 +10,7 @@ from fnop.core.objects.background import (
     holds_object,
 )
 from fnop.core.objects.selection import Moment, passes, prematches
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Cause, Facts, Reason, detect_cause
 from fnop.core.values.finalizers import Duty, finalizer_duty
@@ -18,35 +18,35 @@ from fnop.core.values.finalizers import Duty, finalizer_duty
 __all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
 
 
-def cause_of(at: Moment, known: Known, seen: Seen) -> Cause:
-    stored = known.stored
+def cause_of(at: Moment, record: ObjectRecord, seen: Seen) -> Cause:
+    stored = record.stored
     was = stored.seen
     changed = was is not None and (
         any(new != was.digests.get(scope, new) for scope, new in seen.digests.items())
-        or any(_is_ahead(each, known, seen) for each in at.kind.changes)
+        or any(_is_ahead(each, record, seen) for each in at.kind.changes)
     )
     return detect_cause(
         Facts(
-            gone=known.gone,
-            deleting=known.body.is_deleting,
-            blocked=is_held(at, known.body) or _is_of_interest(at, known),
+            gone=record.gone,
+            deleting=record.body.is_deleting,
+            blocked=is_held(at, record.body) or _is_of_interest(at, record),
             seen=was is not None and not stored.creating,
             changed=changed,
-            initial=known.initial,
+            initial=record.initial,
         )
     )
 
 
-def duty_of(at: Moment, known: Known) -> Duty:
-    deleting = known.body.is_deleting
+def duty_of(at: Moment, record: ObjectRecord) -> Duty:
+    deleting = record.body.is_deleting
     # An optional handler does not hold an object, but is called where another does.
     deleters = _optional(at) if deleting else ()
     needed = any(
-        prematches(at, known, each) for each in (*at.kind.deleters, *deleters)
-    ) or holds_object(at, known)
+        prematches(at, record, each) for each in (*at.kind.deleters, *deleters)
+    ) or holds_object(at, record)
     return finalizer_duty(
         needed=needed,
-        present=_is_present(at, known.body, needed=needed),
+        present=_is_present(at, record.body, needed=needed),
         deleting=deleting,
     )
 
@@ -64,15 +64,15 @@ def is_held(at: Moment, body: Body) -> bool:
     return bool(present) and not set(at.settings.finalizers).isdisjoint(present)
 
 
-def _is_of_interest(at: Moment, known: Known) -> bool:
+def _is_of_interest(at: Moment, record: ObjectRecord) -> bool:
     """Whether a deletion that is held up is to be handled, not being so by us.
 
     Others' finalizers do so, and the grace that a pod has, or a namespace its content.
     Optional handlers are called for it, once in a process: they hold nothing.
     """
-    if known.released or not known.body.is_deleting:
+    if record.released or not record.body.is_deleting:
         return False
-    return any(prematches(at, known, each) for each in _optional(at))
+    return any(prematches(at, record, each) for each in _optional(at))
 
 
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
@@ -82,27 +82,27 @@ def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
     return is_held(at, body)
 
 
-def concerns(at: Moment, known: Known) -> bool:
+def concerns(at: Moment, record: ObjectRecord) -> bool:
     """Whether any handler is for this object at all: others stay untouched."""
-    return any(prematches(at, known, each) for each in at.kind.changes)
+    return any(prematches(at, record, each) for each in at.kind.changes)
 
 
 def selected_for(
-    at: Moment, known: Known, cause: Cause, seen: Seen
+    at: Moment, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> tuple[Handler, ...]:
     """The handlers for a cause, in order; one function under one id runs once."""
     found: dict[str, Handler] = {}
-    theirs = cause.reason is Reason.DELETE and not is_held(at, known.body)
+    theirs = cause.reason is Reason.DELETE and not is_held(at, record.body)
     for each in at.kind.changes:
         if theirs and not (each.role is Role.DELETE and each.optional):
             continue  # without our finalizer nothing has begun here
-        if each.id not in found and _takes_part(at, each, known, cause, seen):
+        if each.id not in found and _takes_part(at, each, record, cause, seen):
             if each.takes_all:
                 found[each.id] = each
                 continue
             changed = each.role in (Role.UPDATE, Role.FIELD)
             reason = cause.reason.value
-            if passes(at, known, each, changed=changed, reason=reason):
+            if passes(at, record, each, changed=changed, reason=reason):
                 found[each.id] = each
     return tuple(found.values())
 
@@ -112,21 +112,21 @@ def _field(at: Moment, body: Body, handler: Handler) -> Any:
 
 
 def _takes_part(
-    at: Moment, handler: Handler, known: Known, cause: Cause, seen: Seen
+    at: Moment, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> bool:
     match handler.role:
         case Role.CREATE:
             return cause.reason is Reason.CREATE
         case Role.UPDATE:
-            return cause.reason is Reason.UPDATE and _differs(handler, known, seen)
+            return cause.reason is Reason.UPDATE and _differs(handler, record, seen)
         case Role.DELETE:
             return cause.reason is Reason.DELETE
         case Role.FIELD:
             if cause.reason is Reason.CREATE:
-                is_there = _field(at, known.body, handler) is not None
-                return is_there or _is_ahead(handler, known, seen)
+                is_there = _field(at, record.body, handler) is not None
+                return is_there or _is_ahead(handler, record, seen)
             return cause.reason in (Reason.UPDATE, Reason.DELETE) and _differs(
-                handler, known, seen
+                handler, record, seen
             )
         case Role.RESUME:
             return cause.initial and (
@@ -136,22 +136,24 @@ def _takes_part(
             return False
 
 
-def _differs(handler: Handler, known: Known, seen: Seen) -> bool:
+def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether what the handler observes is not what it was."""
     now = seen.digests[scope_name(handler.field)]
-    if known.stored.seen is None:
+    if record.stored.seen is None:
         return False
-    return now != (known.handled_by(handler) or now) or _is_ahead(handler, known, seen)
+    return now != (record.handled_by(handler) or now) or _is_ahead(
+        handler, record, seen
+    )
 
 
-def _is_ahead(handler: Handler, known: Known, seen: Seen) -> bool:
+def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether a handler has acted upon a state that the object has no more.
 
     Others were still at work on that change when it was taken back.
     """
     if handler.role not in (Role.UPDATE, Role.FIELD):
         return False
-    record = known.record_of(handler.id)
-    if record is None or not record.acted:
+    progress = record.progress_of(handler.id)
+    if progress is None or not progress.acted:
         return False
-    return record.acted != seen.digests[scope_name(handler.field)]
+    return progress.acted != seen.digests[scope_name(handler.field)]

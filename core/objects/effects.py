@@ -1,4 +1,4 @@
-"""Performing the effects of an invocation: at once, or as an errand.
+"""Performing the effects of an invocation: at once, or by requests in flight.
 
 What needs the world becomes a request, addressed and owned; what does not is
 answered on the spot.  Nothing here drives the author's code.
@@ -13,20 +13,21 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
+from fnop.core.seam.effect_rules import Immediate, Pausing, Requested, rule_of
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
 from fnop.core.state.guards import uid_meant
-from fnop.core.state.in_flight import Errand, errand_for, is_request, proceed
-from fnop.core.state.record import Invocation, Known
+from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
+from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import replace
 from fnop.effects import (
     Adopt,
+    Again,
     Answer,
     Apply,
-    Call,
     Create,
     Delete,
     Effect,
@@ -38,9 +39,9 @@ from fnop.effects import (
     Log,
     Outcome,
     Patch,
-    Random,
     Remember,
     Resume,
+    Return,
     Sleep,
     Target,
     Wait,
@@ -56,103 +57,115 @@ _Addressed = Address | Refused | Unreachable
 
 
 def perform(
-    context: Context, known: Known, invocation: Invocation, effect: Effect
-) -> tuple[Known, Invocation, Outcome | None]:
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
+) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     """Do what an effect asks for; no outcome means that it is to be waited for."""
+    if isinstance(effect, Requested):
+        return _request(context, record, invocation, effect)
+    if isinstance(effect, Pausing):
+        return record, *_pause(context, invocation, effect)
+    record, outcome = _at_once(context, record, invocation, effect)
+    return record, invocation, outcome
+
+
+def _pause(
+    context: Context, invocation: Invocation, effect: Pausing
+) -> tuple[Invocation, Outcome | None]:
+    """Wait for a time, for being told to stop, or for the sub-handlers."""
+    waiting = invocation._replace(ready=False)
+    match effect:
+        case Sleep(seconds=seconds):
+            return waiting._replace(wake=context.now.mono + seconds), None
+        case Wait() if invocation.stopped:
+            return invocation, Answer(True)
+        case Wait(seconds=seconds):
+            wake = None if seconds is None else context.now.mono + seconds
+            return waiting._replace(wake=wake), None
+        case Execute():
+            return waiting, None
+
+
+def _at_once(
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Immediate
+) -> tuple[ObjectRecord, Outcome]:
+    """Perform what neither waits nor asks anybody."""
     match effect:
         case Log():
             tell(context, invocation, (effect,))
-            return known, invocation, Answer()
         case Event():
-            author = invocation.handler.id
-            known = report_event(context, known, effect, author)
-            return known, invocation, Answer()
+            record = report_event(context, record, effect, invocation.handler.id)
         case Remember(changes=changes):
-            kept = {**known.memo, **changes}
+            kept = {**record.memo, **changes}
             memo = read_only({k: v for k, v in kept.items() if v is not None})
             if context.is_activity:
                 context.remember(memo)
-            return known._replace(memo=memo), invocation, Answer()
-        case Sleep(seconds=seconds):
-            waiting = invocation._replace(wake=context.now.mono + seconds, ready=False)
-            return known, waiting, None
-        case Wait() if invocation.stopped:
-            return known, invocation, Answer(True)
-        case Wait(seconds=seconds):
-            wake = None if seconds is None else context.now.mono + seconds
-            return known, invocation._replace(wake=wake, ready=False), None
-        case Execute():
-            return known, invocation._replace(ready=False), None
+            record = record._replace(memo=memo)
         case Freeze(reason=reason):
             context.freeze(reason)
-            return known, invocation, Answer()
         case Resume():
             context.freeze(None)
-            return known, invocation, Answer()
-        case _ if is_request(effect):
-            return _request(context, known, invocation, effect)
-        case _:
-            refusal = f"{effect.kind} cannot be performed here"
-            return known, invocation, Refused(400, refusal)
+        case Return() | Again():
+            return record, Refused(400, f"{effect.kind} cannot be performed here")
+    return record, Answer()
 
 
 def _request(
-    context: Context, known: Known, invocation: Invocation, effect: Effect
-) -> tuple[Known, Invocation, Outcome | None]:
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
+) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     manifest, asking = None, invocation
-    if _is_for_another(known, invocation, effect):
+    if _is_for_another(record, invocation, effect):
         gone = "the object has been deleted, and made anew"
-        return known, invocation, Refused(404, gone, "NotFound")
+        return record, invocation, Refused(404, gone, "NotFound")
     if isinstance(effect, Adopt):
         if context.is_activity:
-            return known, invocation, Refused(400, "there is no object to adopt for")
-        manifest, invocation = _own_child(context, known, invocation, effect)
+            return record, invocation, Refused(400, "there is no object to adopt for")
+        manifest, invocation = _own_child(context, record, invocation, effect)
         problem = _cannot_own(context, manifest)
         if problem is not None:
-            return known, invocation, Refused(400, problem, "CannotOwn")
-    address = _address(context, known, effect, manifest)
+            return record, invocation, Refused(400, problem, "CannotOwn")
+    address = _address(context, record, effect, manifest)
     if isinstance(address, Refused):
-        return known, invocation, address
+        return record, invocation, address
     if isinstance(address, Unreachable):
-        return known, _unaddressed(context, asking, effect, address), None
+        return record, _unaddressed(context, asking, effect, address), None
     problem = cannot_split(effect, address)
     if problem is not None:
-        return known, invocation, Refused(400, problem, "CannotSplit")
-    errand = errand_for(
-        _keeping_condition(context, known, invocation, effect),
+        return record, invocation, Refused(400, problem, "CannotSplit")
+    in_flight = in_flight_for(
+        _keeping_condition(context, record, invocation, effect),
         address,
         manifest=manifest,
-        owner_uid=known.body.uid,
+        owner_uid=record.body.uid,
         manager=context.settings.marker,
-        token=_token(context, known, invocation),
+        token=_token(context, record, invocation),
     )
-    errand = _beside(context, known, invocation, errand)
-    if _waits_for_mark(context, known, invocation, effect):
-        held = invocation._replace(errand=errand._replace(held=True), ready=False)
-        return known, held, None
-    return known, send(context, invocation, errand), None
+    in_flight = _beside(context, record, invocation, in_flight)
+    if _waits_for_mark(context, record, invocation, effect):
+        held = invocation._replace(in_flight=in_flight._replace(held=True), ready=False)
+        return record, held, None
+    return record, send(context, invocation, in_flight), None
 
 
 def _beside(
-    context: Context, known: Known, invocation: Invocation, errand: Errand
-) -> Errand:
-    """The errand, with what is known here of the object that it changes."""
-    effect, key = errand.effect, errand.requests[0].address.key
+    context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
+) -> InFlight:
+    """The request in flight, with the handled object that it changes."""
+    effect, key = in_flight.effect, in_flight.requests[0].address.key
     if isinstance(effect, Create):
         before = invocation.created.get(key)
-        return errand._replace(another=before not in (None, digest_of(effect)))
+        return in_flight._replace(another=before not in (None, digest_of(effect)))
     if not isinstance(effect, (Patch, Apply)):
-        return errand
-    target = known if _is_of(effect, invocation) else context.of(key).known
-    errand = errand._replace(base=target and target.body)
-    is_meant = uid_meant(effect) in (None, known.body.uid)
-    if errand.reads_first and target is known and is_meant:
-        return errand._replace(guard=known.body)  # it need not be read
-    return errand
+        return in_flight
+    target = record if _is_of(effect, invocation) else context.of(key).record
+    in_flight = in_flight._replace(base=target and target.body)
+    is_meant = uid_meant(effect) in (None, record.body.uid)
+    if in_flight.reads_first and target is record and is_meant:
+        return in_flight._replace(guard=record.body)  # it need not be read
+    return in_flight
 
 
 def _keeping_condition(
-    context: Context, known: Known, invocation: Invocation, effect: Effect
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> Effect:
     """A patch of the handled object's conditions keeps the operator's own."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
@@ -162,51 +175,49 @@ def _keeping_condition(
     if not isinstance(status, Mapping) or "conditions" not in status:
         return effect
     given = status["conditions"]
-    kept = keeping(given, known.body, context.settings.marker)
+    kept = keeping(given, record.body, context.settings.marker)
     if kept == given:
         return effect
     status = {**status, "conditions": kept}
     return replace(effect, merge={**merge, "status": status})
 
 
-def _is_for_another(known: Known, invocation: Invocation, effect: Effect) -> bool:
+def _is_for_another(
+    record: ObjectRecord, invocation: Invocation, effect: Effect
+) -> bool:
     """Whether another object than the one that is handled has the name by now."""
     body = invocation.situation.body
     is_own = isinstance(effect, Patch) and effect.target is None
-    return is_own and body is not None and body.uid != known.body.uid
+    return is_own and body is not None and body.uid != record.body.uid
 
 
 def _unaddressed(
     context: Context, invocation: Invocation, effect: Effect, why: Unreachable
 ) -> Invocation:
     """An effect that waits until it is known where it goes, as for a server away."""
-    errand = invocation.errand or Errand(effect, (Request(effect, Address()),))
-    waiting = proceed(errand, why, context.now, context.jitter())
-    assert isinstance(waiting, Errand)
-    return invocation._replace(errand=waiting, ready=False)
+    in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
+    waiting = proceed(in_flight, why, context.now, context.jitter())
+    assert isinstance(waiting, InFlight)
+    return invocation._replace(in_flight=waiting, ready=False)
 
 
 def _waits_for_mark(
-    context: Context, known: Known, invocation: Invocation, effect: Effect
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> bool:
     """Whether the object has to say first that its handler has begun to act."""
     handler, body = invocation.handler, invocation.situation.body
-    if (
-        not handler.write_ahead
-        or body is None
-        or isinstance(effect, (Get, List, Random))
-    ):
+    if not handler.write_ahead or body is None or rule_of(effect).reads:
         return False
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return False
-    record = known.stored.progress.get(handler.id)
+    own_progress = record.stored.progress.get(handler.id)
     acts_upon = digest_at(body, handler.field, context.kind.observation)
-    return record is None or record.acted != acts_upon
+    return own_progress is None or own_progress.acted != acts_upon
 
 
-def _token(context: Context, known: Known, invocation: Invocation) -> str:
+def _token(context: Context, record: ObjectRecord, invocation: Invocation) -> str:
     """What tells that an object was created by this handler, for this object."""
-    return call_token(context.settings.marker, known.body.uid, invocation.handler.id)
+    return call_token(context.settings.marker, record.body.uid, invocation.handler.id)
 
 
 def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
@@ -214,12 +225,12 @@ def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
 
 
 def _own_child(
-    context: Context, known: Known, invocation: Invocation, effect: Adopt
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Adopt
 ) -> tuple[dict[str, Any], Invocation]:
     """The child's manifest, owned and named after the handled object."""
     resource = context.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
-    owner = (invocation.situation.body or known.body).data
+    owner = (invocation.situation.body or record.body).data
     labels = effect.labels
     if labels is None:
         labels = context.settings.inherited_labels
@@ -257,7 +268,7 @@ create the object without adopting it"
 
 
 def _address(
-    context: Context, known: Known, effect: Effect, manifest: Any
+    context: Context, record: ObjectRecord, effect: Effect, manifest: Any
 ) -> _Addressed:
     """Where an effect goes; it waits for a kind of which that is not known yet."""
     own_namespace = context.key.namespace or None
@@ -315,21 +326,21 @@ def _of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
     return Address(resource, namespace, meta.get("name"))
 
 
-def send(context: Context, invocation: Invocation, errand: Errand) -> Invocation:
-    """Send an errand's present request."""
-    request = errand.request
+def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invocation:
+    """Send the request that is due."""
+    request = in_flight.request
     ticket = ForEffect(
         context.key,
         invocation.serial,
         invocation.handler.id,
-        isinstance(request.effect, (Call, Random)),
+        rule_of(request.effect).is_outside,
     )
     subject = (
         None if context.is_activity else context.subject(invocation.situation.body)
     )
     number = context.perform(request.effect, request.address, ticket, subject)
-    sent = errand._replace(id=number, due=None, held=False)
-    return invocation._replace(errand=sent, ready=False)
+    sent = in_flight._replace(id=number, due=None, held=False)
+    return invocation._replace(in_flight=sent, ready=False)
 
 
 def tell(context: Context, invocation: Invocation, lines: tuple[Log, ...]) -> None:

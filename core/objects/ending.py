@@ -10,12 +10,12 @@ from fnop.core.memory.progress import (
     judge_again,
     succeeded,
 )
-from fnop.core.objects.background import rested, with_standing
+from fnop.core.objects.background import rested, with_run_state
 from fnop.core.objects.consequences import told
 from fnop.core.objects.events import note_line
 from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, Known, Standing
+from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
 from fnop.core.values.evolve import replace
 
 __all__ = ["finish", "keep", "left", "report"]
@@ -27,26 +27,26 @@ def left(
     return tuple(each for each in invocations if each.serial != ended.serial)
 
 
-def keep(context: Context, known: Known, *, ends: bool) -> None:
-    """Put the record back; at the end of a cycle its work is dropped."""
+def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
+    """Put the record back; at the end of a change its work is dropped."""
     if ends:
-        work = (known.work or IDLE)._replace(
-            cycle=None, progress={}, declared={}, results={}
+        work = (record.work or IDLE)._replace(
+            change=None, progress={}, declared={}, results={}
         )
         work = told(context, work, ends=True)
-        known = known._replace(work=work, initial=False)
-    if known.work is not None and known.work.is_over:
-        known = known._replace(work=None)
-    context.put(known)
+        record = record._replace(work=work, initial=False)
+    if record.work is not None and record.work.is_over:
+        record = record._replace(work=None)
+    context.put(record)
 
 
-def finish(context: Context, known: Known, invocation: Invocation) -> None:
+def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     """An attempt is over: judge it, and keep what it wants written."""
-    work = known.work
+    work = record.work
     assert work is not None
     handler = invocation.handler
     patches, results, progress = work.patches, work.results, work.progress
-    if not known.gone and _is_about(known, invocation):
+    if not record.gone and _is_about(record, invocation):
         patches += tuple((handler.id, patch) for patch in invocation.patches)
         if invocation.result is not None and invocation.failure is None:
             results = {**results, handler.id: invocation.result.value}
@@ -56,28 +56,28 @@ def finish(context: Context, known: Known, invocation: Invocation) -> None:
     if handler.role is Role.EVENT:
         _spied(context, invocation)
     elif handler.role in BACKGROUND:
-        known, said = _tended(context, known, invocation, unwritten=unwritten)
+        record, said = _run_ended(context, record, invocation, unwritten=unwritten)
     else:
-        record = progress[handler.id]
-        judged, said = _judged(context, invocation, record, unwritten=unwritten)
-        judged = _acted(context, known, invocation, judged)
+        own_progress = progress[handler.id]
+        judged, said = _judged(context, invocation, own_progress, unwritten=unwritten)
+        judged = _acted(context, record, invocation, judged)
         progress = {**progress, handler.id: judged}
     work = work._replace(
         running=left(work.running, invocation),
-        spying=left(work.spying, invocation),
-        tending=left(work.tending, invocation),
+        event_runs=left(work.event_runs, invocation),
+        background_runs=left(work.background_runs, invocation),
         patches=patches,
         results=results,
         progress=progress,
         successes=(*work.successes, (handler, said)) if said else work.successes,
     )
-    keep(context, known._replace(work=work), ends=False)
+    keep(context, record._replace(work=work), ends=False)
 
 
-def _is_about(known: Known, invocation: Invocation) -> bool:
+def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:
     """Whether an attempt was about this object, and not about one of its name."""
     body = invocation.situation.body
-    return body is not None and body.uid == known.body.uid
+    return body is not None and body.uid == record.body.uid
 
 
 def _spied(context: Context, invocation: Invocation) -> None:
@@ -89,24 +89,24 @@ def _spied(context: Context, invocation: Invocation) -> None:
         report(context, invocation, "warning", line)
 
 
-def _tended(
-    context: Context, known: Known, invocation: Invocation, *, unwritten: bool
-) -> tuple[Known, Say | None]:
+def _run_ended(
+    context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
+) -> tuple[ObjectRecord, Say | None]:
     """A run of a daemon or timer is over: when it begins again, if it does."""
     handler = invocation.handler
-    standing = known.background.get(handler.id) or Standing(None)
-    judgement = _judgement(context, invocation, standing.progress)
+    run_state = record.background.get(handler.id) or RunState(None)
+    judgement = _judgement(context, invocation, run_state.progress)
     is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
     if is_routine:
         judgement = replace(judgement, level="debug")
     said = _told(context, invocation, judgement, unwritten=unwritten)
     if invocation.stopped:
         # It begins anew, if it is wanted again.
-        return with_standing(known, handler, None), said
+        return with_run_state(record, handler, None), said
     if judgement.progress.finished == "failure":
         context.failed()
-    after = rested(handler, standing, judgement.progress, context.now)
-    return with_standing(known, handler, after), said
+    after = rested(handler, run_state, judgement.progress, context.now)
+    return with_run_state(record, handler, after), said
 
 
 def _judged(
@@ -140,7 +140,10 @@ def _told(
 
 
 def _acted(
-    context: Context, known: Known, invocation: Invocation, record: Progress
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    own_progress: Progress,
 ) -> Progress:
     """The record, with what has been acted upon where something may have been done.
 
@@ -149,16 +152,16 @@ def _acted(
     """
     body = invocation.situation.body
     if body is None or not context.is_served:
-        return record
+        return own_progress
     kind = context.kind
-    if not record.is_finished and not invocation.acts:
-        return record
+    if not own_progress.is_finished and not invocation.acts:
+        return own_progress
     seen = see(body, kind.observation)
     acted = seen.digests.get(scope_name(invocation.handler.field), "")
-    if not record.is_finished and acted == known.handled_by(invocation.handler):
-        return record
-    was = seen if record.is_finished else record.seen
-    return record._replace(acted=acted, seen=was)
+    if not own_progress.is_finished and acted == record.handled_by(invocation.handler):
+        return own_progress
+    was = seen if own_progress.is_finished else own_progress.seen
+    return own_progress._replace(acted=acted, seen=was)
 
 
 def _judgement(

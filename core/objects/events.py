@@ -16,7 +16,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Subject
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
-from fnop.core.state.record import Known, Report, Reports
+from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import ACTIVITY, Turn
 from fnop.core.values.evolve import replace
@@ -49,8 +49,8 @@ _POSTING = frozenset((*CHANGES, *BACKGROUND))
 
 
 def report_event(
-    context: Context, known: Known, event: Event, handler: str = ""
-) -> Known:
+    context: Context, record: ObjectRecord, event: Event, handler: str = ""
+) -> ObjectRecord:
     """Report a Kubernetes Event; nobody waits for it, and it can fail nothing.
 
     `handler` is the one that asks for it, where one does.
@@ -58,17 +58,17 @@ def report_event(
     resource = context.catalogue.lookup("events.v1.")
     if resource is None or context.key == ACTIVITY:
         context.warn_once("events", "Kubernetes Events cannot be reported here")
-        return known
-    about = _regarding(context, context.subject(known.body), event.target)
+        return record
+    about = _regarding(context, context.subject(record.body), event.target)
     if about.kind == "Event":
-        return known  # an Event about each Event would never end
-    reports = _refilled(known.reports, context.now)
+        return record  # an Event about each Event would never end
+    reports = _refilled(record.reports, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
         line = f"a Kubernetes Event is left out, for there are too many: {text}"
         context.say("debug", line)
-        return known._replace(reports=reports)
-    subject = context.subject(known.body)
+        return record._replace(reports=reports)
+    subject = context.subject(record.body)
     found = next(
         (each for each in reports.recent if _is_same(each, event, context.now)), None
     )
@@ -80,7 +80,7 @@ def report_event(
     context.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
-    return known._replace(reports=kept)
+    return record._replace(reports=kept)
 
 
 def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
@@ -100,9 +100,9 @@ def report_noted(turn: Turn) -> None:
     """Report the log lines of this step."""
     for key, event, handler in turn.noted:
         context = Context(turn, key)
-        known = context.known
-        if known is not None:
-            context.put(report_event(context, known, event, handler))
+        record = context.record
+        if record is not None:
+            context.put(report_event(context, record, event, handler))
 
 
 def _refilled(reports: Reports, now: Now) -> Reports:
@@ -133,12 +133,12 @@ def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
     return replace(report, count=count, last=now.mono), Patch(target, change)
 
 
-def event_posted(known: Known, name: str, outcome: Outcome) -> Known:
+def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRecord:
     """An Event that is not there any more (they are kept for an hour) is made anew."""
     if not isinstance(outcome, Missing):
-        return known
-    recent = tuple(each for each in known.reports.recent if each.name != name)
-    return known._replace(reports=replace(known.reports, recent=recent))
+        return record
+    recent = tuple(each for each in record.reports.recent if each.name != name)
+    return record._replace(reports=replace(record.reports, recent=recent))
 
 
 def _moment(now: Now) -> str:

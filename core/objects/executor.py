@@ -1,6 +1,6 @@
-"""Making the moves: from a decision about one object to commands and state.
+"""Executing actions: from a decision about one object to commands and state.
 
-`serve` asks `reconcile` for the next move and makes it, until there is nothing
+`serve` asks `reconcile` for the next action and executes it, until there is nothing
 to do now, or the author's code has been driven once.
 """
 
@@ -12,52 +12,62 @@ from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import ACTIVITIES, Handler
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
-from fnop.core.objects.attempts import expire, go_on, let_go, stop
-from fnop.core.objects.background import (
-    Dismiss,
-    Engage,
-    Halt,
-    Retime,
-    Show,
-    Tend,
-)
-from fnop.core.objects.background_moves import make_background
-from fnop.core.objects.complaints import complain
-from fnop.core.objects.echo import look_at
-from fnop.core.objects.ending import keep, left
-from fnop.core.objects.moves import (
+from fnop.core.objects.actions import (
     Abandon,
-    Begin,
+    Action,
     Cancel,
     Conclude,
+    Continue,
     Expire,
     Forget,
-    GoOn,
-    Look,
-    Move,
+    HandleEvent,
     Overlook,
+    ReadLive,
+    Remember,
     Rest,
-    Settle,
-    Spy,
+    StartAttempt,
     TimeOut,
     Write,
     first_due,
 )
+from fnop.core.objects.attempts import expire, go_on, let_go, stop
+from fnop.core.objects.background import (
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
+)
+from fnop.core.objects.background_actions import run_background
+from fnop.core.objects.complaints import complain
+from fnop.core.objects.ending import keep, left
+from fnop.core.objects.expectations import look_at
 from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
-from fnop.core.objects.store import aside, spy_wants
+from fnop.core.objects.store import aside, event_handler_wants
 from fnop.core.objects.write import begin_write
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
-from fnop.core.state.record import IDLE, Cycle, Invocation, Known, Sighting
+from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
 from fnop.core.values.errors import described
 
 __all__ = ["guarded", "serve"]
 
-# One pass over an object never needs more moves than this: a limit on everything.
-_MOVES_MAX = 64
-# Moves that may call the author's code: once in a step (R11).
-_DRIVING = (GoOn, Spy, Engage, Tend, Halt, Begin, Cancel, Expire, Abandon)
+# One pass over an object never needs more actions than this: a limit on everything.
+_ACTIONS_MAX = 64
+# Actions that may call the author's code: once in a step (R11).
+_DRIVING = (
+    Continue,
+    HandleEvent,
+    ScheduleRun,
+    StartRun,
+    StopRun,
+    StartAttempt,
+    Cancel,
+    Expire,
+    Abandon,
+)
 # How long an object rests about which something went wrong that nobody foresaw.
 _BEGIN_ANEW_SECONDS = 60.0
 
@@ -67,21 +77,21 @@ def serve(context: Context) -> None:
     if context.phase in HELD and not context.is_activity:
         _put_aside(context)
         return
-    for _ in range(_MOVES_MAX):
+    for _ in range(_ACTIONS_MAX):
         if context.keeps_still:
             _put_aside(context)
             return
-        known = context.known
-        if known is None or (known.stale and not known.gone):
+        record = context.record
+        if record is None or (record.stale and not record.gone):
             return  # it is listed anew before anything is done about it
-        move = _decide(context, known)
-        if isinstance(move, Rest):
-            _rest(context, move.until)
+        action = _decide(context, record)
+        if isinstance(action, Rest):
+            _rest(context, action.until)
             return
-        if context.drives and isinstance(move, _DRIVING):
+        if context.drives and isinstance(action, _DRIVING):
             context.due()
             return
-        if not guarded(context, lambda: _make(context, known, move)):  # noqa: B023
+        if not guarded(context, lambda: _make(context, record, action)):  # noqa: B023
             return
     _rest(context, context.now.mono)
 
@@ -92,25 +102,25 @@ def _put_aside(context: Context) -> None:
     In another process it may go on now: what was done here and not written is lost, as
     in a crash.
     """
-    known = context.known
-    if known is None or (known.stale and known.work is None and not known.gone):
+    record = context.record
+    if record is None or (record.stale and record.work is None and not record.gone):
         return
-    work = known.work or IDLE
+    work = record.work or IDLE
     for each in work.invocations:
         pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
-        stop(context, known, each, reason=pausing)
+        stop(context, record, each, reason=pausing)
         rest = work._replace(
             running=left(work.running, each),
-            spying=left(work.spying, each),
-            tending=left(work.tending, each),
+            event_runs=left(work.event_runs, each),
+            background_runs=left(work.background_runs, each),
         )
-        context.put(known._replace(work=rest))
+        context.put(record._replace(work=rest))
         context.due()
         return
-    if known.gone:
+    if record.gone:
         context.drop()
     else:
-        context.put(aside(context, known))
+        context.put(aside(context, record))
 
 
 def _rest(context: Context, until: float | None) -> None:
@@ -130,7 +140,7 @@ def guarded(context: Context, work: Callable[[], None]) -> bool:
     A step is total.  What nobody foresaw ends what is under way with the object,
     loudly, and it is looked at again after a while.
     """
-    before = context.known
+    before = context.record
     try:
         work()
     except BaseException as problem:
@@ -147,18 +157,18 @@ def guarded(context: Context, work: Callable[[], None]) -> bool:
     return True
 
 
-def _begin_anew(context: Context, known: Known | None) -> None:
+def _begin_anew(context: Context, record: ObjectRecord | None) -> None:
     if context.is_activity:
         context.end(1, "a startup or cleanup handler could not be run")
-    elif known is not None:
-        let_go(context, known, DaemonStoppingReason.OPERATOR_PAUSING)
-        context.put(known._replace(work=None))
+    elif record is not None:
+        let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
+        context.put(record._replace(work=None))
         context.due(context.now.mono + _BEGIN_ANEW_SECONDS)
 
 
-def _decide(context: Context, known: Known) -> Move:
+def _decide(context: Context, record: ObjectRecord) -> Action:
     if context.is_activity:
-        return _activity_move(context, known)
+        return _activity_action(context, record)
     if not context.is_served:
         return Forget()
     kind = context.kind
@@ -167,32 +177,32 @@ def _decide(context: Context, known: Known) -> Move:
     seed, indices = context.seed, context.indices
     at = Moment(kind, context.settings, context.now, seed, stopping, failed, indices)
     try:
-        move = reconcile(at, known)
+        action = reconcile(at, record)
     except BaseException as problem:
         text = "it cannot be decided what to do about this state"
-        complain(context, known, text, problem)
-        work = known.work or IDLE
-        return Rest(first_due((*work.running, *work.spying)))
+        complain(context, record, text, problem)
+        work = record.work or IDLE
+        return Rest(first_due((*work.running, *work.event_runs)))
     for handler, raised in failed:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
-        complain(context, known, text, raised)
-    return move
+        complain(context, record, text, raised)
+    return action
 
 
-def _activity_move(context: Context, known: Known) -> Move:
+def _activity_action(context: Context, record: ObjectRecord) -> Action:
     """Startup and cleanup: one handler after the other, without an object."""
-    work = known.work or IDLE
+    work = record.work or IDLE
     for each in work.running:
         if each.ready or (each.wake is not None and each.wake <= context.now.mono):
-            return GoOn(each)
-        due = each.errand.due if each.errand else None
+            return Continue(each)
+        due = each.in_flight.due if each.in_flight else None
         if due is not None and due <= context.now.mono:
-            return GoOn(each)
+            return Continue(each)
         if each.deadline is not None and each.deadline <= context.now.mono:
             return Expire(each)
         return Rest(each.due)
-    assert work.cycle is not None
-    for handler in work.cycle.selected:
+    assert work.change is not None
+    for handler in work.change.selected:
         progress = work.progress.get(handler.id) or Progress(handler.role.value)
         if progress.is_finished:
             continue
@@ -201,32 +211,39 @@ def _activity_move(context: Context, known: Known) -> Move:
         moment = progress.due_at(context.now)
         if moment > context.now.mono:
             return Rest(moment)
-        return Begin(handler, work.cycle, progress)
+        return StartAttempt(handler, work.change, progress)
     return Forget()
 
 
-def _make(context: Context, known: Known, move: Move) -> None:
-    known = context.known or known  # a complaint may have been noted
-    match move:
-        case GoOn(invocation, ends):
-            go_on(context, known, invocation, ends)
-        case Spy(sighting):
-            _spy(context, known, sighting)
-        case Begin():
-            _begin(context, known, move)
-        case Engage() | Tend() | Show() | Halt() | Retime() | Dismiss():
-            make_background(context, known, move)
+def _make(context: Context, record: ObjectRecord, action: Action) -> None:
+    record = context.record or record  # a complaint may have been noted
+    match action:
+        case Continue(invocation, ends):
+            go_on(context, record, invocation, ends)
+        case HandleEvent(pending_event):
+            _handle_event(context, record, pending_event)
+        case StartAttempt():
+            _start_attempt(context, record, action)
+        case (
+            ScheduleRun()
+            | StartRun()
+            | ShowChange()
+            | StopRun()
+            | RescheduleRun()
+            | UnscheduleRun()
+        ):
+            run_background(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
-            _end(context, known, move)
+            _end(context, record, action)
         case Write(writing):
-            begin_write(context, known, writing)
-        case Settle(stored, ends, released):
-            released = released or known.released
-            keep(context, known._replace(stored=stored, released=released), ends=ends)
+            begin_write(context, record, writing)
+        case Remember(stored, ends, released):
+            released = released or record.released
+            keep(context, record._replace(stored=stored, released=released), ends=ends)
         case Overlook(seen):
-            context.put(known._replace(overlooked=seen))
-        case Look():
-            look_at(context, known)
+            context.put(record._replace(overlooked=seen))
+        case ReadLive():
+            look_at(context, record)
         case Rest():
             pass
         case Forget():
@@ -236,10 +253,12 @@ def _make(context: Context, known: Known, move: Move) -> None:
 # ------------------------------------------------------------- invocations
 
 
-def _begin(context: Context, known: Known, move: Begin) -> None:
+def _start_attempt(
+    context: Context, record: ObjectRecord, action: StartAttempt
+) -> None:
     """Start an attempt: its arguments are fixed from here on (R6)."""
-    handler, cycle, progress = move.handler, move.cycle, move.progress
-    work = known.work or IDLE
+    handler, change, progress = action.handler, action.change, action.progress
+    work = record.work or IDLE
     started = context.now.wall if progress.started is None else progress.started
     progress = progress._replace(started=started, until=None, due=None, delegated=False)
     own = not context.is_activity
@@ -248,53 +267,53 @@ def _begin(context: Context, known: Known, move: Begin) -> None:
         context.settings,
         context.now,
         context.kind.resource if own else None,
-        known.body if own else None,
-        cycle.reason if own else handler.role.value,
-        known.before(handler, context.kind.observation) if own else None,
+        record.body if own else None,
+        change.reason if own else handler.role.value,
+        record.before(handler, context.kind.observation) if own else None,
         progress.retries,
         started,
-        known.memo,
+        record.memo,
         context.indices,
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = work._replace(
-        # The cycle keeps its own view; only the attempt gets a fresh one (R15).
-        cycle=work.cycle if work.running else cycle,
+        # The change keeps its own view; only the attempt gets a fresh one (R15).
+        change=work.change if work.running else change,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
-    go_on(context, known._replace(work=work), invocation)
+    go_on(context, record._replace(work=work), invocation)
 
 
 def _end(
     context: Context,
-    known: Known,
-    move: Cancel | Conclude | TimeOut | Expire | Abandon,
+    record: ObjectRecord,
+    action: Cancel | Conclude | TimeOut | Expire | Abandon,
 ) -> None:
-    match move:
+    match action:
         case Cancel():
-            _cancel_all(context, known)
+            _cancel_all(context, record)
         case Conclude():
-            _conclude(context, known, move)
+            _conclude(context, record, action)
         case TimeOut():
-            _time_out(context, known, move)
+            _time_out(context, record, action)
         case Expire(invocation):
-            expire(context, known, invocation)
+            expire(context, record, invocation)
         case Abandon(invocation):
-            assert known.work is not None
-            _cancel(context, known, invocation, cycle=known.work.cycle)
+            assert record.work is not None
+            _cancel(context, record, invocation, change=record.work.change)
 
 
-def _conclude(context: Context, known: Known, move: Conclude) -> None:
+def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
     """A handler has ended with its sub-handlers: it is told as of any other."""
-    handler, progress, work = move.handler, move.progress, known.work
+    handler, progress, work = action.handler, action.progress, record.work
     assert work is not None
     error = None
     level, line = "info", "succeeded"
-    if move.failed:
+    if action.failed:
         level, line, error = "error", "failed for good", progress.message
-        line = f"{line}, as its sub-handler {move.failed} has"
+        line = f"{line}, as its sub-handler {action.failed} has"
     context.say(
         level,
         f"{handler.role.value} handler {handler.id} {line}",
@@ -302,14 +321,14 @@ def _conclude(context: Context, known: Known, move: Conclude) -> None:
         error=error,
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
-    context.put(known._replace(work=work))
+    context.put(record._replace(work=work))
 
 
-def _time_out(context: Context, known: Known, move: TimeOut) -> None:
+def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
     """A handler ends between two attempts, or while its sub-handlers go on."""
-    handler, work = move.handler, known.work or IDLE
+    handler, work = action.handler, record.work or IDLE
     assert handler.timeout is not None
-    judgement = time_out(move.progress, handler.timeout, move.why)
+    judgement = time_out(action.progress, handler.timeout, action.why)
     context.failed()
     if handler.role in ACTIVITIES:
         context.activity_failed()
@@ -317,61 +336,73 @@ def _time_out(context: Context, known: Known, move: TimeOut) -> None:
         judgement.level,
         f"{handler.role.value} handler {handler.id} {judgement.line}",
         handler=handler.id,
-        error=move.why,
+        error=action.why,
     )
     work = work._replace(progress={**work.progress, handler.id: judgement.progress})
-    context.put(known._replace(work=work))
+    context.put(record._replace(work=work))
 
 
-def _spy(context: Context, known: Known, sighting: Sighting) -> None:
-    work = known.work
+def _handle_event(
+    context: Context, record: ObjectRecord, pending_event: PendingEvent
+) -> None:
+    work = record.work
     assert work is not None
-    handler, type, body = sighting.handler, sighting.type, sighting.body
-    if handler.filters.asks_indices and not spy_wants(
-        context, known, handler, type, body
+    handler, type, body = pending_event.handler, pending_event.type, pending_event.body
+    if handler.filters.asks_indices and not event_handler_wants(
+        context, record, handler, type, body
     ):
-        rest = tuple(each for each in work.sightings if each is not sighting)
-        keep(context, known._replace(work=work._replace(sightings=rest)), ends=False)
+        rest = tuple(each for each in work.pending_events if each is not pending_event)
+        keep(
+            context,
+            record._replace(work=work._replace(pending_events=rest)),
+            ends=False,
+        )
         return
     situation = Situation(
-        sighting.handler,
+        pending_event.handler,
         context.settings,
         context.now,
         context.kind.resource,
-        sighting.body,
-        sighting.type,
+        pending_event.body,
+        pending_event.type,
         started=context.now.wall,
-        memo=known.memo,
+        memo=record.memo,
         indices=context.indices,
     )
     invocation = Invocation(context.next_serial(), situation)
     work = work._replace(
-        spying=(*work.spying, invocation),
-        sightings=tuple(each for each in work.sightings if each is not sighting),
+        event_runs=(*work.event_runs, invocation),
+        pending_events=tuple(
+            each for each in work.pending_events if each is not pending_event
+        ),
     )
-    go_on(context, known._replace(work=work), invocation)
+    go_on(context, record._replace(work=work), invocation)
 
 
-def _cancel_all(context: Context, known: Known) -> None:
+def _cancel_all(context: Context, record: ObjectRecord) -> None:
     """End the first of the conversations; the others follow, one a step."""
-    work = known.work
+    work = record.work
     assert work is not None
     is_last = len(work.running) == 1
-    _cancel(context, known, work.running[0], cycle=None if is_last else work.cycle)
+    _cancel(context, record, work.running[0], change=None if is_last else work.change)
 
 
 def _cancel(
-    context: Context, known: Known, invocation: Invocation, *, cycle: Cycle | None
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    *,
+    change: Change | None,
 ) -> None:
-    known = stop(context, known, invocation)
-    assert known.work is not None
-    rest = left(known.work.running, invocation)
-    work = known.work._replace(running=rest, cycle=cycle)
-    keep(context, known._replace(work=work), ends=False)
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    rest = left(record.work.running, invocation)
+    work = record.work._replace(running=rest, change=change)
+    keep(context, record._replace(work=work), ends=False)
     context.say(
         "info",
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
-        body=known.body,
+        body=record.body,
         handler=invocation.handler.id,
     )
 

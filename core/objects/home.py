@@ -7,21 +7,21 @@ from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,
 )
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 
 __all__ = ["falls_back", "home_of", "homeless", "housed", "takes_conditions"]
 
 
-def housed(context: Context, known: Known, writing: Writing) -> Writing:
+def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
     """Results without a place in the status go with the state (R25)."""
     resource = context.kind.resource
     if not writing.results or not resource.is_built_in:
         return writing
-    return homeless(context, known, writing, set(writing.results))
+    return homeless(context, record, writing, set(writing.results))
 
 
 def homeless(
-    context: Context, known: Known, writing: Writing, names: set[str]
+    context: Context, record: ObjectRecord, writing: Writing, names: set[str]
 ) -> Writing:
     for name in sorted(names):
         context.warn_once(
@@ -30,10 +30,10 @@ def homeless(
             f"kept with the state, in {_named(home_of(context))}",
         )
     left = {k: v for k, v in writing.results.items() if k not in names}
-    if not known.readable:
+    if not record.readable:
         return writing._replace(results=left)
     moved = {name: writing.results[name] for name in names}
-    base = writing.after or writing.memory or known.stored
+    base = writing.after or writing.memory or record.stored
     after = base._replace(results={**base.results, **moved})
     return writing._replace(results=left, after=after, memory=after)
 

@@ -18,7 +18,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
-from fnop.core.streams.stream import Purpose
+from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import (
     ErrorsMode,
@@ -113,8 +113,8 @@ def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
 def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
     """What the function makes of an object; None leaves the index as it is."""
     resource = context.kind.resource
-    known = context.known
-    memo = context.memo if known is None else known.memo
+    record = context.record
+    memo = context.memo if record is None else record.memo
     situation = Situation(
         handler, context.settings, context.now, resource, body, memo=memo
     )
@@ -154,6 +154,6 @@ def are_filled(turn: Turn) -> bool:
     """
     return all(
         stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
-        for stream in turn.streams.each(Purpose.OBJECTS)
+        for stream in turn.streams.each(StreamPurpose.OBJECTS)
         if turn.survey.kinds[stream.resource.key].indexers
     )

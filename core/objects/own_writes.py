@@ -17,7 +17,7 @@ from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.observation import digest_at, essence_of, observed_at
 from fnop.core.memory.progress import Progress
-from fnop.core.state.record import Declared, Known, Work
+from fnop.core.state.record import Declared, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, pointer
 from fnop.core.values.errors import joined
@@ -43,13 +43,16 @@ __all__ = [
 Moves = Mapping[str, tuple[str, str]]
 
 
-def followers(known: Known, authors: Iterable[str]) -> tuple[str, ...]:
+def followers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
     """Whose records follow an own write: its authors', and of all that are not done.
 
     Those get the object as it is then at their next attempt.
     """
-    records = {**known.stored.progress, **(known.work.progress if known.work else {})}
-    unfinished = [name for name, each in records.items() if not each.is_finished]
+    all_progress = {
+        **record.stored.progress,
+        **(record.work.progress if record.work else {}),
+    }
+    unfinished = [name for name, each in all_progress.items() if not each.is_finished]
     return tuple(sorted({*authors, *unfinished}))
 
 
@@ -68,7 +71,7 @@ def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Mov
 
 
 def followed(
-    records: Mapping[str, Progress], kind: Kind, moves: Moves
+    all_progress: Mapping[str, Progress], kind: Kind, moves: Moves
 ) -> Mapping[str, Progress]:
     """The records of handlers, with those that follow about the state that was made.
 
@@ -76,28 +79,30 @@ def followed(
     one like any other.
     """
     return {
-        name: _moved(record, move) if (move := _move_of(kind, moves, name)) else record
-        for name, record in records.items()
+        name: _moved(progress, action)
+        if (action := _move_of(kind, moves, name))
+        else progress
+        for name, progress in all_progress.items()
     }
 
 
-def with_moves(known: Known, kind: Kind, moves: Moves) -> Known:
+def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
     """With all that is under way about the state that the authors have made."""
-    work = known.work
+    work = record.work
     if work is None or not moves:
-        return known
-    cycle = work.cycle
-    if cycle is not None:
+        return record
+    change = work.change
+    if change is not None:
         aims = {
-            name: _aim_moved(aim, move)
-            if (move := _move_of(kind, moves, name))
+            name: _aim_moved(aim, action)
+            if (action := _move_of(kind, moves, name))
             else aim
-            for name, aim in cycle.aims.items()
+            for name, aim in change.aims.items()
         }
-        cycle = cycle._replace(aims=aims)
-    return known._replace(
+        change = change._replace(aims=aims)
+    return record._replace(
         work=work._replace(
-            cycle=cycle,
+            change=change,
             progress=followed(work.progress, kind, moves),
             declared=_declared_moved(work, kind, moves),
         )
@@ -106,8 +111,8 @@ def with_moves(known: Known, kind: Kind, moves: Moves) -> Known:
 
 def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
     return {
-        name: Declared(_aim_moved(each.aim, move), each.children)
-        if (move := _move_of(kind, moves, name))
+        name: Declared(_aim_moved(each.aim, action), each.children)
+        if (action := _move_of(kind, moves, name))
         else each
         for name, each in work.declared.items()
     }
@@ -124,19 +129,19 @@ def _handler_of(kind: Kind, name: str) -> Handler | None:
     return handlers.get(declarer_of(name, handlers))
 
 
-def _aim_moved(aim: str, move: tuple[str, str]) -> str:
+def _aim_moved(aim: str, action: tuple[str, str]) -> str:
     reason, _, observed = aim.partition(":")
-    return f"{reason}:{move[1]}" if observed == move[0] else aim
+    return f"{reason}:{action[1]}" if observed == action[0] else aim
 
 
-def _moved(record: Progress, move: tuple[str, str]) -> Progress:
-    was, now = move
-    if record.has_succeeded:
-        return record._replace(aim=_aim_moved(record.aim, move))
-    return record._replace(
-        aim=_aim_moved(record.aim, move),
-        acted=now if record.acted == was else record.acted,
-        handled=now if record.handled == was else record.handled,
+def _moved(progress: Progress, action: tuple[str, str]) -> Progress:
+    was, now = action
+    if progress.has_succeeded:
+        return progress._replace(aim=_aim_moved(progress.aim, action))
+    return progress._replace(
+        aim=_aim_moved(progress.aim, action),
+        acted=now if progress.acted == was else progress.acted,
+        handled=now if progress.handled == was else progress.handled,
     )
 
 
@@ -152,17 +157,17 @@ def generation_after(handled: int | None, before: Body, after: Body) -> int | No
     return handled + 1 if after.generation == handled + 1 else handled
 
 
-def with_generation(known: Known, before: Body, after: Body) -> Known:
+def with_generation(record: ObjectRecord, before: Body, after: Body) -> ObjectRecord:
     """With the generation that an own write has made as the one that is handled."""
-    work = known.work
-    if work is None or work.cycle is None:
-        return known
-    cycle = work.cycle
-    generation = generation_after(cycle.generation, before, after)
-    if generation == cycle.generation:
-        return known
-    return known._replace(
-        work=work._replace(cycle=cycle._replace(generation=generation))
+    work = record.work
+    if work is None or work.change is None:
+        return record
+    change = work.change
+    generation = generation_after(change.generation, before, after)
+    if generation == change.generation:
+        return record
+    return record._replace(
+        work=work._replace(change=change._replace(generation=generation))
     )
 
 
@@ -205,12 +210,12 @@ def authors_of(
     for any field, and counts for what it changes itself.
     """
     fields = changed_fields(kind, before, after) if kind.changes else ()
-    spies = {each.id for each in kind.spies}
+    event_handlers = {each.id for each in kind.event_handlers}
     found: dict[str, tuple[str, ...]] = {}
     for name in dict.fromkeys(name for name, _ in patches):
         own = [patch for author, patch in patches if author == name]
         made = after if len(own) == len(patches) else _made_by_all(own, before, after)
-        if name in spies:
+        if name in event_handlers:
             part = _touched(kind, before, made)
         else:
             part = changed_fields(kind, before, made) if kind.changes else ()
@@ -283,8 +288,8 @@ def _other_remedy(kind: Kind, found: Iterable[str], fields: list[str]) -> str:
     ', or name the field in ignored_fields='
     """
     scopes = [pointer(scope) for scope in kind.observation.scopes if scope]
-    spies = {each.id for each in kind.spies}
-    if not spies.isdisjoint(found):
+    event_handlers = {each.id for each in kind.event_handlers}
+    if not event_handlers.isdisjoint(found):
         return "; a handler of events is called for any field"
     if any(f"{field}/".startswith(f"{scope}/") for scope in scopes for field in fields):
         return ""

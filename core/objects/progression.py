@@ -6,7 +6,7 @@ from fnop.core.handlers.handler import Handler, Role
 from fnop.core.memory.observation import digest_at
 from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.selection import Moment
-from fnop.core.state.record import Cycle, Invocation, Known, Work
+from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 
@@ -29,63 +29,67 @@ def acts_upon(at: Moment, invocation: Invocation) -> str:
     return "" if body is None else digest_at(body, field, at.kind.observation)
 
 
-def keeps_back(at: Moment, known: Known) -> bool:
+def keeps_back(at: Moment, record: ObjectRecord) -> bool:
     """Whether the operator is in a loop with itself, and waits before its next turn."""
-    is_ending = known.gone or known.body.is_deleting
-    return known.pace.until > at.now.mono and not is_ending
+    is_ending = record.gone or record.body.is_deleting
+    return record.pace.until > at.now.mono and not is_ending
 
 
-def declared_by(work: Work, cycle: Cycle, parent: Handler) -> tuple[Handler, ...]:
+def declared_by(work: Work, change: Change, parent: Handler) -> tuple[Handler, ...]:
     """The sub-handlers that a handler has declared for this very change."""
     found = work.declared.get(parent.id)
-    if found is None or found.aim != cycle.aims[parent.id]:
+    if found is None or found.aim != change.aims[parent.id]:
         return ()
     return found.children
 
 
 def has_delegated(
-    known: Known, work: Work, cycle: Cycle, handler: Handler
+    record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> tuple[Handler, ...]:
     """The sub-handlers that a handler waits for, its own part being done.
 
     One that failed or waits after it has declared them is yet to be called again.
     """
-    if not progress_by_id(known, work, cycle, handler.id).delegated:
+    if not progress_by_id(record, work, change, handler.id).delegated:
         return ()
-    return () if _runs(work, handler) else declared_by(work, cycle, handler)
+    return () if _runs(work, handler) else declared_by(work, change, handler)
 
 
-def ended_above(known: Known, work: Work, cycle: Cycle, handler: Handler) -> str:
+def ended_above(
+    record: ObjectRecord, work: Work, change: Change, handler: Handler
+) -> str:
     """The handler that this one is a part of and that has ended, if there is one.
 
     A part never outlives its handler: what that has failed for is not to be gone on
     with, and its deadline is that of its parts.
     """
     above = handler.parent
-    parents = {each.id: each.parent for each in cycle.selected} if above else {}
-    while above and above in cycle.aims:
-        if progress_by_id(known, work, cycle, above).is_finished:
+    parents = {each.id: each.parent for each in change.selected} if above else {}
+    while above and above in change.aims:
+        if progress_by_id(record, work, change, above).is_finished:
             return above
         above = parents.get(above, "")
     return ""
 
 
-def progress_of(known: Known, work: Work, cycle: Cycle, handler: Handler) -> Progress:
+def progress_of(
+    record: ObjectRecord, work: Work, change: Change, handler: Handler
+) -> Progress:
     """The handler's record if it is about this change, else a fresh one.
 
     That of a handler with sub-handlers follows from theirs, and theirs ends with its.
     """
-    found = progress_by_id(known, work, cycle, handler.id)
+    found = progress_by_id(record, work, change, handler.id)
     if found.is_finished:
         return found
-    above = ended_above(known, work, cycle, handler)
+    above = ended_above(record, work, change, handler)
     if above:
         return abandoned(found, f"{above} has ended before it")
-    children = has_delegated(known, work, cycle, handler)
+    children = has_delegated(record, work, change, handler)
     if not children:
         return found
-    selected = [each for each in children if each.id in cycle.aims]
-    parts = [progress_of(known, work, cycle, each) for each in selected]
+    selected = [each for each in children if each.id in change.aims]
+    parts = [progress_of(record, work, change, each) for each in selected]
     if not all(each.is_finished for each in parts):
         return found
     failed = next((each for each in parts if not each.has_succeeded), None)
@@ -98,25 +102,27 @@ def _runs(work: Work, handler: Handler) -> bool:
     return any(each.handler.id == handler.id for each in work.running)
 
 
-def progress_by_id(known: Known, work: Work, cycle: Cycle, name: str) -> Progress:
-    aim, found = cycle.aims[name], known.record_of(name)
+def progress_by_id(
+    record: ObjectRecord, work: Work, change: Change, name: str
+) -> Progress:
+    aim, found = change.aims[name], record.progress_of(name)
     if found is not None and (
-        _is_for(found, aim) or _is_done_before(cycle, name, found, aim)
+        _is_for(found, aim) or _is_done_before(change, name, found, aim)
     ):
         return found
     return anew(found, aim)
 
 
-def _is_done_before(cycle: Cycle, name: str, found: Progress, aim: str) -> bool:
+def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> bool:
     """Whether the handler of a field has succeeded before the end of the object began.
 
     A deletion changes no field.  That update is not over, so it is not what the object
     was seen as last.
     """
-    if cycle.reason is not Reason.DELETE or not found.has_succeeded:
+    if change.reason is not Reason.DELETE or not found.has_succeeded:
         return False
     is_of_field = any(
-        each.id == name and each.role is Role.FIELD for each in cycle.selected
+        each.id == name and each.role is Role.FIELD for each in change.selected
     )
     return is_of_field and found.aim.partition(":")[2] == aim.partition(":")[2]
 
@@ -144,12 +150,14 @@ def _is_for(progress: Progress, aim: str) -> bool:
     )
 
 
-def may_save(at: Moment, known: Known) -> bool:
+def may_save(at: Moment, record: ObjectRecord) -> bool:
     """Whether a state may be written: none over one that cannot be read, and none
     so soon after the server has refused it."""
-    return known.readable and known.unsaved_until <= at.now.mono
+    return record.readable and record.unsaved_until <= at.now.mono
 
 
-def mark_of(record: Progress) -> Progress:
+def mark_of(own_progress: Progress) -> Progress:
     """That an attempt has begun to act, and upon what: should it be taken back."""
-    return Progress(record.aim, acted=record.acted, handled=record.handled)
+    return Progress(
+        own_progress.aim, acted=own_progress.acted, handled=own_progress.handled
+    )

@@ -1,20 +1,36 @@
 """What to do next about one object: the heart of the operator.
 
 `reconcile` looks at an object, at what is remembered of it and at what is under
-way, and answers the one next move.  It changes nothing; the executor makes the move
+way, and answers the one next action.  It changes nothing; the executor takes the action
 (`fnop.core.objects.executor`) and asks again.
 
 Guarantees: the finalizer comes first and alone; no handler starts while an own
-write is not shown by the watch; one cycle at a time; what a cycle says is "done"
-is what its own view was.
+write is not shown by the watch; one change at a time; what is recorded as done is
+the object as the change's own view had it.
 """
 
 from __future__ import annotations
 
 from fnop.core.memory.observation import see
+from fnop.core.objects.actions import (
+    Action,
+    Cancel,
+    Continue,
+    Expire,
+    Forget,
+    HandleEvent,
+    Overlook,
+    ReadLive,
+    Remember,
+    Rest,
+    Write,
+    earlier,
+    first_due,
+    is_due,
+)
 from fnop.core.objects.background import (
+    background_action,
     background_due,
-    background_move,
 )
 from fnop.core.objects.change import abandons, goes_on, handle, with_children
 from fnop.core.objects.detection import (
@@ -23,27 +39,18 @@ from fnop.core.objects.detection import (
     duty_of,
     selected_for,
 )
-from fnop.core.objects.moves import (
-    Cancel,
-    Expire,
-    Forget,
-    GoOn,
-    Look,
-    Move,
-    Overlook,
-    Rest,
-    Settle,
-    Spy,
-    Write,
-    earlier,
-    first_due,
-    is_due,
-)
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.upkeep import upkeep
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import IDLE, Cycle, Echo, Invocation, Known, Work
+from fnop.core.state.record import (
+    IDLE,
+    Change,
+    Expectation,
+    Invocation,
+    ObjectRecord,
+    Work,
+)
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
@@ -51,171 +58,177 @@ from fnop.core.values.finalizers import Duty
 __all__ = ["reconcile"]
 
 
-def reconcile(at: Moment, known: Known) -> Move:
-    """The next move about an object; total.
+def reconcile(at: Moment, record: ObjectRecord) -> Action:
+    """The next action about an object; total.
 
     Filters are the author's code: what they raise escalates to the caller.
     """
-    work = known.work or IDLE
-    move: Move | None = abandons(at, known, work) or _going_on(at, known, work)
-    if move is None and at.kind.background:
-        move = background_move(at, known, work)
-    if move is not None:
-        return move
-    if work.running and _is_unwanted(at, known, work):
+    work = record.work or IDLE
+    action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
+    if action is None and at.kind.background:
+        action = background_action(at, record, work)
+    if action is not None:
+        return action
+    if work.running and _is_unwanted(at, record, work):
         return Cancel()
-    if known.gone:
-        others = (*work.spying, *work.tending)
+    if record.gone:
+        others = (*work.event_runs, *work.background_runs)
         return Rest(first_due(others)) if others else Forget()
-    if known.vanished and known.echo is not None:
-        return _await_echo(at, known.echo) or Rest(
-            earlier(_waking(at, known, work), known.echo.due)
+    if record.vanished and record.expected is not None:
+        return _await_expectation(at, record.expected) or Rest(
+            earlier(_waking(at, record, work), record.expected.due)
         )
-    return _own_lane(at, known, work)
+    return _write_or_change(at, record, work)
 
 
-def _going_on(at: Moment, known: Known, work: Work) -> GoOn | Spy | Expire | None:
+def _going_on(
+    at: Moment, record: ObjectRecord, work: Work
+) -> Continue | HandleEvent | Expire | None:
     """What is under way and waits for nothing any more."""
     for each in work.invocations:
-        if each.ready or _is_let_go(at, known, each):
-            return GoOn(each)
-    busy = {each.handler.id for each in work.spying}
-    is_held = keeps_back(at, known) or (known.pace.is_loop and work.writing is not None)
-    for sighting in () if is_held else work.sightings:
-        if sighting.handler.id not in busy and not at.stopping:
-            return Spy(sighting)
+        if each.ready or _is_let_go(at, record, each):
+            return Continue(each)
+    busy = {each.handler.id for each in work.event_runs}
+    is_held = keeps_back(at, record) or (
+        record.pace.is_loop and work.writing is not None
+    )
+    for pending_event in () if is_held else work.pending_events:
+        if pending_event.handler.id not in busy and not at.stopping:
+            return HandleEvent(pending_event)
     for each in work.invocations:
         if each.wake is not None and each.wake <= at.now.mono:
-            return GoOn(each)
-        if each.errand and is_due(each.errand.due, at):
-            return GoOn(each)
+            return Continue(each)
+        if each.in_flight and is_due(each.in_flight.due, at):
+            return Continue(each)
         if is_due(each.deadline, at):
             return Expire(each)
     return None
 
 
-def _is_let_go(at: Moment, known: Known, invocation: Invocation) -> bool:
+def _is_let_go(at: Moment, record: ObjectRecord, invocation: Invocation) -> bool:
     """Whether an effect that waits for the mark of its attempt may be sent now."""
-    if invocation.errand is None or not invocation.errand.held:
+    if invocation.in_flight is None or not invocation.in_flight.held:
         return False
-    record = known.stored.progress.get(invocation.handler.id)
-    is_marked = record is not None and record.acted == acts_upon(at, invocation)
-    return is_marked or not may_save(at, known)
+    own_progress = record.stored.progress.get(invocation.handler.id)
+    is_marked = own_progress is not None and own_progress.acted == acts_upon(
+        at, invocation
+    )
+    return is_marked or not may_save(at, record)
 
 
-def _is_unwanted(at: Moment, known: Known, work: Work) -> bool:
+def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
     """Whether the change that conversations are about is overtaken (R16)."""
-    if known.gone or at.stopping:
+    if record.gone or at.stopping:
         return True
-    reason = work.cycle.reason if work.cycle else None
-    return known.body.is_deleting and reason is not Reason.DELETE
+    reason = work.change.reason if work.change else None
+    return record.body.is_deleting and reason is not Reason.DELETE
 
 
-def _waking(at: Moment, known: Known, work: Work) -> float | None:
+def _waking(at: Moment, record: ObjectRecord, work: Work) -> float | None:
     """When something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
-    if work.sightings and keeps_back(at, known):
-        waking = earlier(waking, known.pace.until)
+    if work.pending_events and keeps_back(at, record):
+        waking = earlier(waking, record.pace.until)
     if not at.kind.background:
         return waking
-    return earlier(waking, background_due(at, known, work))
+    return earlier(waking, background_due(at, record, work))
 
 
-def _own_lane(at: Moment, known: Known, work: Work) -> Move:
-    waking = _waking(at, known, work)
+def _write_or_change(at: Moment, record: ObjectRecord, work: Work) -> Action:
+    waking = _waking(at, record, work)
     if work.writing is not None:
         if is_due(work.writing.due, at):
             return Write(work.writing)
         return Rest(earlier(waking, work.writing.due))
-    if known.echo is not None and not at.stopping:
-        look = _await_echo(at, known.echo)
+    if record.expected is not None and not at.stopping:
+        look = _await_expectation(at, record.expected)
         if look is not None:
             return look
-        waking = earlier(waking, known.echo.due)
-        if not known.echo.passes:
+        waking = earlier(waking, record.expected.due)
+        if not record.expected.passes:
             return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
         return Rest(earlier(waking, work.outstanding_until))
-    if not work.running and _is_being_written(at, known, work):
+    if not work.running and _is_being_written(at, record, work):
         return Rest(waking)
-    move = _change(at, known, work)
-    if isinstance(move, Rest):
-        return Rest(earlier(waking, move.until))
-    return move
+    action = _change(at, record, work)
+    if isinstance(action, Rest):
+        return Rest(earlier(waking, action.until))
+    return action
 
 
-def _is_being_written(at: Moment, known: Known, work: Work) -> bool:
-    """Whether a daemon, a timer or a spy changes the object, and is to be answered.
+def _is_being_written(at: Moment, record: ObjectRecord, work: Work) -> bool:
+    """Whether a daemon, a timer or an event handler changes the object just now.
 
     The watch may show the change first; whose it is, the answer tells.
     """
-    body = known.body
+    body = record.body
     key = Key(at.kind.resource.key, body.namespace or "", body.name)
     return any(
-        each.errand is not None
-        and each.errand.base is not None
-        and each.errand.id is not None
-        and each.errand.requests[0].address.key == key
-        for each in (*work.tending, *work.spying)
+        each.in_flight is not None
+        and each.in_flight.base is not None
+        and each.in_flight.id is not None
+        and each.in_flight.requests[0].address.key == key
+        for each in (*work.background_runs, *work.event_runs)
     )
 
 
-def _await_echo(at: Moment, echo: Echo) -> Look | None:
+def _await_expectation(at: Moment, expected: Expectation) -> ReadLive | None:
     """When the bound passes: a live read, never blind (R24)."""
-    return Look() if is_due(echo.due, at) else None
+    return ReadLive() if is_due(expected.due, at) else None
 
 
-def _change(at: Moment, known: Known, work: Work) -> Move:
-    """The change lane: detect, hold, handle, record."""
-    if work.cycle is not None:
-        cycle = with_children(at, known, work, work.cycle)
-        if goes_on(known, work, cycle):
-            return handle(at, known, work, cycle)
-    duty = duty_of(at, known)
+def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
+    """Detect a change, hold the object, handle the change, record it."""
+    if work.change is not None:
+        change = with_children(at, record, work, work.change)
+        if goes_on(record, work, change):
+            return handle(at, record, work, change)
+    duty = duty_of(at, record)
     if duty is not Duty.NONE and not at.stopping:
-        if known.odds.until > at.now.mono and not known.body.is_deleting:
-            return Rest(known.odds.until)
+        if record.odds.until > at.now.mono and not record.body.is_deleting:
+            return Rest(record.odds.until)
         return Write(Writing(finalizer=duty.value))
-    if not concerns(at, known):
-        return _overlook(at, known) or _flush(work)
-    seen = see(known.body, at.kind.observation)
-    cause = cause_of(at, known, seen)
+    if not concerns(at, record):
+        return _overlook(at, record) or _flush(work)
+    seen = see(record.body, at.kind.observation)
+    cause = cause_of(at, record, seen)
     if cause.reason not in HANDLED:
-        return upkeep(at, known, work, cause, seen)
-    selected = selected_for(at, known, cause, seen)
-    if cause.reason is Reason.CREATE and not selected and known.overlooked:
+        return upkeep(at, record, work, cause, seen)
+    selected = selected_for(at, record, cause, seen)
+    if cause.reason is Reason.CREATE and not selected and record.overlooked:
         # It has been there, and was nobody's: handlers of updates are for it now.
-        return Settle(known.stored._replace(seen=known.overlooked), ends=False)
-    aims = {each.id: aim_of(at, known.body, cause.reason, each) for each in selected}
-    cycle = Cycle(
+        return Remember(record.stored._replace(seen=record.overlooked), ends=False)
+    aims = {each.id: aim_of(at, record.body, cause.reason, each) for each in selected}
+    change = Change(
         cause.reason,
         cause.initial,
-        known.body,
+        record.body,
         seen,
         selected,
         aims,
-        known.body.generation,
+        record.body.generation,
     )
-    return handle(at, known, work, with_children(at, known, work, cycle))
+    return handle(at, record, work, with_children(at, record, work, change))
 
 
-def _overlook(at: Moment, known: Known) -> Overlook | None:
+def _overlook(at: Moment, record: ObjectRecord) -> Overlook | None:
     """Keep in mind what the object was while no handler was for it.
 
     Nothing is written on it.  Where a filter of an update handler comes to fit, such as
     a field that appears, that is a change of what there was.
     """
-    if not at.kind.overlooks or known.stored.seen is not None:
+    if not at.kind.overlooks or record.stored.seen is not None:
         return None
-    seen = see(known.body, at.kind.observation)
-    return None if known.overlooked == seen else Overlook(seen)
+    seen = see(record.body, at.kind.observation)
+    return None if record.overlooked == seen else Overlook(seen)
 
 
-def _flush(work: Work) -> Move:
-    """Write what spies have patched, when that is all there is."""
+def _flush(work: Work) -> Action:
+    """Write what event handlers have patched, when there is nothing else to write."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
     return Rest()
 
 
-# ---------------------------------------------------------------- one cycle
+# ---------------------------------------------------------------- one change

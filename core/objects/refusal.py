@@ -12,23 +12,23 @@ from fnop.core.state.fusion import (
     Writing,
     authors_at,
 )
-from fnop.core.state.record import IDLE, Known
+from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.values.backoff import backoff_seconds, is_told
 
-__all__ = ["Done", "Later", "Next", "Send", "judge_refusal", "refused"]
+__all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
 
 class Send(NamedTuple):
     """Write this now."""
 
-    known: Known
+    record: ObjectRecord
     writing: Writing
 
 
 class Later(NamedTuple):
     """Write this again in a while."""
 
-    known: Known
+    record: ObjectRecord
     writing: Writing
     why: str
 
@@ -36,43 +36,45 @@ class Later(NamedTuple):
 class Done(NamedTuple):
     """Nothing of it is left to be written."""
 
-    known: Known
+    record: ObjectRecord
     writing: Writing
 
 
-Next = Send | Later | Done
+AfterRefusal = Send | Later | Done
 
 
-def refused(context: Context, known: Known, writing: Writing, message: str) -> Next:
+def refused(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> AfterRefusal:
     """The server takes the content for invalid: find out whose fault it is."""
     split = context.kind.resource.has_status
     if writing.endpoint == "status" and _drops_condition(context, writing):
-        return Send(known, writing._replace(unsaid=True))
+        return Send(record, writing._replace(unsaid=True))
     if writing.endpoint == "status" and _moves_state(context, writing):
-        return Send(known, writing._replace(moved=True))
+        return Send(record, writing._replace(moved=True))
     if writing.finalizer is not None:
         if not writing.tries:
             context.failed()
-        return Later(known, writing, f"the API server refuses it: {message}")
-    return judge_refusal(context, known, writing, message, split=split)
+        return Later(record, writing, f"the API server refuses it: {message}")
+    return judge_refusal(context, record, writing, message, split=split)
 
 
 def judge_refusal(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     writing: Writing,
     message: str,
     *,
     split: bool,
     final: bool = False,
-) -> Next:
+) -> AfterRefusal:
     match authors_at(writing, writing.endpoint, split=split):
         case ():
-            return _unsaved(context, known, writing, message)
+            return _unsaved(context, record, writing, message)
         case (author,):
-            return _blame(context, known, writing, author, message, final)
+            return _blame(context, record, writing, author, message, final)
         case authors:
-            return _one_by_one(known, writing, authors)
+            return _one_by_one(record, writing, authors)
 
 
 def _drops_condition(context: Context, writing: Writing) -> bool:
@@ -99,20 +101,24 @@ def _moves_state(context: Context, writing: Writing) -> bool:
     return falls_back(context, place, "the API server refuses it")
 
 
-def _unsaved(context: Context, known: Known, writing: Writing, message: str) -> Next:
+def _unsaved(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> AfterRefusal:
     """A state that is refused is remembered here, and tried again in a while."""
-    tries = known.unsaved_tries + 1
+    tries = record.unsaved_tries + 1
     if tries == 1:
         context.failed()
     if is_told(tries):
         text = f"what was handled cannot be stored on the object: {message}"
         context.say("error", text)
     until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
-    kept = known._replace(unsaved_until=until, unsaved_tries=tries)
+    kept = record._replace(unsaved_until=until, unsaved_tries=tries)
     return Done(kept, writing._replace(after=None))
 
 
-def _one_by_one(known: Known, writing: Writing, authors: tuple[str, ...]) -> Next:
+def _one_by_one(
+    record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
+) -> AfterRefusal:
     """Write what each author wants alone: only the guilty one fails."""
     parts = [
         Writing(
@@ -121,23 +127,23 @@ def _one_by_one(known: Known, writing: Writing, authors: tuple[str, ...]) -> Nex
         )
         for author in authors
     ]
-    return Send(known, parts[0]._replace(then=tuple(parts[1:])))
+    return Send(record, parts[0]._replace(then=tuple(parts[1:])))
 
 
 def _blame(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     writing: Writing,
     author: str,
     message: str,
     final: bool,
-) -> Next:
+) -> AfterRefusal:
     """The attempt whose patch or result is refused has failed.
 
     What the others want written waits for the next write; what of it has been
     written already is no change any more.
     """
-    work = known.work or IDLE
+    work = record.work or IDLE
     others = tuple(patch for patch in writing.patches if patch[0] != author)
     results = {k: v for k, v in writing.results.items() if k != author}
     work = work._replace(
@@ -152,18 +158,18 @@ def _blame(
     if handler is None or author not in work.progress:
         context.say("error", f"the patch of {author} is refused: {message}")
     else:
-        judged = _blamed(context, known, handler, message, final)
+        judged = _blamed(context, record, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
-    known = known._replace(work=work)
+    record = record._replace(work=work)
     # What was to be remembered holds no longer; what is left is decided anew.
     ended = writing._replace(after=None, memory=None, ends=False)
-    return Done(known, ended)
+    return Done(record, ended)
 
 
 def _blamed(
-    context: Context, known: Known, handler: Handler, message: str, final: bool
+    context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
 ) -> Progress:
-    work = known.work
+    work = record.work
     assert work is not None
     was = work.progress[handler.id]._replace(finished=None)
     judgement = context.judge(
@@ -174,7 +180,7 @@ def _blamed(
     context.say(
         judgement.level,
         f"{handler.role.value} handler {handler.id} {judgement.line}",
-        body=known.body,
+        body=record.body,
         handler=handler.id,
         error=message,
     )

@@ -23,7 +23,7 @@ from fnop.core.memory.observation import (
     observed_at,
     value_at,
 )
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path
 from fnop.core.values.now import Now
@@ -86,21 +86,21 @@ _REASONS = {
 }
 
 
-def prematches(at: Moment, known: Known, handler: Handler) -> bool:
+def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a handler is for an object, whatever happens to it."""
     if handler.takes_all:
         return True
     if not handler.filters.asks_reason:
-        return passes(at, known, handler, changed=False)
+        return passes(at, record, handler, changed=False)
     return any(
-        passes(at, known, handler, changed=False, reason=reason)
+        passes(at, record, handler, changed=False, reason=reason)
         for reason in _REASONS.get(handler.role, (None,))
     )
 
 
 def passes(
     at: Moment,
-    known: Known,
+    record: ObjectRecord,
     handler: Handler,
     *,
     changed: bool,
@@ -111,9 +111,9 @@ def passes(
     `reason` is what it is to be called for, where that matters.  A deletion handler
     must not be skipped: where its filters raise, nothing is decided at all.
     """
-    if not is_child(handler, known.body):
+    if not is_child(handler, record.body):
         return False
-    sight = _sight(at, known, handler, reason)
+    sight = _sight(at, record, handler, reason)
     try:
         return handler.filters.prematch(sight) and (
             not changed or handler.filters.change_fits(sight)
@@ -136,29 +136,31 @@ def _before(seen: Seen | None, field: Path) -> Any:
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
-def _is_ahead(at: Moment, known: Known, handler: Handler) -> bool:
+def _is_ahead(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     """Whether it has acted upon a value of its field that the object has no more.
 
     The value is known in the process that has acted; another one has its digest.
     """
-    record = known.record_of(handler.id)
-    if record is None or record.seen is not None or not record.acted:
+    progress = record.progress_of(handler.id)
+    if progress is None or progress.seen is not None or not progress.acted:
         return False
-    return record.acted != digest_at(known.body, handler.field, at.kind.observation)
+    return progress.acted != digest_at(record.body, handler.field, at.kind.observation)
 
 
-def _value_before(at: Moment, known: Known, handler: Handler) -> Any:
+def _value_before(at: Moment, record: ObjectRecord, handler: Handler) -> Any:
     """What a field was for a handler: what it acted upon, if it is that no more."""
-    if not _is_ahead(at, known, handler):
-        before = known.before(handler, at.kind.observation)
+    if not _is_ahead(at, record, handler):
+        before = record.before(handler, at.kind.observation)
         return _before(before, handler.field)
-    record = known.record_of(handler.id)
-    return None if record is not None and record.acted == ABSENT else UNKNOWN
+    progress = record.progress_of(handler.id)
+    return None if progress is not None and progress.acted == ABSENT else UNKNOWN
 
 
-def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Sight:
-    body, field = known.body, handler.field
-    before = known.before(handler, at.kind.observation)
+def _sight(
+    at: Moment, record: ObjectRecord, handler: Handler, reason: str | None
+) -> Sight:
+    body, field = record.body, handler.field
+    before = record.before(handler, at.kind.observation)
     situation = Situation(
         handler,
         at.settings,
@@ -167,15 +169,15 @@ def _sight(at: Moment, known: Known, handler: Handler, reason: str | None) -> Si
         body,
         reason,
         before,
-        memo=known.memo,
+        memo=record.memo,
         indices=at.indices,
     )
     return Sight(
         body.mapping("labels"),
         body.mapping("annotations"),
         _now(body, field, at.settings) if field else None,
-        _value_before(at, known, handler) if field else None,
+        _value_before(at, record, handler) if field else None,
         # What has not been seen yet had no value before, not even none.
-        before is not None or (bool(field) and _is_ahead(at, known, handler)),
+        before is not None or (bool(field) and _is_ahead(at, record, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
     )

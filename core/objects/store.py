@@ -18,7 +18,7 @@ from fnop.core.objects.indexing import indexed, unindexed
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
-from fnop.core.state.record import IDLE, Known, Sighting, Work
+from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
 from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, is_behind
@@ -31,8 +31,8 @@ __all__ = ["aside", "observe"]
 
 # So many versions are remembered, to tell an own answer that the watch has overtaken.
 _SHOWN_MAX = 15
-# A spy that is slower than its events loses the oldest.
-SIGHTINGS_MAX = 100
+# An event handler that is slower than its events loses the oldest.
+PENDING_EVENTS_MAX = 100
 
 
 def observe(context: Context, stream: Stream, type: str | None, body: Body) -> None:
@@ -40,36 +40,36 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     in_service = context.phase in (Phase.SERVING, Phase.STANDBY)
     if not in_service or _is_over(context, stream, type, body):
         return
-    known = was = context.known
+    record = was = context.record
     before: Work | None = None
-    if known is not None and known.body.uid != body.uid:
+    if record is not None and record.body.uid != body.uid:
         if type == "DELETED":
             return  # of an object that has been replaced already
-        before = _replaced(context, known)
-        known = was = None
-    if known is None:
+        before = _replaced(context, record)
+        record = was = None
+    if record is None:
         if type == "DELETED":
             return
-        known = _first_sight(context, body, listed=type is None and not stream.lists)
-        known = known._replace(work=before, memo=context.memo)
-    elif known.stale and known.work is None and type != "DELETED":
-        known = aside(context, known._replace(body=body))
+        record = _first_sight(context, body, listed=type is None and not stream.lists)
+        record = record._replace(work=before, memo=context.memo)
+    elif record.stale and record.work is None and type != "DELETED":
+        record = aside(context, record._replace(body=body))
     else:
-        known = _refreshed(
-            context, _at_its_pace(context, known, body), stream, type, body
+        record = _refreshed(
+            context, _at_its_pace(context, record, body), stream, type, body
         )
-    if known.stale or context.phase is Phase.STANDBY:
-        known = known._replace(stale=context.phase is Phase.STANDBY)
+    if record.stale or context.phase is Phase.STANDBY:
+        record = record._replace(stale=context.phase is Phase.STANDBY)
     if type is None:
-        known = known._replace(listing=stream.id)
+        record = record._replace(listing=stream.id)
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
-    if kind.spies and context.phase is Phase.SERVING:
-        known = _sighted(context, known, kind, type, body)
+    if kind.event_handlers and context.phase is Phase.SERVING:
+        record = _sighted(context, record, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
-        known = known._replace(changed=context.now.mono)
-    context.put(known)
+        record = record._replace(changed=context.now.mono)
+    context.put(record)
     context.due()
 
 
@@ -84,33 +84,33 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
     return True
 
 
-def aside(context: Context, known: Known) -> Known:
+def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
     """The object as it says itself that it was handled, and not as it is known here.
 
     So it is read again with each sight of it, until something is done about it here.
     """
-    fresh = _first_sight(context, known.body, listed=False)
+    fresh = _first_sight(context, record.body, listed=False)
     return fresh._replace(
-        memo=known.memo, initial=known.initial, listing=known.listing, stale=True
+        memo=record.memo, initial=record.initial, listing=record.listing, stale=True
     )
 
 
-def _replaced(context: Context, known: Known) -> Work | None:
+def _replaced(context: Context, record: ObjectRecord) -> Work | None:
     """Another object has the name: what is under way was for the one before.
 
-    What spies have not looked at yet goes on, and that it is gone is seen too.
+    Event handlers still get the events that are pending, and the deletion.
     """
-    let_go(context, known)
+    let_go(context, record)
     kind = context.kind
-    if kind.spies and not known.gone:
-        known = _sighted(context, known, kind, "DELETED", known.body)
+    if kind.event_handlers and not record.gone:
+        record = _sighted(context, record, kind, "DELETED", record.body)
     context.drop()
-    work = known.work or IDLE
-    left = Work(spying=work.spying, sightings=work.sightings)
+    work = record.work or IDLE
+    left = Work(event_runs=work.event_runs, pending_events=work.pending_events)
     return None if left.is_over else left
 
 
-def _first_sight(context: Context, body: Body, *, listed: bool) -> Known:
+def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
     text = context.settings.places.text(body)
     stored = read_stored(text, body.uid)
     match stored:
@@ -122,19 +122,21 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> Known:
                 body=body,
             )
             seen = see(body, context.kind.observation)
-            return Known(body, Stored(seen), readable=False, initial=listed)
+            return ObjectRecord(body, Stored(seen), readable=False, initial=listed)
         case None:
             return _predecessors(context, body, listed=listed)
         case _:
             observation = context.kind.observation
-            return Known(body, restated(stored, body, observation), initial=listed)
+            return ObjectRecord(
+                body, restated(stored, body, observation), initial=listed
+            )
 
 
-def _predecessors(context: Context, body: Body, *, listed: bool) -> Known:
+def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
     """An object without a state of ours; of whom this one takes over from, perhaps."""
     kopf = context.settings.predecessor
     if kopf is None:
-        return Known(body, Stored(), initial=listed)
+        return ObjectRecord(body, Stored(), initial=listed)
     kind = context.kind
     handlers = [each.id for each in kind.changes]
     match taken_over(body, kopf, kind.observation, handlers):
@@ -147,78 +149,82 @@ def _predecessors(context: Context, body: Body, *, listed: bool) -> Known:
             )
             context.say("error", text, body=body)
             seen = Stored(see(body, kind.observation))
-            known = Known(body, seen, readable=False)
+            record = ObjectRecord(body, seen, readable=False)
             event = Event("NotTakenOver", problem, "Warning")
-            return report_event(context, known, event)
+            return report_event(context, record, event)
         case stored:
-            return Known(body, stored or Stored(), initial=listed)
+            return ObjectRecord(body, stored or Stored(), initial=listed)
 
 
 def _refreshed(
-    context: Context, known: Known, stream: Stream, type: str | None, body: Body
-) -> Known:
+    context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> ObjectRecord:
     """Take a newer state in; one from before a live answer is known to be old.
 
     An answer to an own write, or to a live read, is ahead of a watch that is late.
     """
     if type == "DELETED":
-        return known._replace(body=body, gone=True, echo=None)
-    is_fresh = type is None and stream.begun > known.learned
-    if known.vanished and not is_fresh:
-        return _doubted(context, known)
-    if is_behind(body.version, known.body.version) and not is_fresh:
-        return known
-    if body.version == known.body.version and not is_fresh:
-        body = known.body  # the answer to the end of the last finalizer has it, too
-    if known.work is None and known.echo is None:
-        return known._replace(body=body, shown=(body.version,))
-    versions = (*known.shown[-_SHOWN_MAX:], body.version)
-    echo = known.echo
+        return record._replace(body=body, gone=True, expected=None)
+    is_fresh = type is None and stream.begun > record.learned
+    if record.vanished and not is_fresh:
+        return _doubted(context, record)
+    if is_behind(body.version, record.body.version) and not is_fresh:
+        return record
+    if body.version == record.body.version and not is_fresh:
+        body = record.body  # the answer to the end of the last finalizer has it, too
+    if record.work is None and record.expected is None:
+        return record._replace(body=body, shown=(body.version,))
+    versions = (*record.shown[-_SHOWN_MAX:], body.version)
+    expected = record.expected
     if (
-        echo is None
-        or known.vanished  # it is still, or again, there: take it as it is said to be
-        or body.version == echo.version
-        or (type is None and stream.begun > echo.step)
+        expected is None
+        or record.vanished  # it is still, or again, there: take it as it is said to be
+        or body.version == expected.version
+        or (type is None and stream.begun > expected.step)
     ):
-        return known._replace(body=body, vanished=False, echo=None, shown=versions)
-    return known._replace(shown=versions)
+        return record._replace(body=body, vanished=False, expected=None, shown=versions)
+    return record._replace(shown=versions)
 
 
-def _doubted(context: Context, known: Known) -> Known:
+def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
     """The watch shows what a live answer did not know: another look decides, now."""
-    echo = known.echo
-    if echo is None or echo.looking:
-        return known
-    return known._replace(echo=echo._replace(deadline=context.now.mono))
+    expected = record.expected
+    if expected is None or expected.looking:
+        return record
+    return record._replace(expected=expected._replace(deadline=context.now.mono))
 
 
-def _at_its_pace(context: Context, known: Known, body: Body) -> Known:
+def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """Whoever else changes the object ends a loop: what is new is handled at once."""
-    if not (known.pace.is_loop or known.odds.is_loop):
-        return known
-    if body.version == known.body.version or _is_written(context, known):
-        return known
+    if not (record.pace.is_loop or record.odds.is_loop):
+        return record
+    if body.version == record.body.version or _is_written(context, record):
+        return record
     observation = context.kind.observation
-    same = see(known.body, observation).digests == see(body, observation).digests
-    return known if same else known._replace(pace=CALM, odds=CALM)
+    same = see(record.body, observation).digests == see(body, observation).digests
+    return record if same else record._replace(pace=CALM, odds=CALM)
 
 
-def _is_written(context: Context, known: Known) -> bool:
+def _is_written(context: Context, record: ObjectRecord) -> bool:
     """Whether a change of the object by this operator is under way."""
-    if known.work is not None and known.work.writing is not None:
+    if record.work is not None and record.work.writing is not None:
         return True
     for ticket in context.pending:
         if not isinstance(ticket, OfObject):
             continue
-        author = context.of(ticket.key).known
+        author = context.of(ticket.key).record
         for each in ((author and author.work) or IDLE).invocations:
-            errand = each.errand
-            if errand and errand.base and errand.requests[0].address.key == context.key:
+            in_flight = each.in_flight
+            if (
+                in_flight
+                and in_flight.base
+                and in_flight.requests[0].address.key == context.key
+            ):
                 return True
     return False
 
 
-def _has_changed(was: Known | None, body: Body, kind: Kind) -> bool:
+def _has_changed(was: ObjectRecord | None, body: Body, kind: Kind) -> bool:
     """Whether it is new, or not what it was but for its status."""
     if was is None:
         return True
@@ -227,33 +233,37 @@ def _has_changed(was: Known | None, body: Body, kind: Kind) -> bool:
 
 
 def _sighted(
-    context: Context, known: Known, kind: Kind, type: str | None, body: Body
-) -> Known:
+    context: Context, record: ObjectRecord, kind: Kind, type: str | None, body: Body
+) -> ObjectRecord:
     fresh = tuple(
-        Sighting(handler, type, body)
-        for handler in kind.spies
+        PendingEvent(handler, type, body)
+        for handler in kind.event_handlers
         # Indices may not be full yet: then it is judged when its turn comes.
         if handler.filters.asks_indices
-        or spy_wants(context, known, handler, type, body)
+        or event_handler_wants(context, record, handler, type, body)
     )
     if not fresh:
-        return known
-    work = known.work or IDLE
-    sightings = (*work.sightings, *fresh)
-    if len(sightings) > SIGHTINGS_MAX:
-        sightings = sightings[-SIGHTINGS_MAX:]
+        return record
+    work = record.work or IDLE
+    pending_events = (*work.pending_events, *fresh)
+    if len(pending_events) > PENDING_EVENTS_MAX:
+        pending_events = pending_events[-PENDING_EVENTS_MAX:]
         context.warn_once(
-            f"sightings {context.key}",
+            f"pending events {context.key}",
             "watch events come faster than the on.event handlers look at them; "
             "the oldest are left out",
         )
-    return known._replace(work=work._replace(sightings=sightings))
+    return record._replace(work=work._replace(pending_events=pending_events))
 
 
-def spy_wants(
-    context: Context, known: Known, handler: Handler, type: str | None, body: Body
+def event_handler_wants(
+    context: Context,
+    record: ObjectRecord,
+    handler: Handler,
+    type: str | None,
+    body: Body,
 ) -> bool:
-    """Whether a spy's filters let it look at a watch event."""
+    """Whether an event handler's filters select a watch event."""
     situation = Situation(
         handler,
         context.settings,
@@ -261,7 +271,7 @@ def spy_wants(
         context.kind.resource,
         body,
         type,
-        memo=known.memo,
+        memo=record.memo,
         indices=context.indices,
     )
     try:

@@ -12,17 +12,17 @@ from fnop.core.memory.conditions import Condition, condition_of, told_by
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
+from fnop.core.objects.actions import Action, Remember, Rest, Write
 from fnop.core.objects.detection import is_held
-from fnop.core.objects.moves import Move, Rest, Settle, Write
 from fnop.core.objects.progression import mark_of, may_save, progress_of
 from fnop.core.objects.selection import Moment
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import IDLE, Cycle, Known, Work
+from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.values.cause import Cause, Reason
 from fnop.core.values.finalizers import Duty, without_finalizer
 from fnop.core.values.now import Now
 
-__all__ = ["record", "upkeep"]
+__all__ = ["record_progress", "upkeep"]
 
 # A delay of a minute or more outlives many a process: it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
@@ -32,24 +32,24 @@ _LONG_DELAY_SECONDS = 60.0
 _UNKNOWN_VIEW = "?"
 
 
-def record(
-    at: Moment, known: Known, work: Work, cycle: Cycle, due: float | None
-) -> Move:
-    records = {
-        handler.id: progress_of(known, work, cycle, handler)
-        for handler in cycle.selected
+def record_progress(
+    at: Moment, record: ObjectRecord, work: Work, change: Change, due: float | None
+) -> Action:
+    all_progress = {
+        handler.id: progress_of(record, work, change, handler)
+        for handler in change.selected
     }
-    ended = not work.running and all(each.is_finished for each in records.values())
-    if cycle.reason is Reason.DELETE:
-        return _record_deletion(at, known, work, cycle, records, ended, due)
-    condition = _to_be_told(at, known, cycle, records, ended)
-    results = _settled(work.results, records)
+    ended = not work.running and all(each.is_finished for each in all_progress.values())
+    if change.reason is Reason.DELETE:
+        return _record_deletion(at, record, work, change, all_progress, ended, due)
+    condition = _to_be_told(at, record, change, all_progress, ended)
+    results = _settled(work.results, all_progress)
     if ended:
-        after = _ended(at, known, cycle, records)
+        after = _ended(at, record, change, all_progress)
     else:
         writes = bool(work.patches or results or condition is not None)
-        after = _partial(at, known, cycle, records, marking=writes)
-    news = may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
+        after = _partial(at, record, change, all_progress, marking=writes)
+    news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
     if work.patches or results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
@@ -57,45 +57,47 @@ def record(
             Writing(work.patches, results, written, memory, ended, condition=condition)
         )
     if ended:
-        return Settle(after, ends=True)
+        return Remember(after, ends=True)
     return Rest(due)
 
 
 def _settled(
-    results: Mapping[str, Any], records: Mapping[str, Progress]
+    results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
     """The results that stand: a handler's only when its parts have succeeded, too."""
     return {
         name: value
         for name, value in results.items()
-        if name not in records or records[name].has_succeeded
+        if name not in all_progress or all_progress[name].has_succeeded
     }
 
 
 def _to_be_told(
     at: Moment,
-    known: Known,
-    cycle: Cycle,
-    records: Mapping[str, Progress],
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
     ended: bool,
 ) -> Condition | None:
     """The condition that the object should have, where it has another one."""
-    if not at.settings.conditions or not cycle.selected:
+    if not at.settings.conditions or not change.selected:
         return None
     # How a part has failed is its parent's to judge.
-    parts = {each.id for each in cycle.selected if each.parent}
-    judged = {k: each for k, each in records.items() if each.waits or k not in parts}
+    parts = {each.id for each in change.selected if each.parent}
+    judged = {
+        k: each for k, each in all_progress.items() if each.waits or k not in parts
+    }
     found = condition_of(
-        cycle.reason.value,
+        change.reason.value,
         judged,
         ended=ended,
-        generation=cycle.generation,
+        generation=change.generation,
         wall=at.now.wall,
     )
-    if found is None or found.is_told_by(known.told):
+    if found is None or found.is_told_by(record.told):
         return None
-    present = told_by(known.body, at.settings.marker)
-    if found.status == "True" and not _is_overcome(present, cycle.reason):
+    present = told_by(record.body, at.settings.marker)
+    if found.status == "True" and not _is_overcome(present, change.reason):
         return None
     return None if found.is_told_by(present) else found
 
@@ -113,28 +115,28 @@ def _is_overcome(present: Condition | None, reason: Reason) -> bool:
 
 def _record_deletion(
     at: Moment,
-    known: Known,
+    record: ObjectRecord,
     work: Work,
-    cycle: Cycle,
-    records: Mapping[str, Progress],
+    change: Change,
+    all_progress: Mapping[str, Progress],
     ended: bool,
     due: float | None,
-) -> Move:
+) -> Action:
     """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
     if ended:
-        if any(each.handler.finalizer for each in work.tending):
+        if any(each.handler.finalizer for each in work.background_runs):
             return Rest(due)  # a daemon has yet to end
-        others = without_finalizer(known.body.finalizers, *at.settings.finalizers)
+        others = without_finalizer(record.body.finalizers, *at.settings.finalizers)
         outlives = bool(others)
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))
-        if not is_held(at, known.body):
-            stored = known.stored._replace(progress={})
-            return Settle(stored, ends=True, released=True)
+        if not is_held(at, record.body):
+            stored = record.stored._replace(progress={})
+            return Remember(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
-    after = _partial(at, known, cycle, records, marking=False)
-    news = may_save(at, known) and _is_news(at.kind, known.stored, after, ended)
-    condition = _to_be_told(at, known, cycle, records, ended)
+    after = _partial(at, record, change, all_progress, marking=False)
+    news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
+    condition = _to_be_told(at, record, change, all_progress, ended)
     if work.patches or news or condition is not None:
         written = after if news else None
         return Write(Writing(work.patches, {}, written, written, condition=condition))
@@ -142,35 +144,38 @@ def _record_deletion(
 
 
 def _ended(
-    at: Moment, known: Known, cycle: Cycle, records: Mapping[str, Progress]
+    at: Moment,
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
 ) -> Stored:
     """All is done: what was acted upon is what has been seen (R15).
 
     After a creation of several handlers that is the earliest view that one of
     them has succeeded with; what came later is an update.
     """
-    stored = known.stored
-    seen = cycle.seen
+    stored = record.stored
+    seen = change.seen
     if stored.creating and stored.seen:
-        seen = completed(stored.seen, cycle.seen)
+        seen = completed(stored.seen, change.seen)
     ahead: dict[str, Progress] = {}
     for handler in at.kind.changes:
         if handler.role not in (Role.UPDATE, Role.FIELD):
             continue
-        own = records.get(handler.id)
+        own = all_progress.get(handler.id)
         if own is not None:
-            record = _ahead_of_itself(known, handler, own, seen)
-        elif cycle.reason is Reason.CREATE:
-            record = _ahead_of_creation(handler, cycle, records, seen)
+            progress = _ahead_of_itself(record, handler, own, seen)
+        elif change.reason is Reason.CREATE:
+            progress = _ahead_of_creation(handler, change, all_progress, seen)
         else:
-            record = None
-        if record is not None:
-            ahead[handler.id] = record
+            progress = None
+        if progress is not None:
+            ahead[handler.id] = progress
     return Stored(seen, False, ahead, stored.results)
 
 
 def _ahead_of_itself(
-    known: Known, handler: Handler, own: Progress, seen: Seen
+    record: ObjectRecord, handler: Handler, own: Progress, seen: Seen
 ) -> Progress | None:
     """The record of one that is done with another state than what was seen.
 
@@ -179,7 +184,7 @@ def _ahead_of_itself(
     """
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
-    writes = failed and _changes_object(known.work or IDLE, handler)
+    writes = failed and _changes_object(record.work or IDLE, handler)
     if done == seen.digests[scope_name(handler.field)] and not writes:
         return None
     return anew(own, "")._replace(acted=done, handled=done)
@@ -197,70 +202,70 @@ def _changes_object(work: Work, handler: Handler) -> bool:
 
 
 def _ahead_of_creation(
-    handler: Handler, cycle: Cycle, records: Mapping[str, Progress], seen: Seen
+    handler: Handler, change: Change, all_progress: Mapping[str, Progress], seen: Seen
 ) -> Progress | None:
     """The last of a creation's views that was another one than what was seen.
 
     What a creation was about concerns those who are told of its changes.
     """
     found = None
-    for other in cycle.selected:
-        record = records[other.id]
-        view = _viewed(record, other, handler, seen)
+    for other in change.selected:
+        progress = all_progress[other.id]
+        view = _viewed(progress, other, handler, seen)
         if view != seen.digests[scope_name(handler.field)]:
-            found = anew(record, "")._replace(acted=view, handled="")
+            found = anew(progress, "")._replace(acted=view, handled="")
     return found
 
 
 def _viewed(
-    record: Progress | None, actor: Handler, handler: Handler, seen: Seen
+    progress: Progress | None, actor: Handler, handler: Handler, seen: Seen
 ) -> str:
     """What one handler observes, as it was in the view that another has acted upon."""
     scope, acted_on = scope_name(handler.field), scope_name(actor.field)
-    if record is None or not record.acted:
+    if progress is None or not progress.acted:
         return seen.digests[scope]
-    if record.seen is not None:
-        return record.seen.digests[scope]
+    if progress.seen is not None:
+        return progress.seen.digests[scope]
     if scope == acted_on:
-        return record.acted
+        return progress.acted
     # After a restart nobody knows the rest of a view that was another one.
-    same = record.acted == seen.digests.get(acted_on, record.acted)
+    same = progress.acted == seen.digests.get(acted_on, progress.acted)
     return seen.digests[scope] if same else _UNKNOWN_VIEW
 
 
 def _partial(
     at: Moment,
-    known: Known,
-    cycle: Cycle,
-    records: Mapping[str, Progress],
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
     *,
     marking: bool,
 ) -> Stored:
-    """What a restart would have to know while the cycle is under way (R19).
+    """What a restart would have to know while the change is under way (R19).
 
     `marking` adds who has begun to act: a write that is due anyway can say so.
     """
-    stored = known.stored
-    several = len(records) > 1
-    handlers = {each.id: each for each in cycle.selected}
+    stored = record.stored
+    several = len(all_progress) > 1
+    handlers = {each.id: each for each in change.selected}
     kept = {
         name: each
         for name, each in stored.progress.items()
-        if each.handled and name not in records
+        if each.handled and name not in all_progress
     }
-    for name, each in records.items():
+    for name, each in all_progress.items():
         if _matters(handlers[name], each, at.now, several=several):
             kept[name] = each
         elif each.acted and not each.is_finished:
             mark = mark_of(each) if marking else stored.progress.get(name)
             kept |= {} if mark is None else {name: mark}
     creating = stored.creating or (
-        cycle.reason is Reason.CREATE
+        change.reason is Reason.CREATE
         and any(each.has_succeeded for each in kept.values())
     )
     seen = stored.seen
     if creating and not stored.creating:
-        seen = cycle.seen
+        seen = change.seen
     return Stored(seen, creating, kept, stored.results)
 
 
@@ -294,28 +299,30 @@ def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
     )
 
 
-def upkeep(at: Moment, known: Known, work: Work, cause: Cause, seen: Seen) -> Move:
+def upkeep(
+    at: Moment, record: ObjectRecord, work: Work, cause: Cause, seen: Seen
+) -> Action:
     """Nothing to handle: keep what is remembered complete, and on the object."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
     if cause.reason is not Reason.NOOP or at.stopping:
         return Rest()
-    if work.progress and not known.stored.progress:
+    if work.progress and not record.stored.progress:
         # A reverted change leaves its progress behind; it is of no use any more.
-        return Settle(known.stored, ends=True)
-    if not known.readable:
+        return Remember(record.stored, ends=True)
+    if not record.readable:
         return Rest()
-    if not may_save(at, known):
-        return Rest(known.unsaved_until)
-    was = known.stored.seen
+    if not may_save(at, record):
+        return Rest(record.unsaved_until)
+    was = record.stored.seen
     assert was is not None, "a NOOP has been seen before"
     places = at.settings.places
-    vanished = at.kind.remembers and places.text(known.body) is None
+    vanished = at.kind.remembers and places.text(record.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
-    lingers = places.lingers(known.body)
-    if vanished or missing or lingers or known.stored.progress:
-        after = known.stored._replace(seen=completed(was, seen), progress={})
+    lingers = places.lingers(record.body)
+    if vanished or missing or lingers or record.stored.progress:
+        after = record.stored._replace(seen=completed(was, seen), progress={})
         return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
-        return Settle(known.stored._replace(seen=seen), ends=False)
+        return Remember(record.stored._replace(seen=seen), ends=False)
     return Rest()

@@ -21,8 +21,8 @@ from fnop.core.objects.consequences import (
     told,
     warn_dropped,
 )
-from fnop.core.objects.echo import read_live, shown, vanished
 from fnop.core.objects.events import report_event
+from fnop.core.objects.expectations import read_live, shown, vanished
 from fnop.core.objects.home import (
     falls_back,
     home_of,
@@ -35,7 +35,15 @@ from fnop.core.objects.own_writes import (
     followers,
     moves_of,
 )
-from fnop.core.objects.refusal import Done, Later, Next, Send, judge_refusal, refused
+from fnop.core.objects.refusal import (
+    AfterRefusal,
+    Done,
+    Later,
+    Send,
+    judge_refusal,
+    refused,
+)
+from fnop.core.seam.replies import Next, WritePurpose, message_of, next_after
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
@@ -45,8 +53,7 @@ from fnop.core.state.fusion import (
     next_write,
     was_pruned,
 )
-from fnop.core.state.in_flight import UNSERVED_TRIES
-from fnop.core.state.record import IDLE, Known
+from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.requests import ForWrite
 from fnop.core.values.backoff import backoff_seconds, heeding, is_told
 from fnop.core.values.body import Body
@@ -54,12 +61,10 @@ from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
 from fnop.effects import (
     Applied,
-    Conflict,
     Event,
     Missing,
     Outcome,
     Unknown,
-    Unreachable,
 )
 from fnop.effects.outcomes import Refused
 
@@ -70,28 +75,26 @@ __all__ = ["answer_write", "begin_write"]
 # end is met with backoff.
 _QUICK_TRIES = 3
 _NOT_KEPT = "the API server does not keep what the storage writes"
-# Refusals that are about the request itself: sending it again cannot help.
-_FINAL_REFUSALS = frozenset((400, 405, 413, 415, 422))
 
 
-def begin_write(context: Context, known: Known, writing: Writing) -> None:
+def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """Start a write, or go on with it."""
-    if known.work is None or known.work.writing is None:
+    if record.work is None or record.work.writing is None:
         if len(writing.patches) > 1:
             writing = _in_order(context, writing)
             _warn_collisions(context, writing)
         if writing.finalizer is None:
-            work = known.work or IDLE
+            work = record.work or IDLE
             later = {k: v for k, v in work.results.items() if k not in writing.results}
-            known = known._replace(work=work._replace(patches=(), results=later))
-        writing = housed(context, known, writing)
-    _send(context, known, writing)
+            record = record._replace(work=work._replace(patches=(), results=later))
+        writing = housed(context, record, writing)
+    _send(context, record, writing)
 
 
 def _in_order(context: Context, writing: Writing) -> Writing:
     """Patches in the order of their handlers' registration, not of their ends."""
     kind = context.kind
-    handlers = (*kind.spies, *kind.background, *kind.changes)
+    handlers = (*kind.event_handlers, *kind.background, *kind.changes)
     order = {each.id: at for at, each in enumerate(handlers)}
     patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
     return writing._replace(patches=tuple(patches))
@@ -120,128 +123,132 @@ def _warn_collisions(context: Context, writing: Writing) -> None:
         so_far = applied(merge, so_far)
 
 
-def _send(context: Context, known: Known, writing: Writing) -> None:
+def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
     resource = context.kind.resource
     address = Address(resource, context.key.namespace or None, context.key.name)
     authors = sorted({name for name, _ in writing.patches} | set(writing.results))
     ticket = ForWrite(context.key, ", ".join(authors))
     if writing.looking:
         number = read_live(context, ticket)
-        _put(context, known, writing._replace(id=number, due=None))
+        _put(context, record, writing._replace(id=number, due=None))
         return
-    found = _request_for(context, known, writing)
+    found = _request_for(context, record, writing)
     if not isinstance(found, NextWrite):
         _go_on(context, found)
         return
     endpoint, patch, more = found
-    number = context.perform(patch, address, ticket, context.subject(known.body))
+    number = context.perform(patch, address, ticket, context.subject(record.body))
     sent = writing._replace(
-        id=number, due=None, endpoint=endpoint, more=more, base=known.body, asked=patch
+        id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
     )
-    _put(context, known, sent)
+    _put(context, record, sent)
 
 
 def _restated(
-    context: Context, known: Known, writing: Writing, after: Stored, made: Body
+    context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
 ) -> Stored:
     """What is to be remembered, for the state that its authors make of the object."""
     kind = context.kind
-    names = followers(known, {name for name, _ in writing.patches})
-    moves = moves_of(kind, names, known.body, made)
+    names = followers(record, {name for name, _ in writing.patches})
+    moves = moves_of(kind, names, record.body, made)
     return after._replace(progress=followed(after.progress, kind, moves))
 
 
-def _put(context: Context, known: Known, writing: Writing | None) -> None:
-    work = (known.work or IDLE)._replace(writing=writing)
-    kept = known._replace(work=None if work.is_over else work)
+def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> None:
+    work = (record.work or IDLE)._replace(writing=writing)
+    kept = record._replace(work=None if work.is_over else work)
     context.put(kept)
 
 
-def _request_for(context: Context, known: Known, writing: Writing) -> NextWrite | Next:
+def _request_for(
+    context: Context, record: ObjectRecord, writing: Writing
+) -> NextWrite | AfterRefusal:
     """The request that is due, or what is to be done where there is none."""
-    if writing.finalizer == Duty.ADD.value and known.body.is_deleting:
+    if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
         # Too late: no finalizer can be added any more.
-        return Done(known, writing)
+        return Done(record, writing)
     place = home_of(context)
     try:
         found = next_write(
             writing,
-            known.body,
+            record.body,
             context.kind.resource,
             context.settings,
             place,
             conditions=takes_conditions(context),
             restated=lambda after, made: _restated(
-                context, known, writing, after, made
+                context, record, writing, after, made
             ),
         )
     except ValueError as problem:
-        return _too_long(context, known, writing, str(problem))
+        return _too_long(context, record, writing, str(problem))
     except StorageFailed as problem:
         falls_back(context, place, f"the storage has failed with {problem}")
-        return Send(known, writing)
+        return Send(record, writing)
     except OperationFailed as problem:
         text, final = str(problem), problem.final
-        return judge_refusal(context, known, writing, text, split=False, final=final)
-    return Done(known, writing) if found is None else found
+        return judge_refusal(context, record, writing, text, split=False, final=final)
+    return Done(record, writing) if found is None else found
 
 
-def _go_on(context: Context, what: Next) -> None:
+def _go_on(context: Context, what: AfterRefusal) -> None:
     """Do what follows from a refusal."""
     match what:
-        case Send(known, writing):
-            _send(context, known, writing)
-        case Later(known, writing, why):
-            _later(context, known, writing, why)
-        case Done(known, writing):
-            _done(context, known, writing)
+        case Send(record, writing):
+            _send(context, record, writing)
+        case Later(record, writing, why):
+            _later(context, record, writing, why)
+        case Done(record, writing):
+            _done(context, record, writing)
 
 
-def _too_long(context: Context, known: Known, writing: Writing, problem: str) -> Next:
+def _too_long(
+    context: Context, record: ObjectRecord, writing: Writing, problem: str
+) -> AfterRefusal:
     """A state that cannot be stored is the object's error, not the operator's.
 
     Digests always fit: they keep a restart from handling the object as a new one.
     """
     context.failed()
     context.say("error", f"cannot be remembered on the object: {problem}")
-    known = report_event(context, known, Event("StateTooLong", problem, "Warning"))
+    record = report_event(context, record, Event("StateTooLong", problem, "Warning"))
     assert writing.after is not None
     seen = writing.after.seen
     least = Stored(seen and Seen(seen.digests), writing.after.creating)
     memory = least if writing.memory is not None else None
-    return Send(known, writing._replace(after=least, memory=memory))
+    return Send(record, writing._replace(after=least, memory=memory))
 
 
-def _done(context: Context, known: Known, writing: Writing) -> None:
+def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """Everything is written: now it is what is remembered."""
     if writing.sent and writing.patches:
-        warn_dropped(context, known, writing)
+        warn_dropped(context, record, writing)
     if writing.then:
-        _send(context, known, writing.then[0]._replace(then=writing.then[1:]))
+        _send(context, record, writing.then[0]._replace(then=writing.then[1:]))
         return
     if writing.after is not None:
-        known = known._replace(unsaved_until=0.0, unsaved_tries=0)
+        record = record._replace(unsaved_until=0.0, unsaved_tries=0)
     if writing.condition is not None:
-        known = known._replace(told=writing.condition)
-    work, echo, ends = known.work or IDLE, known.echo, writing.ends
+        record = record._replace(told=writing.condition)
+    work, expected, ends = record.work or IDLE, record.expected, writing.ends
     work = work._replace(
         writing=None,
-        cycle=None if ends else work.cycle,
+        change=None if ends else work.change,
         progress={} if ends else work.progress,
         results={} if ends else work.results,
         declared={} if ends else work.declared,
     )
     work = told(context, work, ends=ends)
-    if writing.finalizer == Duty.ADD.value and echo is not None:
-        echo = echo._replace(passes=True)
-    kept = known._replace(
-        stored=known.stored if writing.memory is None else writing.memory,
-        initial=known.initial and not ends,
-        released=known.released or (ends and writing.finalizer == Duty.REMOVE.value),
-        echo=echo,
+    if writing.finalizer == Duty.ADD.value and expected is not None:
+        expected = expected._replace(passes=True)
+    kept = record._replace(
+        stored=record.stored if writing.memory is None else writing.memory,
+        initial=record.initial and not ends,
+        released=record.released or (ends and writing.finalizer == Duty.REMOVE.value),
+        expected=expected,
         work=None if work.is_over else work,
     )
-    if writing.finalizer is not None and not known.body.is_deleting:
+    if writing.finalizer is not None and not record.body.is_deleting:
         kept = at_odds(context, kept)
     context.put(kept)
     context.due()
@@ -249,48 +256,58 @@ def _done(context: Context, known: Known, writing: Writing) -> None:
 
 def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     """A request of an own write has been answered."""
-    known = context.known
-    if known is None or known.work is None or known.work.writing is None:
+    record = context.record
+    if record is None or record.work is None or record.work.writing is None:
         return
-    writing = known.work.writing
+    writing = record.work.writing
     if writing.id != number:
         return
+    purpose = WritePurpose.READ if writing.looking else WritePurpose.WRITE
+    after = next_after(purpose, outcome, writing.tries)
     writing = writing._replace(id=None)
+    match after:
+        case Next.TAKE:
+            _taken(context, record, writing, outcome)
+        case Next.LOOK:
+            if isinstance(outcome, Unknown) and not writing.looking:
+                writing = writing._replace(doubted=True)
+            _look_again(context, record, writing, message_of(outcome))
+        case Next.AGAIN | Next.LATER:
+            if isinstance(outcome, Missing):
+                context.rediscover()
+            advice = getattr(outcome, "retry_after_seconds", None)
+            _later(context, record, writing, message_of(outcome), advice)
+
+
+def _taken(
+    context: Context, record: ObjectRecord, writing: Writing, outcome: Outcome
+) -> None:
+    """A reply settles a request of the write."""
     match outcome:
         case Applied(object=dict() as found):
-            _answered(context, known, writing, Body(found))
-        case Missing(unserved=True) if writing.tries < UNSERVED_TRIES:
-            context.rediscover()
-            _later(context, known, writing, outcome.message)
+            _answered(context, record, writing, Body(found))
         case Missing(message=message):
-            _missing(context, known, writing, message)
-        case Conflict(message=message):
-            _look_again(context, known, writing, message)
-        case Unknown(message=message):
-            doubted = writing._replace(doubted=not writing.looking or writing.doubted)
-            _look_again(context, known, doubted, message)
-        case Refused(status=status, message=message) if status in _FINAL_REFUSALS:
-            _go_on(context, refused(context, known, writing, message))
-        case Unreachable(message=message, retry_after_seconds=after):
-            _later(context, known, writing, message, after)
+            _missing(context, record, writing, message)
         case Refused(message=message):
-            _later(context, known, writing, message)
+            _go_on(context, refused(context, record, writing, message))
         case _:
-            _later(context, known, writing, f"an unexpected answer: {outcome!r:.80}")
+            _later(context, record, writing, f"an unexpected answer: {outcome!r:.80}")
 
 
-def _answered(context: Context, known: Known, writing: Writing, body: Body) -> None:
+def _answered(
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> None:
     """The object, as an own request has left it, or as a live read shows it."""
-    if body.uid and known.body.uid and body.uid != known.body.uid:
-        _abandon(context, known)
+    if body.uid and record.body.uid and body.uid != record.body.uid:
+        _abandon(context, record)
         return
-    known = shown(context, known, body)
+    record = shown(context, record, body)
     if not writing.looking or (writing.doubted and _has_landed(writing, body)):
         done = writing._replace(looking=False, doubted=False)
-        _written(context, known, done, body)
+        _written(context, record, done, body)
     else:
         fresh = writing._replace(looking=False, doubted=False)
-        _send(context, known, fresh)
+        _send(context, record, fresh)
 
 
 def _has_landed(writing: Writing, body: Body) -> bool:
@@ -306,10 +323,12 @@ def _has_landed(writing: Writing, body: Body) -> bool:
     return shows(base.data, made, body.data)
 
 
-def _written(context: Context, known: Known, writing: Writing, body: Body) -> None:
+def _written(
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> None:
     """One endpoint has taken its part; verify it, and go on with the rest."""
-    known, writing = followed_by(context, known, writing, body)
-    known, writing, raised = of_generation(known, writing, body)
+    record, writing = followed_by(context, record, writing, body)
+    record, writing, raised = of_generation(record, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = context.kind.resource
     place = home_of(context)
@@ -324,35 +343,37 @@ def _written(context: Context, known: Known, writing: Writing, body: Body) -> No
     carried_state = place.in_status == of_status or not resource.has_status
     moves = lost_state and carried_state and falls_back(context, place, _NOT_KEPT)
     if of_status and lost:
-        writing = homeless(context, known, writing, lost)
+        writing = homeless(context, record, writing, lost)
     if moves or (of_status and lost):
         # What the main endpoint was sent before is not all that it gets.
-        _send(context, known, writing._replace(sent=writing.sent - {""}))
+        _send(context, record, writing._replace(sent=writing.sent - {""}))
     elif writing.more:
-        _send(context, known, writing)
+        _send(context, record, writing)
     elif raised and "status" in writing.sent:
         # The condition has been told already, of the generation before.
-        warn_dropped(context, known, writing)
+        warn_dropped(context, record, writing)
         rest = writing._replace(patches=(), results={}, sent=frozenset())
-        _send(context, known, rest)
+        _send(context, record, rest)
     else:
-        _done(context, known, writing)
+        _done(context, record, writing)
 
 
-def _look_again(context: Context, known: Known, writing: Writing, message: str) -> None:
+def _look_again(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> None:
     """Somebody was quicker, or nobody knows: read the object, then fuse anew."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
     if is_told(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
-        _send(context, known, writing)
+        _send(context, record, writing)
     else:
-        _wait(context, known, writing)
+        _wait(context, record, writing)
 
 
 def _later(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     writing: Writing,
     message: str,
     advice: float | None = None,
@@ -360,7 +381,7 @@ def _later(
     writing = writing._replace(tries=writing.tries + 1)
     if is_told(writing.tries):
         _warn_unwritten(context, message)
-    _wait(context, known, writing, advice)
+    _wait(context, record, writing, advice)
 
 
 def _warn_unwritten(context: Context, message: str) -> None:
@@ -369,36 +390,41 @@ def _warn_unwritten(context: Context, message: str) -> None:
 
 
 def _wait(
-    context: Context, known: Known, writing: Writing, advice: float | None = None
+    context: Context,
+    record: ObjectRecord,
+    writing: Writing,
+    advice: float | None = None,
 ) -> None:
     pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
     due = context.now.mono + pause
-    _put(context, known, writing._replace(due=due))
+    _put(context, record, writing._replace(due=due))
     context.due(due)
 
 
-def _missing(context: Context, known: Known, writing: Writing, message: str) -> None:
+def _missing(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> None:
     """The object is gone, or its kind has no status of its own any more: look."""
     if writing.looking or writing.endpoint != "status":
-        _abandon(context, known)
+        _abandon(context, record)
         return
     if writing.tries:
         context.rediscover()
-    _look_again(context, known, writing, message)
+    _look_again(context, record, writing, message)
 
 
-def _abandon(context: Context, known: Known) -> None:
+def _abandon(context: Context, record: ObjectRecord) -> None:
     """The object is gone, or another one has its name: there is nothing to write.
 
     The watch is to say so too; until then nothing is done about the object.  Should it
     be there after all, what was to be written still is.
     """
-    work = known.work or IDLE
+    work = record.work or IDLE
     kept = _unsent(work.writing, split=context.kind.resource.has_status)
     work = work._replace(
         patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
     )
-    _put(context, vanished(context, known._replace(work=work)), None)
+    _put(context, vanished(context, record._replace(work=work)), None)
     context.due()
 
 

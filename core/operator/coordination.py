@@ -20,11 +20,12 @@ from __future__ import annotations
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.peers import election as electing, peering as meeting
+from fnop.core.peers.asking import Ask, PeeringPlace
 from fnop.core.peers.election import Resign
 from fnop.core.peers.lease import LEASES
 from fnop.core.peers.peering import kinds_for
 from fnop.core.peers.peers import Mode
-from fnop.core.peers.seats import Fact, Leave, Looked, Place, Placed, Unseen
+from fnop.core.peers.seats import Leave, Looked, PeeringFact, Placed, Unseen
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.state.address import Address
@@ -32,7 +33,7 @@ from fnop.core.state.coordination import Coordination
 from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
 from fnop.core.state.requests import ForLease, ForPeers
 from fnop.core.state.turn import Turn
-from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Body
 from fnop.effects.outcomes import Refused
 
@@ -86,7 +87,7 @@ def peer_streams(turn: Turn) -> list[Stream]:
         return []
     selectors = Selectors(fields=f"metadata.name={peering.member.name}")
     return [
-        Stream(resource, namespace, selectors, purpose=Purpose.PEERS)
+        Stream(resource, namespace, selectors, purpose=StreamPurpose.PEERS)
         for resource in _peer_kinds(turn)
         for namespace in _namespaces(turn) or (None,)
     ]
@@ -122,7 +123,7 @@ def discovered(turn: Turn) -> None:
 
 def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
     """A peering object was seen, or is known not to be there."""
-    _meet(turn, Looked(Place(stream.resource.key, stream.namespace), body))
+    _meet(turn, Looked(PeeringPlace(stream.resource.key, stream.namespace), body))
 
 
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
@@ -131,7 +132,7 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
     Who need not take part does not, where it may not; others wait until they may.
     """
     assert turn.coordination.peering is not None
-    place = Place(stream.resource.key, stream.namespace)
+    place = PeeringPlace(stream.resource.key, stream.namespace)
     if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
         text = (
             f"peers in {place.label} may not be looked at, so they are not: {message}"
@@ -142,18 +143,18 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
         _meet(turn, Unseen(place, message))
 
 
-def _meet(turn: Turn, fact: Fact) -> None:
+def _meet(turn: Turn, fact: PeeringFact) -> None:
     if turn.coordination.peering is None:
         return
-    move = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
+    action = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
     turn.coordination = turn.coordination._replace(
-        peering=move.peering, peering_due=move.wake
+        peering=action.peering, peering_due=action.wake
     )
-    for line in move.says:
+    for line in action.says:
         turn.emit(line)
     resources = {each.key: each for each in turn.survey.catalogue.resources}
-    for ask in move.asks:
-        name = move.peering.member.name
+    for ask in action.asks:
+        name = action.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
         ticket = ForPeers(ask.number)
         turn.perform(ask.effect, address, ticket, None, ask.before)
@@ -163,21 +164,21 @@ def _meet(turn: Turn, fact: Fact) -> None:
 # -------------------------------------------------------------------- election
 
 
-def _compete(turn: Turn, fact: electing.Fact) -> None:
+def _compete(turn: Turn, fact: electing.ElectionFact) -> None:
     if turn.coordination.election is None:
         return
-    move = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
+    action = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
     turn.coordination = turn.coordination._replace(
-        election=move.election, election_due=move.wake
+        election=action.election, election_due=action.wake
     )
-    for line in move.says:
+    for line in action.says:
         turn.emit(line)
-    if move.ask is not None:
-        _ask_for_lease(turn, move.ask)
+    if action.ask is not None:
+        _ask_for_lease(turn, action.ask)
     settle(turn)
 
 
-def _ask_for_lease(turn: Turn, ask: electing.Ask) -> None:
+def _ask_for_lease(turn: Turn, ask: Ask) -> None:
     assert turn.coordination.election is not None
     candidate = turn.coordination.election.candidate
     for resource in turn.survey.catalogue.resources:
@@ -227,7 +228,7 @@ def settle(turn: Turn) -> None:
 
 def _let_go(turn: Turn, phase: StreamPhase) -> None:
     """Close what is followed for handlers, to be listed anew; where it was, is kept."""
-    for stream in turn.streams.each(Purpose.OBJECTS):
+    for stream in turn.streams.each(StreamPurpose.OBJECTS):
         if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
         before = stream.version or stream.before

@@ -12,9 +12,9 @@ from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
-    Phase as StreamPhase,
-    Purpose,
     Stream,
+    StreamPhase,
+    StreamPurpose,
     opened,
 )
 
@@ -33,9 +33,12 @@ def follow(turn: Turn, stream: Stream) -> None:
     """Follow a collection, if it is not yet, with these selectors."""
     present = turn.streams.followed.get(stream.key)
     if present is None:
-        if stream.purpose is Purpose.OBJECTS:
+        if stream.purpose is StreamPurpose.OBJECTS:
             turn.say("info", f"serving {place_of(stream)}")
-        if stream.purpose is Purpose.OBJECTS and turn.lifecycle.phase is Phase.FROZEN:
+        if (
+            stream.purpose is StreamPurpose.OBJECTS
+            and turn.lifecycle.phase is Phase.FROZEN
+        ):
             paused = stream._replace(phase=StreamPhase.PAUSED)
             turn.streams = turn.streams.put(paused)
         else:
@@ -80,21 +83,21 @@ def open_stream(turn: Turn, stream: Stream) -> None:
 
 def miss_the_vanished(turn: Turn, stream: Stream) -> None:
     """What a later listing does not have was deleted while nobody watched."""
-    for key, known in turn.objects.all():
+    for key, record in turn.objects.all():
         if (
             key.resource == stream.resource.key
             and stream.namespace in (None, key.namespace)
-            and known.listing != stream.id
-            and not known.gone
+            and record.listing != stream.id
+            and not record.gone
         ):
-            observe(Context(turn, key), stream, "DELETED", known.body)
+            observe(Context(turn, key), stream, "DELETED", record.body)
 
 
 def _waits_for_namespaces(turn: Turn) -> bool:
     given = turn.settings.namespaces
     if given is None or not has_patterns(given) or turn.survey.namespaces is not None:
         return False
-    return not any(each.refusal for each in turn.streams.each(Purpose.NAMESPACES))
+    return not any(each.refusal for each in turn.streams.each(StreamPurpose.NAMESPACES))
 
 
 def announce_ready(turn: Turn) -> None:
@@ -102,7 +105,7 @@ def announce_ready(turn: Turn) -> None:
         return
     if turn.lifecycle.phase is not Phase.SERVING and not is_standing_by(turn):
         return
-    served = turn.streams.each(Purpose.OBJECTS)
+    served = turn.streams.each(StreamPurpose.OBJECTS)
     if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
         turn.lifecycle = turn.lifecycle._replace(ready=True)
         turn.emit(Ready())

@@ -21,11 +21,11 @@ from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
-from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 
-__all__ = ["LIMITS", "UNREADY", "Health", "Limits", "Seen", "StreamHealth", "health"]
+__all__ = ["LIMITS", "UNREADY", "Health", "Limits", "StreamHealth", "Timings", "health"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Timings:
     """When things happened that leave no trace in the state; monotonic seconds.
 
     `heard` is the last line of each stream, `asked` the moment of each command that
@@ -134,7 +134,7 @@ UNREADY = {
 
 
 def health(
-    program: Program, state: State, seen: Seen, now: Now, limits: Limits = LIMITS
+    program: Program, state: State, seen: Timings, now: Now, limits: Limits = LIMITS
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
     queue = state.objects.queue.due.items()
@@ -172,7 +172,7 @@ def _by_kind(state: State, due: list[Key]) -> tuple[tuple[str, int], ...]:
 
 
 def _under_way(
-    state: State, seen: Seen, now: Now
+    state: State, seen: Timings, now: Now
 ) -> tuple[list[float], list[tuple[str, float]]]:
     """The ages of requests, and of calls with their handlers."""
     requests: list[float] = []
@@ -186,7 +186,7 @@ def _under_way(
 # ------------------------------------------------------------------ streams
 
 
-def _shown(stream: Stream, seen: Seen, now: Now) -> StreamHealth:
+def _shown(stream: Stream, seen: Timings, now: Now) -> StreamHealth:
     return StreamHealth(
         stream.resource.key,
         stream.namespace,
@@ -197,7 +197,7 @@ def _shown(stream: Stream, seen: Seen, now: Now) -> StreamHealth:
     )
 
 
-def _age(stream: Stream, seen: Seen, now: Now) -> float | None:
+def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
     """How long a stream has been silent; None for one that is not open."""
     if stream.phase not in (StreamPhase.LISTING, StreamPhase.WATCHING):
         return None
@@ -211,7 +211,7 @@ def _place(stream: Stream) -> str:
 
 
 def _stuck_streams(
-    program: Program, state: State, seen: Seen, now: Now, limits: Limits
+    program: Program, state: State, seen: Timings, now: Now, limits: Limits
 ) -> Iterator[str]:
     """Streams that should have said something, or should be open, long ago."""
     settings = settings_of(program, state)
@@ -254,7 +254,7 @@ def _stuck_calls(
 
 
 def _stuck_queue(
-    state: State, seen: Seen, now: Now, oldest: float | None, limits: Limits
+    state: State, seen: Timings, now: Now, oldest: float | None, limits: Limits
 ) -> Iterator[str]:
     """Objects that wait while nothing at all is answered, and nobody else is to blame.
 
@@ -287,7 +287,7 @@ def _unready_streams(state: State) -> Iterator[str]:
     served = [
         each
         for each in state.streams.followed.values()
-        if each.purpose is Purpose.OBJECTS
+        if each.purpose is StreamPurpose.OBJECTS
     ]
     for stream in served:
         if _fails(stream):

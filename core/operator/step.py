@@ -6,7 +6,7 @@ never blocks, reads no clock, and drives the author's code at most once.
 
 The walk of a watch event: it is folded into the store (fnop.core.objects.store), and
 the object's key into the work queue; `serve` (fnop.core.objects.executor) takes the key
-out and makes the moves that `reconcile` (fnop.core.objects.reconcile) decides on.
+out and takes the actions that `reconcile` (fnop.core.objects.reconcile) decides on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
-from fnop.core.objects.attempts import answer_errand
+from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
-from fnop.core.objects.echo import answer_echo
 from fnop.core.objects.events import event_posted, report_noted
 from fnop.core.objects.executor import guarded, serve
+from fnop.core.objects.expectations import answer_expectation
 from fnop.core.objects.indexing import are_filled, empty_indices
 from fnop.core.objects.write import answer_write
 from fnop.core.operator.coordination import (
@@ -61,19 +61,19 @@ from fnop.core.state.lifecycle import (
     CLEANUP_SECONDS,
     HELD,
     IN_SERVICE,
-    Event,
+    Milestone,
     Phase,
     advance,
     is_late,
     repeats_stop,
     stopping,
 )
-from fnop.core.state.record import IDLE, Cycle, Known, Work
+from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.state.requests import (
     ForDiscovery,
-    ForEcho,
     ForEffect,
     ForEvent,
+    ForExpectation,
     ForLease,
     ForPeers,
     ForWrite,
@@ -142,21 +142,21 @@ def background_horizon(
         return None
     moments: list[float] = list(outside)
     for key, (due, _) in state.objects.queue.due.items():
-        known = state.objects.records.get(key)
-        if known is None or not known.background or not _only_tends(known.work):
+        record = state.objects.records.get(key)
+        if record is None or not record.background or not _only_background(record.work):
             return None
-        work = known.work or IDLE
+        work = record.work or IDLE
         moments.append(due)
-        moments += (each.wake for each in work.tending if each.wake)
-        moments += runs_due(state.survey.kinds[key.resource], known, work)
+        moments += (each.wake for each in work.background_runs if each.wake)
+        moments += runs_due(state.survey.kinds[key.resource], record, work)
     if not moments:
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
     return max(near, default=now.mono)
 
 
-def _only_tends(work: Work | None) -> bool:
-    return work is None or work._replace(tending=()).is_over
+def _only_background(work: Work | None) -> bool:
+    return work is None or work._replace(background_runs=()).is_over
 
 
 # -------------------------------------------------------------------- fold
@@ -190,7 +190,7 @@ def _on_started(turn: Turn, seed: str) -> None:
     turn.counters = turn.counters._replace(seed=seed)
     turn.objects.indices = empty_indices(turn.program)
     begin(turn)
-    turn.lifecycle = advance(turn.lifecycle, turn.now, Event.BEGUN)
+    turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.BEGUN)
     _begin_activity(turn, Role.STARTUP)
 
 
@@ -198,9 +198,11 @@ def _begin_activity(turn: Turn, role: Role) -> None:
     handlers = turn.program.activity(role)
     if not handlers:
         return
-    cycle = Cycle(Reason.NOOP, False, Body({}), Seen({}), handlers)
-    known = Known(Body({}), Stored(), work=Work(cycle=cycle), memo=turn.lifecycle.memo)
-    turn.objects.put(ACTIVITY, known)
+    change = Change(Reason.NOOP, False, Body({}), Seen({}), handlers)
+    record = ObjectRecord(
+        Body({}), Stored(), work=Work(change=change), memo=turn.lifecycle.memo
+    )
+    turn.objects.put(ACTIVITY, record)
     turn.objects.due(ACTIVITY)
 
 
@@ -211,12 +213,12 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
     match ticket:
         case ForEffect(key=key):
             context = Context(turn, key)
-            guarded(context, lambda: answer_errand(context, number, ticket, outcome))
+            guarded(context, lambda: answer_effect(context, number, ticket, outcome))
         case ForWrite(key=key):
             context = Context(turn, key)
             guarded(context, lambda: answer_write(context, number, outcome))
-        case ForEcho(key=key):
-            answer_echo(Context(turn, key), ticket, outcome)
+        case ForExpectation(key=key):
+            answer_expectation(Context(turn, key), ticket, outcome)
         case ForEvent(key=key, name=name):
             _on_event_posted(Context(turn, key), name, outcome)
         case ForPeers(number=asked):
@@ -228,9 +230,9 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
 
 
 def _on_event_posted(context: Context, name: str, outcome: Outcome) -> None:
-    known, message = context.known, getattr(outcome, "message", None)
-    if known is not None:
-        context.put(event_posted(known, name, outcome))
+    record, message = context.record, getattr(outcome, "message", None)
+    if record is not None:
+        context.put(event_posted(record, name, outcome))
     if message:
         text = f"a Kubernetes Event could not be reported: {message}"
         if isinstance(outcome, Refused) and outcome.status in (401, 403):
@@ -248,16 +250,16 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.say("info", f"stopping: {reason}")
     turn.close_streams()
     turn.survey = turn.survey._replace(discovery=None, due=None)
-    for key, known in turn.objects.all():
-        if known.work is not None:
-            _hurry(turn, key, known, known.work)
+    for key, record in turn.objects.all():
+        if record.work is not None:
+            _hurry(turn, key, record, record.work)
 
 
-def _hurry(turn: Turn, key: Key, known: Known, work: Work) -> None:
+def _hurry(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
     """A write that waits for its next try gets one more before the end."""
     if work.writing is not None and work.writing.due is not None:
         writing = work.writing._replace(due=turn.now.mono)
-        turn.objects.put(key, known._replace(work=work._replace(writing=writing)))
+        turn.objects.put(key, record._replace(work=work._replace(writing=writing)))
     turn.objects.due(key)
 
 
@@ -295,7 +297,7 @@ def _may_serve(turn: Turn) -> bool:
 
 def _advance_phase(turn: Turn) -> None:
     """From one phase of the operator's life to the next."""
-    while (event := _event(turn)) is not None:
+    while (event := _milestone(turn)) is not None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter(turn)
     match turn.lifecycle.phase:
@@ -310,15 +312,15 @@ def _advance_phase(turn: Turn) -> None:
             pass
 
 
-def _event(turn: Turn) -> Event | None:
+def _milestone(turn: Turn) -> Milestone | None:
     """What has happened that ends the present phase."""
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
-            return None if turn.lifecycle.exit_status else Event.STARTED
+            return None if turn.lifecycle.exit_status else Milestone.STARTED
         case Phase.STOPPING if _is_quiet(turn):
-            return Event.QUIET
+            return Milestone.QUIET
         case Phase.CLEANING if turn.objects.get(ACTIVITY) is None:
-            return Event.CLEANED
+            return Milestone.CLEANED
         case _:
             return None
 

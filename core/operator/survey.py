@@ -21,14 +21,14 @@ from fnop.core.operator.coordination import (
 )
 from fnop.core.operator.following import announce_ready, follow, leave, unfollow
 from fnop.core.seam.commands import Fetch
-from fnop.core.state.lifecycle import Event, Phase, advance
+from fnop.core.state.lifecycle import Milestone, Phase, advance
 from fnop.core.state.requests import ForDiscovery
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
-    Purpose,
     Stream,
     StreamKey,
+    StreamPurpose,
 )
 from fnop.core.values.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.values.errors import described, joined
@@ -107,7 +107,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     before = turn.survey.catalogue
     catalogue = found.after(before, turn.now.mono)
     turn.survey = turn.survey._replace(catalogue=catalogue)
-    turn.lifecycle = advance(turn.lifecycle, turn.now, Event.DISCOVERED)
+    turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.DISCOVERED)
     if found.problem is not None:
         turn.warn_once(
             f"unread {sorted(found.unread)}",
@@ -210,7 +210,7 @@ def _follow_all(
             wanted[stream.key] = stream
     for stream in wanted.values():
         follow(turn, stream)
-    for present in turn.streams.each(Purpose.OBJECTS):
+    for present in turn.streams.each(StreamPurpose.OBJECTS):
         if present.key not in wanted:
             leave(turn, present)
 
@@ -330,23 +330,23 @@ def look_around(turn: Turn, *, complete: bool) -> None:
     if (given is None or patterns) and (
         not complete or any(each.is_broad for each in selectors)
     ):
-        _look_at(turn, DEFINITIONS, Purpose.KINDS)
+        _look_at(turn, DEFINITIONS, StreamPurpose.KINDS)
     if patterns:
-        _look_at(turn, NAMESPACES, Purpose.NAMESPACES)
+        _look_at(turn, NAMESPACES, StreamPurpose.NAMESPACES)
     look_at_peers(turn)
 
 
 def look_at_peers(turn: Turn) -> None:
     """Follow the peering objects that there are, and no others."""
     wanted = {each.key: each for each in peer_streams(turn)}
-    for stream in turn.streams.each(Purpose.PEERS):
+    for stream in turn.streams.each(StreamPurpose.PEERS):
         if stream.key not in wanted:
             unfollow(turn, stream)
     for stream in wanted.values():
         follow(turn, stream)
 
 
-def _look_at(turn: Turn, key: str, purpose: Purpose) -> None:
+def _look_at(turn: Turn, key: str, purpose: StreamPurpose) -> None:
     for resource in turn.survey.catalogue.resources:
         if resource.key == key:
             follow(turn, Stream(resource, None, purpose=purpose))

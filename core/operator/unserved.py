@@ -67,7 +67,7 @@ def _has_any(owner: Selector, catalogue: Catalogue) -> bool:
 
 
 def _all_of(kind: Kind) -> tuple[Handler, ...]:
-    return (*kind.changes, *kind.spies, *kind.background, *kind.indexers)
+    return (*kind.changes, *kind.event_handlers, *kind.background, *kind.indexers)
 
 
 def _mark(handler: Handler) -> tuple[object, ...]:

@@ -26,8 +26,8 @@ from fnop.core.seam.inputs import StreamEnded
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
-    Purpose,
     Stream,
+    StreamPurpose,
     ended,
     listed,
     reopened,
@@ -54,22 +54,22 @@ def _on_namespaces(turn: Turn) -> None:
 def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     """A definition or a namespace has come, changed or gone."""
     match stream.purpose:
-        case Purpose.KINDS if type is not None:
+        case StreamPurpose.KINDS if type is not None:
             # The server takes a moment to serve a new kind, or to forget one.
             restless_until = turn.now.mono + RESTLESS_SECONDS
             turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
             look_in(turn, SOON_SECONDS)
-        case Purpose.PEERS:
+        case StreamPurpose.PEERS:
             named = stream._replace(names=stream.names | {body.name})
             turn.streams = turn.streams.put(named)
             looked_at(turn, stream, None if type == "DELETED" else body)
-        case Purpose.NAMESPACES if type is None:
+        case StreamPurpose.NAMESPACES if type is None:
             named = stream._replace(names=stream.names | {body.name})
             turn.streams = turn.streams.put(named)
-        case Purpose.NAMESPACES:
-            known = turn.survey.namespaces or frozenset()
+        case StreamPurpose.NAMESPACES:
+            record = turn.survey.namespaces or frozenset()
             gone = type == "DELETED"
-            now = known - {body.name} if gone else known | {body.name}
+            now = record - {body.name} if gone else record | {body.name}
             turn.survey = turn.survey._replace(namespaces=now)
             _on_namespaces(turn)
         case _:
@@ -83,7 +83,7 @@ def on_list_item(turn: Turn, number: int, body: Body) -> None:
 
 
 def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    if stream.purpose is Purpose.OBJECTS:
+    if stream.purpose is StreamPurpose.OBJECTS:
         key = Key(stream.resource.key, body.namespace or "", body.name)
         observe(Context(turn, key), stream, type, body)
     else:
@@ -107,30 +107,30 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         )
         turn.emit(more)
         return
-    if stream.listings > 1 and stream.purpose is Purpose.OBJECTS:
+    if stream.listings > 1 and stream.purpose is StreamPurpose.OBJECTS:
         miss_the_vanished(turn, stream)
     _level_graves(turn, stream)
     if is_behind(version, stream.before):
         _gone_back(turn, stream, stream.before, version)
-    if stream.listings > 1 and stream.purpose is Purpose.KINDS:
+    if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may have been missed
     open_stream(turn, listed(stream, version))
-    if stream.purpose is Purpose.NAMESPACES:
+    if stream.purpose is StreamPurpose.NAMESPACES:
         turn.survey = turn.survey._replace(namespaces=stream.names)
         _on_namespaces(turn)
-    if stream.purpose is Purpose.PEERS and not stream.names:
+    if stream.purpose is StreamPurpose.PEERS and not stream.names:
         looked_at(turn, stream, None)
     announce_ready(turn)
 
 
-def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
+def _gone_back(turn: Turn, stream: Stream, record: str | None, version: str) -> None:
     """The server's storage was restored: what it lists is the truth, however old.
 
     It will give out versions a second time, so those that were seen are forgotten.
     """
     turn.say(
         "warning",
-        f"the API server has gone back from version {known} to {version}, as "
+        f"the API server has gone back from version {record} to {version}, as "
         f"after a restore from a backup; {place_of(stream)} is read anew",
     )
     for key, each in turn.objects.all():
@@ -170,31 +170,31 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     jitter = turn.jitter()
     after = ended(stream, end, turn.now, jitter)
     turn.streams = turn.streams.closed(after)
-    if stream.purpose is Purpose.PEERS:
+    if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
         _say_refused(turn, stream, end.message)
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())
-    served = turn.streams.each(Purpose.OBJECTS)
+    served = turn.streams.each(StreamPurpose.OBJECTS)
     if served and not turn.lifecycle.ready and all(each.refusal for each in served):
         turn.end(1, f"nothing can be served: {end.message}")
 
 
 def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
     match stream.purpose:
-        case Purpose.OBJECTS:
+        case StreamPurpose.OBJECTS:
             remedy = "grant the verbs list and watch to this operator"
             plural = stream.resource.plural
             turn.say("error", f"may not follow {plural}: {message}; {remedy}")
-        case Purpose.PEERS:
+        case StreamPurpose.PEERS:
             pass  # peering has its own words for it
-        case Purpose.KINDS:
+        case StreamPurpose.KINDS:
             pause = f"every {turn.settings.rediscovery_seconds:g} s"
             text = f"may not follow definitions: {message}"
             turn.say("info", f"{text}; kinds that come later are looked for {pause}")
-        case Purpose.NAMESPACES:
+        case StreamPurpose.NAMESPACES:
             text = f"may not follow namespaces: {message}"
             remedy = "grant list and watch, or name each namespace"
             turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")

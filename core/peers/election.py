@@ -51,29 +51,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from math import inf
 from typing import Any, NamedTuple
 
+from fnop.core.peers.asking import Ask, Pending
 from fnop.core.peers.lease import (
     JITTER_FACTOR,
     RELEASED_SECONDS,
     Candidate,
+    ElectionVerdict,
     Leading,
     Lease,
     Resigned,
     Standby,
-    Verdict,
     parse_lease,
 )
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.seam.replies import LeasePurpose, Next, message_of, next_after
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import (
     Applied,
-    Conflict,
     Create,
     Effect,
     Get,
@@ -81,14 +81,12 @@ from fnop.effects import (
     Outcome,
     Patch,
     Refused,
-    Unknown,
 )
 
 __all__ = [
-    "Ask",
     "Election",
-    "Fact",
-    "Move",
+    "ElectionDecision",
+    "ElectionFact",
     "Resign",
     "advance",
     "begin",
@@ -100,26 +98,8 @@ __all__ = [
 # ------------------------------------------------------------------ verdicts
 
 
-class Purpose(Enum):
-    """What a request is for."""
-
-    READ = "read"
-    CREATE = "create"
-    TAKE = "take"
-    RENEW = "renew"
-    RELEASE = "release"
-
-
 # Those after which an own deadline begins.
-_CLAIMS = (Purpose.CREATE, Purpose.TAKE, Purpose.RENEW)
-
-
-class Pending(NamedTuple):
-    """A request under way, since this monotonic moment."""
-
-    number: int
-    purpose: Purpose
-    sent_at: float
+_CLAIMS = (LeasePurpose.CREATE, LeasePurpose.TAKE, LeasePurpose.RENEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +121,11 @@ class Election:
     until: float | None = None
     due: float = -inf
     wrote_at: float = -inf
-    pending: Pending | None = None
+    pending: Pending[LeasePurpose] | None = None
     serial: int = 0
     trouble: str = ""
     is_resigning: bool = False
-    verdict: Verdict = Standby()  # noqa: RUF009 (an immutable value)
+    verdict: ElectionVerdict = Standby()  # noqa: RUF009 (an immutable value)
 
     @property
     def is_mine(self) -> bool:
@@ -192,32 +172,22 @@ class Resign:
     """
 
 
-Fact = Answered | AlarmRang | Resign
+ElectionFact = Answered | AlarmRang | Resign
 
 
-class Ask(NamedTuple):
-    """A request to send; its answer is an `Answered` of this number, if one comes.
-
-    From `before` on (monotonic) the answer is not waited for: what has not been sent by
-    then need not be.
-    """
-
-    number: int
-    effect: Effect
-    before: float
-
-
-class Move(NamedTuple):
+class ElectionDecision(NamedTuple):
     """What follows from a fact; `wake` is monotonic, None for never."""
 
     election: Election
     ask: Ask | None
-    verdict: Verdict
+    verdict: ElectionVerdict
     wake: float | None
     says: tuple[Say, ...]
 
 
-def advance(election: Election, now: Now, fact: Fact, jitter: float = 0.5) -> Move:
+def advance(
+    election: Election, now: Now, fact: ElectionFact, jitter: float = 0.5
+) -> ElectionDecision:
     """Take a fact in, and decide.  Total: no fact is out of place.
 
     `jitter`, from 0 to 1, spreads the looks of several candidates.
@@ -238,7 +208,7 @@ def advance(election: Election, now: Now, fact: Fact, jitter: float = 0.5) -> Mo
     says += _about_verdict(election, before, verdict)
     until = verdict.until if isinstance(verdict, Leading) else None
     election = replace(election, verdict=verdict, until=until)
-    return Move(election, ask, verdict, _wake(election), tuple(says))
+    return ElectionDecision(election, ask, verdict, _wake(election), tuple(says))
 
 
 # ------------------------------------------------------------------- answers
@@ -246,7 +216,7 @@ def advance(election: Election, now: Now, fact: Fact, jitter: float = 0.5) -> Mo
 
 def _answered(
     election: Election,
-    pending: Pending,
+    pending: Pending[LeasePurpose],
     outcome: Outcome,
     now: Now,
     jitter: float,
@@ -257,27 +227,43 @@ def _answered(
     hurries = election.until is not None or election.is_resigning
     spread = 0.0 if hurries else JITTER_FACTOR * jitter
     later = now.mono + timing.retry_seconds * (1 + spread)
-    match pending.purpose, outcome:
-        case purpose, Applied(object) if isinstance(object, Mapping):
+    match next_after(pending.purpose, outcome):
+        case Next.TAKE:
+            return _taken(election, pending, outcome, now, later, says)
+        case Next.LOOK | Next.AGAIN:
+            return replace(election, is_current=False, due=now.mono)
+        case Next.LATER:
+            says += _about_trouble(election, outcome)
+            return replace(election, trouble=_trouble_of(outcome), due=later)
+
+
+def _taken(
+    election: Election,
+    pending: Pending[LeasePurpose],
+    outcome: Outcome,
+    now: Now,
+    later: float,
+    says: list[Say],
+) -> Election:
+    """The answer shows the Lease, or that there is none."""
+    match outcome:
+        case Applied(object) if isinstance(object, Mapping):
             lease = parse_lease(Body(dict(object)))
             election = _observed(election, lease, now, later)
-            if purpose in _CLAIMS and election.is_mine:
-                deadline = pending.sent_at + timing.renew_deadline_seconds
-                return replace(election, until=deadline)
-            if purpose is Purpose.RELEASE:
+            if pending.purpose in _CLAIMS and election.is_mine:
+                seconds = election.candidate.timing.renew_deadline_seconds
+                return replace(election, until=pending.sent_at + seconds)
+            if pending.purpose is LeasePurpose.RELEASE:
                 label = election.candidate.label
                 says.append(Say("info", f"{label} is released"))
             return election
-        case Purpose.READ | Purpose.TAKE | Purpose.RENEW | Purpose.RELEASE, Missing():
+        case Missing():
             return _missing(election, now, later)
-        case Purpose.READ, _:
+        case _ if pending.purpose is LeasePurpose.READ:
             says += _about_trouble(election, outcome)
-            return replace(election, trouble=_message(outcome), due=later)
-        case _, Conflict() | Unknown() | Applied():
-            return replace(election, is_current=False, due=now.mono)
+            return replace(election, trouble=_trouble_of(outcome), due=later)
         case _:
-            says += _about_trouble(election, outcome)
-            return replace(election, trouble=_message(outcome), due=later)
+            return replace(election, is_current=False, due=now.mono)
 
 
 def _observed(election: Election, lease: Lease, now: Now, later: float) -> Election:
@@ -339,7 +325,7 @@ def _given_up(election: Election, now: Now) -> Election:
     return replace(election, pending=None, is_current=False, due=now.mono)
 
 
-def _late_at(election: Election, pending: Pending) -> float:
+def _late_at(election: Election, pending: Pending[LeasePurpose]) -> float:
     return pending.sent_at + election.candidate.timing.answer_seconds
 
 
@@ -352,7 +338,7 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
         return election, None
     purpose = planned[0]
     number = election.serial + 1
-    reads = purpose is Purpose.READ
+    reads = purpose is LeasePurpose.READ
     election = replace(
         election,
         serial=number,
@@ -366,7 +352,7 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
     return election, Ask(number, _effect(election, purpose, now), before)
 
 
-def _planned(election: Election) -> tuple[Purpose, float] | None:
+def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
     """What to send next, and when; None for nothing at all.
 
     | who, and what is known of the Lease | then | when |
@@ -382,20 +368,23 @@ def _planned(election: Election) -> tuple[Purpose, float] | None:
     if election.is_resigning:
         if not election.is_mine:
             return None
-        return Purpose.RELEASE if election.is_current else Purpose.READ, election.due
+        return (
+            LeasePurpose.RELEASE if election.is_current else LeasePurpose.READ,
+            election.due,
+        )
     if not election.is_current:
-        return Purpose.READ, election.due
+        return LeasePurpose.READ, election.due
     may_write = election.wrote_at + election.candidate.timing.retry_seconds
     if election.is_mine:
-        return Purpose.RENEW, may_write
-    claim = Purpose.TAKE if election.gone_at is None else Purpose.CREATE
+        return LeasePurpose.RENEW, may_write
+    claim = LeasePurpose.TAKE if election.gone_at is None else LeasePurpose.CREATE
     claims_at = max(election.free_at, may_write)
     if claims_at <= election.due:
         return claim, claims_at
-    return Purpose.READ, election.due
+    return LeasePurpose.READ, election.due
 
 
-def _effect(election: Election, purpose: Purpose, now: Now) -> Effect:
+def _effect(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
     """The request, as an effect; every write but a creation names the version."""
     candidate, lease = election.candidate, election.lease or Lease()
     time = wall_text(now.wall)  # a metav1.MicroTime
@@ -405,9 +394,9 @@ def _effect(election: Election, purpose: Purpose, now: Now) -> Effect:
         "renewTime": time,
     }
     match purpose:
-        case Purpose.READ:
+        case LeasePurpose.READ:
             return Get(candidate.target)
-        case Purpose.CREATE:
+        case LeasePurpose.CREATE:
             transitions = lease.transitions + 1 if election.lease else 0
             mine |= {"acquireTime": time, "leaseTransitions": transitions}
             metadata = {"name": candidate.name, "namespace": candidate.namespace}
@@ -419,12 +408,12 @@ def _effect(election: Election, purpose: Purpose, now: Now) -> Effect:
                     "spec": mine,
                 }
             )
-        case Purpose.TAKE:
+        case LeasePurpose.TAKE:
             mine |= {"acquireTime": time, "leaseTransitions": lease.transitions + 1}
-        case Purpose.RELEASE:
+        case LeasePurpose.RELEASE:
             mine |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
             mine |= {"acquireTime": time}
-        case Purpose.RENEW:
+        case LeasePurpose.RENEW:
             pass
     version = {"resourceVersion": lease.version}
     return Patch(candidate.target, {"metadata": version, "spec": mine})
@@ -442,7 +431,7 @@ def _wake(election: Election) -> float | None:
 # ------------------------------------------------------------------- verdict
 
 
-def _verdict(election: Election, now: Now) -> Verdict:
+def _verdict(election: Election, now: Now) -> ElectionVerdict:
     if election.is_resigning:
         return Resigned()
     until, lease = election.until, election.lease
@@ -451,7 +440,9 @@ def _verdict(election: Election, now: Now) -> Verdict:
     return Standby(lease.holder if lease else "")
 
 
-def _about_verdict(election: Election, before: Verdict, after: Verdict) -> list[Say]:
+def _about_verdict(
+    election: Election, before: ElectionVerdict, after: ElectionVerdict
+) -> list[Say]:
     label, identity = election.candidate.label, election.candidate.identity
     match before, after:
         case Standby(), Leading(epoch):
@@ -475,12 +466,12 @@ def _loss(election: Election, holder: str) -> str:
     return f"{label} could not be renewed for {seconds:g} s{why}"
 
 
-def _message(outcome: Outcome) -> str:
-    return str(getattr(outcome, "message", "")) or "the answer is no Lease"
+def _trouble_of(outcome: Outcome) -> str:
+    return message_of(outcome) or "the answer is no Lease"
 
 
 def _about_trouble(election: Election, outcome: Outcome) -> list[Say]:
-    message = _message(outcome)
+    message = _trouble_of(outcome)
     if message == election.trouble:
         return []
     text = f"{election.candidate.label}: {message}"

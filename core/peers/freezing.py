@@ -17,8 +17,8 @@ from fnop.effects import Freeze, Resume
 
 __all__ = [
     "Frozen",
+    "PeeringVerdict",
     "Serving",
-    "Verdict",
     "Why",
     "precedence",
     "together",
@@ -58,10 +58,10 @@ class Frozen:
     detail: str = ""
 
 
-Verdict = Serving | Frozen
+PeeringVerdict = Serving | Frozen
 
 
-def precedence(alive: Iterable[Peer], priority: int, where: str) -> Verdict:
+def precedence(alive: Iterable[Peer], priority: int, where: str) -> PeeringVerdict:
     """Who serves, of an operator of this priority and its living peers.
 
     | peers | verdict |
@@ -83,7 +83,7 @@ def precedence(alive: Iterable[Peer], priority: int, where: str) -> Verdict:
     return Frozen(Why.TIED, same, (where,)) if same else Serving()
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def together(verdicts: Iterable[PeeringVerdict]) -> PeeringVerdict:
     """One verdict of several places: whoever is frozen somewhere is frozen everywhere.
 
     What weighs most is told, with all the peers and places of that.
@@ -104,7 +104,7 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def transition(
-    before: Verdict, after: Verdict, member: Member
+    before: PeeringVerdict, after: PeeringVerdict, member: Member
 ) -> tuple[Freeze | Resume | None, Say | None]:
     """What a new verdict calls for: an effect, and a line for the log.
 

@@ -16,12 +16,12 @@ __all__ = [
     "LEASES",
     "RELEASED_SECONDS",
     "Candidate",
+    "ElectionVerdict",
     "Leading",
     "Lease",
     "Resigned",
     "Standby",
     "Timing",
-    "Verdict",
     "candidate_identity",
     "parse_lease",
 ]
@@ -156,4 +156,4 @@ class Resigned:
     """This process has ended its candidacy."""
 
 
-Verdict = Leading | Standby | Resigned
+ElectionVerdict = Leading | Standby | Resigned

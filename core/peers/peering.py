@@ -47,6 +47,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any
 
+from fnop.core.peers.asking import PeeringPlace, Pending
 from fnop.core.peers.freezing import (
     Serving,
     transition,
@@ -62,22 +63,20 @@ from fnop.core.peers.peers import (
 )
 from fnop.core.peers.renewing import asking, late_at, removal_at, renewal_at
 from fnop.core.peers.seats import (
-    Fact,
+    Existence,
     Leave,
     Looked,
-    Move,
     Peering,
-    Pending,
-    Place,
+    PeeringDecision,
+    PeeringFact,
     Placed,
-    Presence,
-    Purpose,
     Seat,
     Unseen,
 )
 from fnop.core.peers.verdict import lacking_in, scope_of, verdict_of
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.seam.replies import Next, PeeringPurpose, message_of, next_after
 from fnop.core.values.backoff import backoff_seconds
 from fnop.core.values.body import Body, is_behind
 from fnop.core.values.evolve import replace
@@ -134,7 +133,9 @@ def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
 # --------------------------------------------------------------------- facts
 
 
-def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move:
+def advance(
+    peering: Peering, now: Now, fact: PeeringFact, jitter: float = 0.5
+) -> PeeringDecision:
     """Take a fact in, and decide.  Total: no fact is out of place.
 
     `jitter`, from 0 to 1, spreads the renewals of operators that began together.
@@ -152,14 +153,16 @@ def advance(peering: Peering, now: Now, fact: Fact, jitter: float = 0.5) -> Move
     if line is not None:
         says.append(line)
     peering = replace(peering, verdict=verdict)
-    return Move(peering, asks, verdict, effect, _wake(peering, now), tuple(says))
+    return PeeringDecision(
+        peering, asks, verdict, effect, _wake(peering, now), tuple(says)
+    )
 
 
 # ---------------------------------------------------------------------- fold
 
 
 def _fold(
-    peering: Peering, now: Now, fact: Fact, jitter: float, says: list[Say]
+    peering: Peering, now: Now, fact: PeeringFact, jitter: float, says: list[Say]
 ) -> Peering:
     member = peering.member
     # Who serves goes on while a new object is looked at for the first time.
@@ -191,7 +194,7 @@ def _fold(
 
 
 def _seated(
-    peering: Peering, place: Place | None, change: Callable[[Seat], Seat]
+    peering: Peering, place: PeeringPlace | None, change: Callable[[Seat], Seat]
 ) -> Peering:
     seats = tuple(
         change(seat) if seat.place == place else seat for seat in peering.seats
@@ -199,7 +202,7 @@ def _seated(
     return replace(peering, seats=seats)
 
 
-def _asked(peering: Peering, number: int) -> Place | None:
+def _asked(peering: Peering, number: int) -> PeeringPlace | None:
     """The place of a request that is still waited for."""
     for seat in peering.seats:
         if seat.pending is not None and seat.pending.number == number:
@@ -210,18 +213,22 @@ def _asked(peering: Peering, number: int) -> Place | None:
 def _placed(peering: Peering, fact: Placed, grace: float | None) -> Peering:
     known = {seat.place: seat for seat in peering.seats}
     namespaces = (None,) if fact.namespaces is None else fact.namespaces
-    places = [Place(kind, each) for each in namespaces for kind in fact.kinds]
+    places = [PeeringPlace(kind, each) for each in namespaces for kind in fact.kinds]
     seats = tuple(known.get(place) or Seat(place, good_until=grace) for place in places)
     return replace(peering, namespaces=namespaces, seats=seats)
 
 
 def _graced(seat: Seat, grace: float | None) -> Seat:
-    return replace(seat, good_until=grace) if seat.presence is Presence.ABSENT else seat
+    return (
+        replace(seat, good_until=grace) if seat.presence is Existence.ABSENT else seat
+    )
 
 
 def _unseen(seat: Seat, message: str) -> Seat:
     """Of an object that was seen before, the renewals will tell."""
-    return replace(seat, trouble=message) if seat.presence is Presence.UNKNOWN else seat
+    return (
+        replace(seat, trouble=message) if seat.presence is Existence.UNKNOWN else seat
+    )
 
 
 def _given_up(peering: Peering, now: Now) -> Peering:
@@ -241,7 +248,7 @@ def _look(
 ) -> Seat:
     """What the object shows: the peers, and the own record."""
     if body is None:
-        return Seat(seat.place, Presence.ABSENT)
+        return Seat(seat.place, Existence.ABSENT)
     if _is_older(body, seat):
         return seat
     others = dict(body.stanza("status"))
@@ -251,11 +258,11 @@ def _look(
     for each in malformed:
         if each.identity not in named:
             says.append(_about_malformed(seat, each))
-    if seat.presence is not Presence.PRESENT:
+    if seat.presence is not Existence.PRESENT:
         seat = replace(seat, due=now.mono, trouble="")
     seat = replace(
         seat,
-        presence=Presence.PRESENT,
+        presence=Existence.PRESENT,
         uid=body.uid,
         version=body.version,
         seen=sight(seat.seen, peers, now),
@@ -281,7 +288,7 @@ def _look_at_own(
         return seat  # that of an earlier process, if any; it will be written over
     pending = seat.pending
     if own is None:
-        if pending is not None and pending.purpose is not Purpose.CLEAN:
+        if pending is not None and pending.purpose is not PeeringPurpose.CLEAN:
             return seat  # it is on its way, or shall go
         return _removed(seat, now, says)
     if isinstance(own, Mapping) and own.get("lastseen") in seat.sent:
@@ -325,23 +332,25 @@ def _answered(
 ) -> Seat:
     pending = seat.pending
     assert pending is not None
+    if next_after(pending.purpose, outcome) is not Next.TAKE:
+        if isinstance(outcome, Refused) and not seat.failures:
+            says.append(_about_refusal(seat, outcome))
+        return _failed(seat, member, outcome, now)
     match pending.purpose, outcome:
         case _, Missing():
-            return Seat(seat.place, Presence.ABSENT)
-        case Purpose.RENEW, Applied(object):
+            return Seat(seat.place, Existence.ABSENT)
+        case PeeringPurpose.RENEW, Applied(object):
             says += _about_renewal(seat, member)
             seat = _renewed(seat, member, pending, jitter)
             return _look_again(seat, pending.version, member, object, now, says)
-        case Purpose.CLEAN, Applied(object):
+        case PeeringPurpose.CLEAN, Applied(object):
             seat = replace(seat, pending=None)
             return _look_again(seat, pending.version, member, object, now, says)
-        case Purpose.LEAVE, Applied():
+        case PeeringPurpose.LEAVE, Applied():
             return replace(seat, pending=None, has_left=True)
-        case Purpose.CLEAN, Conflict():
+        case PeeringPurpose.CLEAN, Conflict():
             return replace(seat, pending=None)  # the change will be looked at
         case _:
-            if isinstance(outcome, Refused) and not seat.failures:
-                says.append(_about_refusal(seat, outcome))
             return _failed(seat, member, outcome, now)
 
 
@@ -365,7 +374,9 @@ def _about_renewal(seat: Seat, member: Member) -> list[Say]:
     return [] if member.stealth else [Say("debug", f"record renewed in {where}")]
 
 
-def _renewed(seat: Seat, member: Member, pending: Pending, jitter: float) -> Seat:
+def _renewed(
+    seat: Seat, member: Member, pending: Pending[PeeringPurpose], jitter: float
+) -> Seat:
     """The own record is there, and lives from when it was sent, at the least."""
     first, last = _RENEW_AFTER
     wait = member.lifetime * (first + (last - first) * jitter)
@@ -384,14 +395,14 @@ def _renewed(seat: Seat, member: Member, pending: Pending, jitter: float) -> Sea
 
 def _failed(seat: Seat, member: Member, outcome: Outcome, now: Now) -> Seat:
     """Try again, soon enough for several tries before the record dies."""
-    if seat.pending is not None and seat.pending.purpose is Purpose.CLEAN:
+    if seat.pending is not None and seat.pending.purpose is PeeringPurpose.CLEAN:
         return replace(seat, pending=None)  # another version may be tidied
     failures = seat.failures + 1
     wait = min(backoff_seconds(failures, 0.0), member.lifetime / 20)
     if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
         asked = min(outcome.retry_after_seconds, member.lifetime / 2)
         wait = max(wait, asked)
-    message = str(getattr(outcome, "message", "")) or "the answer is none"
+    message = message_of(outcome) or "the answer is none"
     return replace(
         seat, pending=None, failures=failures, trouble=message, due=now.mono + wait
     )
@@ -432,7 +443,7 @@ def _moments(seat: Seat, peering: Peering) -> Iterable[float]:
     member, is_leaving = peering.member, peering.is_leaving
     if seat.pending is not None:
         yield late_at(seat.pending, member)
-    elif seat.presence is Presence.PRESENT and not seat.has_left:
+    elif seat.presence is Existence.PRESENT and not seat.has_left:
         yield removal_at(seat) if is_leaving else renewal_at(seat, member)
     if not is_leaving:
         yield seat.doubled_until

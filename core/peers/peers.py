@@ -40,7 +40,7 @@ __all__ = [
     "Member",
     "Mode",
     "Peer",
-    "Sighting",
+    "SeenPeer",
     "manual_identity",
     "own_identity",
     "parse_peer",
@@ -277,7 +277,7 @@ def removal_patch(
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class SeenPeer:
     """A peer as this operator has last seen it change; monotonic seconds.
 
     If a look at `dies`, or later, shows no change, it is dead.  If one at `forgotten`
@@ -291,8 +291,8 @@ class Sighting:
 
 
 def sight(
-    before: tuple[Sighting, ...] | None, peers: Iterable[Peer], now: Now
-) -> tuple[Sighting, ...]:
+    before: tuple[SeenPeer, ...] | None, peers: Iterable[Peer], now: Now
+) -> tuple[SeenPeer, ...]:
     """What a look at the records shows, after the looks before; None: the first one.
 
     Records that have not changed keep their moments; what has changed, or come, was
@@ -313,9 +313,9 @@ def sight(
     )
 
 
-def _fresh(peer: Peer, first: bool, now: Now) -> Sighting:
+def _fresh(peer: Peer, first: bool, now: Now) -> SeenPeer:
     lifetime = max(peer.lifetime, 0.0)
     left = lifetime
     if first and peer.lastseen is not None:
         left = min(max(peer.lastseen + lifetime - now.wall, 0.0), lifetime)
-    return Sighting(peer, now.mono + left, now.mono + lifetime)
+    return SeenPeer(peer, now.mono + left, now.mono + lifetime)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from fnop.core.peers.asking import PeeringAsk, Pending
 from fnop.core.peers.peers import (
     Member,
     Peer,
@@ -11,7 +12,8 @@ from fnop.core.peers.peers import (
     removal_patch,
     renewal_patch,
 )
-from fnop.core.peers.seats import Ask, Peering, Pending, Presence, Purpose, Seat
+from fnop.core.peers.seats import Existence, Peering, Seat
+from fnop.core.seam.replies import PeeringPurpose
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects import (
@@ -33,14 +35,14 @@ CLEAN_SECONDS = 60.0
 SENT_MAX = 8
 
 
-def late_at(pending: Pending, member: Member) -> float:
+def late_at(pending: Pending[PeeringPurpose], member: Member) -> float:
     return pending.sent_at + max(1.0, member.lifetime * ANSWER_WITHIN)
 
 
-def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
+def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[PeeringAsk, ...]]:
     """One request in each place at most, where something is due."""
     seats: list[Seat] = []
-    asks: list[Ask] = []
+    asks: list[PeeringAsk] = []
     serial = peering.serial
     for seat in peering.seats:
         found = _next_request(seat, peering, now)
@@ -52,33 +54,37 @@ def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[Ask, ...]]:
                 seat,
                 pending=pending,
                 sent=(*seat.sent, *lastseen)[-SENT_MAX:],
-                tidied=seat.version if purpose is Purpose.CLEAN else seat.tidied,
+                tidied=seat.version if purpose is PeeringPurpose.CLEAN else seat.tidied,
             )
             before = late_at(pending, peering.member)
-            asks.append(Ask(serial, seat.place, effect, before))
+            asks.append(PeeringAsk(serial, seat.place, effect, before))
         seats.append(seat)
     return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
 
 
 def _next_request(
     seat: Seat, peering: Peering, now: Now
-) -> tuple[Purpose, Patch, tuple[str, ...]] | None:
+) -> tuple[PeeringPurpose, Patch, tuple[str, ...]] | None:
     """Why to send what, and the `lastseen` in it."""
     member = peering.member
-    if seat.presence is not Presence.PRESENT or seat.pending is not None:
+    if seat.presence is not Existence.PRESENT or seat.pending is not None:
         return None
     target = Target(seat.place.kind, member.name, seat.place.namespace)
     if peering.is_leaving:
         if not seat.sent or seat.has_left or now.mono < removal_at(seat):
             return None
-        return Purpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
+        return PeeringPurpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
     if renewal_at(seat, member) <= now.mono:
         record = record_of(member.priority, member.lifetime, now.wall)
         patch = Patch(target, renewal_patch(member.identity, record))
-        return Purpose.RENEW, patch, (record["lastseen"],)
+        return PeeringPurpose.RENEW, patch, (record["lastseen"],)
     dead = _to_remove(seat, member)
     if dead:
-        return Purpose.CLEAN, Patch(target, removal_patch(dead, seat.version)), ()
+        return (
+            PeeringPurpose.CLEAN,
+            Patch(target, removal_patch(dead, seat.version)),
+            (),
+        )
     return None
 
 

@@ -7,84 +7,46 @@ from enum import Enum
 from math import inf
 from typing import NamedTuple
 
+from fnop.core.peers.asking import PeeringAsk, PeeringPlace, Pending
 from fnop.core.peers.freezing import (
     Frozen,
-    Verdict,
+    PeeringVerdict,
     Why,
 )
 from fnop.core.peers.peers import (
     Malformed,
     Member,
-    Sighting,
+    SeenPeer,
 )
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
+from fnop.core.seam.replies import PeeringPurpose
 from fnop.core.values.body import Body
 from fnop.effects import (
-    Effect,
     Freeze,
     Resume,
 )
 
 __all__ = [
-    "Ask",
-    "Fact",
+    "Existence",
     "Leave",
     "Looked",
-    "Move",
     "Peering",
-    "Pending",
-    "Place",
+    "PeeringDecision",
+    "PeeringFact",
     "Placed",
-    "Presence",
-    "Purpose",
     "Seat",
     "Unseen",
     "has_left",
 ]
 
 
-class Place(NamedTuple):
-    """The address of a peering object; its name is the member's."""
-
-    kind: str  # plural.version.group
-    namespace: str | None
-
-    @property
-    def label(self) -> str:
-        """`plural.group`, and where, as people call it."""
-        plural, _, rest = self.kind.partition(".")
-        inside = f" in {self.namespace}" if self.namespace else ""
-        return f"{plural}.{rest.partition('.')[2]}{inside}"
-
-
-class Presence(Enum):
+class Existence(Enum):
     """What is known of a peering object."""
 
     UNKNOWN = "unknown"
     ABSENT = "absent"
     PRESENT = "present"
-
-
-class Purpose(Enum):
-    """What a request is for."""
-
-    RENEW = "renew"
-    CLEAN = "clean"
-    LEAVE = "leave"
-
-
-class Pending(NamedTuple):
-    """A request under way, since this monotonic moment.
-
-    `version` is that of the object which was known then: the answer is not older,
-    unless the API server was restored from a backup meanwhile.
-    """
-
-    number: int
-    purpose: Purpose
-    sent_at: float
-    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +63,16 @@ class Seat:
     which dead records were removed, or were tried to be.
     """
 
-    place: Place
-    presence: Presence = Presence.UNKNOWN
+    place: PeeringPlace
+    presence: Existence = Existence.UNKNOWN
     uid: str = ""
     version: str = ""
-    seen: tuple[Sighting, ...] | None = None
+    seen: tuple[SeenPeer, ...] | None = None
     malformed: tuple[Malformed, ...] = ()
     good_until: float | None = None
     looked_at: float = -inf
     due: float = 0.0
-    pending: Pending | None = None
+    pending: Pending[PeeringPurpose] | None = None
     failures: int = 0
     trouble: str = ""
     sent: tuple[str, ...] = ()
@@ -132,7 +94,7 @@ class Peering:
     member: Member
     namespaces: tuple[str | None, ...] | None = None
     seats: tuple[Seat, ...] = ()
-    verdict: Verdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
+    verdict: PeeringVerdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
     serial: int = 0
     is_leaving: bool = False
     lacking: tuple[str | None, ...] = ()
@@ -153,7 +115,7 @@ class Placed:
 class Looked:
     """A listing or a watch shows the peering object, or that it is not there (None)."""
 
-    place: Place
+    place: PeeringPlace
     body: Body | None
 
 
@@ -161,7 +123,7 @@ class Looked:
 class Unseen:
     """A listing or a watch of a place has failed, in these words."""
 
-    place: Place
+    place: PeeringPlace
     message: str
 
 
@@ -170,28 +132,15 @@ class Leave:
     """The operator ends: nothing is under way any more, its record shall go."""
 
 
-Fact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
+PeeringFact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
 
 
-class Ask(NamedTuple):
-    """A request to send; its answer is an `Answered` of this number, if one comes.
-
-    From `before` on (monotonic) the answer is not waited for: what has not been sent by
-    then need not be.
-    """
-
-    number: int
-    place: Place
-    effect: Effect
-    before: float
-
-
-class Move(NamedTuple):
+class PeeringDecision(NamedTuple):
     """What follows from a fact; `wake` is monotonic, None for never."""
 
     peering: Peering
-    asks: tuple[Ask, ...]
-    verdict: Verdict
+    asks: tuple[PeeringAsk, ...]
+    verdict: PeeringVerdict
     effect: Freeze | Resume | None
     wake: float | None
     says: tuple[Say, ...]
@@ -200,6 +149,6 @@ class Move(NamedTuple):
 def has_left(peering: Peering) -> bool:
     """Whether an operator that ends has nothing more to wait for."""
     return peering.is_leaving and all(
-        not seat.sent or seat.has_left or seat.presence is Presence.ABSENT
+        not seat.sent or seat.has_left or seat.presence is Existence.ABSENT
         for seat in peering.seats
     )

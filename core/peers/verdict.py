@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fnop.core.peers.freezing import (
     Frozen,
+    PeeringVerdict,
     Serving,
-    Verdict,
     Why,
     precedence,
     together,
@@ -16,8 +16,8 @@ from fnop.core.peers.peers import (
 )
 from fnop.core.peers.renewing import alive
 from fnop.core.peers.seats import (
+    Existence,
     Peering,
-    Presence,
     Seat,
 )
 from fnop.core.values.now import Now
@@ -28,7 +28,7 @@ __all__ = ["judge", "lacking_in", "scope_of", "verdict_of"]
 REMOVALS_MAX = 3
 
 
-def verdict_of(peering: Peering, now: Now) -> Verdict:
+def verdict_of(peering: Peering, now: Now) -> PeeringVerdict:
     """Of all places together: what weighs most, anywhere, counts everywhere."""
     if peering.is_leaving:
         return Frozen(Why.LEFT)
@@ -42,7 +42,7 @@ def verdict_of(peering: Peering, now: Now) -> Verdict:
     return together(found)
 
 
-def judge(seat: Seat, member: Member, now: Now) -> Verdict:
+def judge(seat: Seat, member: Member, now: Now) -> PeeringVerdict:
     """What is to be seen in one place: the first line that fits decides.
 
     A place without an object says nothing; whether there is to be one is `Mode`'s.
@@ -50,9 +50,9 @@ def judge(seat: Seat, member: Member, now: Now) -> Verdict:
     where = seat.place.label
     is_good = seat.good_until is not None and now.mono < seat.good_until
     by_rank = precedence(alive(seat), member.priority, where)
-    if seat.presence is Presence.ABSENT:
+    if seat.presence is Existence.ABSENT:
         return Serving()
-    if seat.presence is Presence.UNKNOWN:
+    if seat.presence is Existence.UNKNOWN:
         why = Why.UNSEEN if seat.trouble else Why.JOINING
     elif isinstance(by_rank, Frozen):
         return by_rank
@@ -73,7 +73,7 @@ def lacking_in(peering: Peering) -> tuple[str | None, ...]:
         namespace
         for namespace in peering.namespaces or ()
         if all(
-            seat.presence is Presence.ABSENT
+            seat.presence is Existence.ABSENT
             for seat in peering.seats
             if seat.place.namespace == namespace
         )

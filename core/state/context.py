@@ -20,7 +20,7 @@ from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Grave
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import ACTIVITY, About, Turn
 from fnop.core.values.body import Body, Key
@@ -54,7 +54,7 @@ class Context:
         return self.key == ACTIVITY
 
     @property
-    def known(self) -> Known | None:
+    def record(self) -> ObjectRecord | None:
         """The object's record, as this step has it."""
         return self._turn.objects.get(self.key)
 
@@ -73,9 +73,9 @@ class Context:
         """The object that has had the name, where a live answer has told its end."""
         return self._turn.objects.graves.get(self.key)
 
-    def put(self, known: Known) -> None:
+    def put(self, record: ObjectRecord) -> None:
         """Keep this of the object."""
-        self._turn.objects.put(self.key, known)
+        self._turn.objects.put(self.key, record)
 
     def drop(self) -> None:
         """Forget the object."""

@@ -49,7 +49,7 @@ class Writing(NamedTuple):
 
     `after` is what is remembered once it is done (None: nothing is remembered
     by it), `finalizer` "add" or "remove" when that is all it does.  `memory` is
-    what this process remembers then, and `ends` tells that the cycle is over.
+    what this process remembers then, and `ends` tells that the change is done.
     `sent` are the endpoints that have taken their part, `more` that another one
     follows; `looking` means that the fresh body is being read after a conflict.
     `moved` tells that the state was tried in the status before, `unsaid` that the

@@ -2,17 +2,15 @@
 
 An effect is answered once, by an outcome that can be acted upon: what the
 network left open is found out by a live read first, and what could not be sent
-is sent again.
+is sent again.  What follows from each reply is in one table
+(`fnop.core.seam.replies.NEXT`); here is what the live read is for:
 
-| effect   | sent: conflict        | sent: unknown | look: found    | look: missing |
-|----------|-----------------------|---------------|----------------|---------------|
-| Adopt    | look whose it is      | look          | ours, or not   | send again    |
-| Create   | look whose it is      | look          | ours, or not   | send again    |
-| Apply    | by force, or conflict | look          | send again     | send again    |
-| Patch    | conflict              | look          | done, or again | missing       |
-| Guarded  | read, send again      | look          | done, or again | missing       |
-| Delete   | conflict              | send again    |                |               |
-| Get/List |                       | send again    |                |               |
+| effect  | the object is there               | it is missing |
+|---------|-----------------------------------|---------------|
+| Adopt   | ours: done; another's: a conflict | send again    |
+| Create  | ours: done; another's: a conflict | send again    |
+| Apply   | send again                        | send again    |
+| Patch   | changed: done; else send again    | missing       |
 
 An adopted child is ours by its owner reference, a created object by a token, which
 names the handler and the object that it was called for: so a handler may be repeated.
@@ -42,6 +40,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
+from fnop.core.seam.effect_rules import rule_of
+from fnop.core.seam.replies import EffectPurpose, Next, message_of, next_after
 from fnop.core.state.address import Address, Request
 from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
 from fnop.core.state.splitting import split
@@ -54,32 +54,26 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
-    Call,
     Conflict,
     Create,
-    Delete,
     Effect,
     Get,
-    List,
     Missing,
     Outcome,
     Patch,
-    Random,
     Refused,
     Target,
     Unknown,
     Unreachable,
 )
 
-__all__ = ["UNSERVED_TRIES", "Errand", "errand_for", "proceed"]
+__all__ = ["InFlight", "in_flight_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
-# So often is tried, in half a minute, what goes to a kind that is not served now.
-UNSERVED_TRIES = 8
 
 
 @quick
-class Errand(NamedTuple):
+class InFlight(NamedTuple):
     """An effect under way.
 
     `requests` are to be sent one after the other; `looking` means that the
@@ -121,6 +115,17 @@ class Errand(NamedTuple):
         return present
 
     @property
+    def purpose(self) -> EffectPurpose:
+        """What the request is for that is due, or under way."""
+        if self.looking or self.reads_first:
+            return EffectPurpose.READ
+        if self.guard is not None:
+            return EffectPurpose.GUARDED_PATCH
+        purpose = rule_of(self.effect).purpose
+        assert purpose is not None
+        return purpose
+
+    @property
     def label(self) -> str:
         """What it is, and of which object: such as "Apply services/a"."""
         address = self.requests[0].address
@@ -137,14 +142,13 @@ class Errand(NamedTuple):
     @property
     def is_unaddressed(self) -> bool:
         """Whether it is not known yet which kind of the API server it is about."""
-        return self.requests[0].address.resource is None and not isinstance(
-            self.effect, (Call, Random)
-        )
+        is_addressed = self.requests[0].address.resource is not None
+        return not is_addressed and not rule_of(self.effect).is_outside
 
     @property
-    def is_outside(self) -> bool:
-        """Whether it waits for something other than the API server."""
-        return isinstance(self.effect, Call)
+    def lasts(self) -> bool:
+        """Whether it may take as long as it likes."""
+        return rule_of(self.effect).lasts
 
 
 def _look(address: Address) -> Request:
@@ -155,7 +159,7 @@ def _look(address: Address) -> Request:
     return Request(Get(target), address)
 
 
-def errand_for(
+def in_flight_for(
     effect: Effect,
     address: Address,
     *,
@@ -163,8 +167,11 @@ def errand_for(
     owner_uid: str = "",
     manager: str = "",
     token: str = "",
-) -> Errand:
-    """The errand of an effect; `manifest` is an adopted child's, made ours."""
+) -> InFlight:
+    """The requests of an effect, not sent yet.
+
+    `manifest` is that of an adopted child, with the owner reference.
+    """
     if isinstance(effect, Adopt):
         requests: tuple[Request, ...] = (Request(Create(manifest), address),)
     elif isinstance(effect, Create) and token:
@@ -174,79 +181,76 @@ def errand_for(
         requests = split(effect, address)
     else:
         requests = (Request(effect, address),)
-    return Errand(effect, requests, owner_uid, manager=manager, token=token)
+    return InFlight(effect, requests, owner_uid, manager=manager, token=token)
 
 
 def proceed(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    """Take an answer in: the errand to go on with, or the effect's outcome."""
-    errand = errand._replace(id=None)
-    match outcome:
-        case Unreachable() if isinstance(errand.effect, (Call, Random)):
-            return outcome
-        case Unreachable():
-            return _later(errand, outcome, now, jitter)
-        case Missing(unserved=True) if errand.tries < UNSERVED_TRIES:
-            return _later(errand, outcome, now, jitter)
-        case Unknown() if isinstance(errand.effect, Call):
-            return outcome
-        case Unknown():
-            return _unknown(errand, outcome, now, jitter)
-        case _ if errand.looking:
-            return _looked(errand, outcome, now, jitter)
-        case _:
-            return _sent(errand, outcome, now, jitter)
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight | Outcome:
+    """Take an answer in: what is in flight then, or the effect's outcome."""
+    after = next_after(in_flight.purpose, outcome, in_flight.tries)
+    in_flight = in_flight._replace(id=None)
+    match after:
+        case Next.TAKE if in_flight.looking:
+            return _looked(in_flight, outcome, now, jitter)
+        case Next.TAKE:
+            return _taken(in_flight, outcome)
+        case Next.LOOK:
+            return _look_for(in_flight, outcome, now)
+        case Next.AGAIN:
+            return _once_more(in_flight, outcome, now, jitter)
+        case Next.LATER:
+            return _later(in_flight, outcome, now, jitter)
 
 
-def _later(
-    errand: Errand, outcome: Unreachable | Unknown | Missing, now: Now, jitter: float
-) -> Errand:
+def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> InFlight:
     """Try again in a while, as often as it takes: a server that is away fails nobody.
 
     A handler's timeout, and the operator's end, end it.
     """
-    tries = errand.tries + 1
+    tries = in_flight.tries + 1
     wait = backoff_seconds(tries, jitter)
     if isinstance(outcome, Unreachable):
         wait = heeding(outcome.retry_after_seconds, wait)
-    return errand._replace(tries=tries, due=now.mono + wait, why=outcome.message)
+    why = message_of(outcome)
+    return in_flight._replace(tries=tries, due=now.mono + wait, why=why)
 
 
-def _unknown(errand: Errand, outcome: Unknown, now: Now, jitter: float) -> Errand:
-    request = errand.requests[0]
-    is_read = errand.looking or errand.reads_first
-    if not is_read and isinstance(request.effect, (Create, Patch, Apply)):
-        tries = errand.tries + 1
-        why = outcome.message
-        return errand._replace(looking=True, tries=tries, due=now.mono, why=why)
-    return _later(errand, outcome, now, jitter)
+def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
+    """Read live what there is; a request without a reply counts as a try."""
+    if not isinstance(outcome, Unknown):
+        return in_flight._replace(looking=True, due=0.0)
+    tries = in_flight.tries + 1
+    return in_flight._replace(
+        looking=True, tries=tries, due=now.mono, why=outcome.message
+    )
 
 
-def _sent(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    match errand.effect, outcome:
-        case _, Applied(object=found) if errand.reads_first:
-            return _another(errand, found) or errand._replace(
+def _once_more(
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight:
+    """Send it again, for the version that is there by then: another was quicker."""
+    tries = in_flight.tries
+    pause = backoff_seconds(tries, jitter) if tries else 0.0
+    return in_flight._replace(
+        guard=None, tries=tries + 1, due=now.mono + pause, why=message_of(outcome)
+    )
+
+
+def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
+    """A reply settles the request: the next one, or the outcome of the effect."""
+    match in_flight.effect, outcome:
+        case _, Applied(object=found) if in_flight.reads_first:
+            return _another(in_flight, found) or in_flight._replace(
                 guard=Body(found), due=0.0
             )
-        case _, Applied() | Answer() if len(errand.requests) > 1:
-            return errand._replace(requests=errand.requests[1:], guard=None, due=0.0)
-        case Adopt(), Conflict(reason="AlreadyExists"):
-            return errand._replace(looking=True, due=0.0)
-        case Create(), Conflict(reason="AlreadyExists") if errand.token:
-            return errand._replace(looking=True, due=0.0)
-        case Apply(), Conflict(reason="AlreadyExists"):
-            # Another has just created it.
-            return _once_more(errand._replace(why=outcome.message), now, jitter)
-        case Apply(), Conflict(managers=managers) if managers == (errand.manager,):
-            return _by_force(errand)
+        case _, Applied() | Answer() if len(in_flight.requests) > 1:
+            rest = in_flight.requests[1:]
+            return in_flight._replace(requests=rest, guard=None, due=0.0)
+        case Apply(), Conflict(managers=managers) if managers == (in_flight.manager,):
+            return _by_force(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
-            return errand._replace(looking=True, refusal=outcome, due=0.0)
-        case Patch(), Conflict() if errand.guard is not None:
-            unread = errand._replace(guard=None, why=outcome.message)
-            return _once_more(unread, now, jitter)
+            return in_flight._replace(looking=True, refusal=outcome, due=0.0)
         case Create() | Adopt(), Missing(message=message):
             # The collection exists; what is missing is the namespace.
             return Refused(404, message, "NotFound")
@@ -254,61 +258,60 @@ def _sent(
             return outcome
 
 
-def _once_more(errand: Errand, now: Now, jitter: float) -> Errand:
-    """Send it again: at once for the first time, then in a while."""
-    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
-    return errand._replace(tries=errand.tries + 1, due=now.mono + pause)
-
-
-def _by_force(errand: Errand) -> Errand:
-    request = errand.requests[0]
+def _by_force(in_flight: InFlight) -> InFlight:
+    request = in_flight.requests[0]
     assert isinstance(request.effect, Apply)
     forced = Request(Apply(request.effect.manifest, force=True), request.address)
-    return errand._replace(requests=(forced,), due=0.0)
+    return in_flight._replace(requests=(forced,), due=0.0)
 
 
 def _looked(
-    errand: Errand, outcome: Outcome, now: Now, jitter: float
-) -> Errand | Outcome:
-    pause = backoff_seconds(errand.tries, jitter) if errand.tries else 0.0
-    again = errand._replace(looking=False, due=now.mono + pause)
-    request = errand.requests[0].effect
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight | Outcome:
+    pause = backoff_seconds(in_flight.tries, jitter) if in_flight.tries else 0.0
+    again = in_flight._replace(looking=False, due=now.mono + pause)
+    request = in_flight.requests[0].effect
     match outcome:
-        case Applied(object=dict() as found) if another := _another(errand, found):
+        case Applied(object=dict() as found) if another := _another(in_flight, found):
             return another
-        case Applied() | Refused() if errand.refusal is not None:
-            return errand.refusal
+        case Applied() | Refused() if in_flight.refusal is not None:
+            return in_flight.refusal
         case Applied(object=dict() as found):
-            if isinstance(errand.effect, Adopt) or isinstance(request, Create):
-                return _claimed(errand, found, now)
+            if isinstance(in_flight.effect, Adopt) or isinstance(request, Create):
+                return _claimed(in_flight, found, now)
             if isinstance(request, Apply):
                 return again
-            if isinstance(request, Patch) and not is_in(request, errand.guard, found):
-                return again._replace(guard=errand.guard and Body(found))
-            done = errand._replace(looking=False)
-            return _sent(done, Applied(found), now, jitter)
-        case Missing() if isinstance(request, (Create, Apply)) and not errand.refusal:
+            if isinstance(request, Patch) and not is_in(
+                request, in_flight.guard, found
+            ):
+                return again._replace(guard=in_flight.guard and Body(found))
+            return _taken(in_flight._replace(looking=False), Applied(found))
+        case Missing() if (
+            isinstance(request, (Create, Apply)) and not in_flight.refusal
+        ):
             return again
         case _:
             return outcome
 
 
-def _another(errand: Errand, found: dict[str, Any]) -> Conflict | None:
+def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
     """The conflict that it is where another object has the name now."""
-    uid, there = uid_meant(errand.effect), Body(found).uid
+    uid, there = uid_meant(in_flight.effect), Body(found).uid
     if uid is None or uid == there:
         return None
     return Conflict(
-        f"{errand.label} is for the object with the uid {uid}; the one that is there "
-        f"now has the uid {there}"
+        f"{in_flight.label} is for the object with the uid {uid}; the one that is "
+        f"there now has the uid {there}"
     )
 
 
-def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcome:
-    adopts = isinstance(errand.effect, Adopt)
-    ours = claim_of(found, errand.owner_uid)
-    match ours if adopts else has_token(found, errand.token):
-        case Claim.OURS if errand.another:
+def _claimed(
+    in_flight: InFlight, found: dict[str, Any], now: Now
+) -> InFlight | Outcome:
+    adopts = isinstance(in_flight.effect, Adopt)
+    ours = claim_of(found, in_flight.owner_uid)
+    match ours if adopts else has_token(found, in_flight.token):
+        case Claim.OURS if in_flight.another:
             return Conflict(
                 f"{found.get('kind')} {_name_of(found)} has been created before by "
                 "this attempt, from another manifest; give each its own name, or "
@@ -318,7 +321,9 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
-            return errand._replace(looking=False, due=now.mono + _CHILD_ENDING_SECONDS)
+            return in_flight._replace(
+                looking=False, due=now.mono + _CHILD_ENDING_SECONDS
+            )
         case Claim.THEIRS:
             whose, what, reason = (
                 ("owned by this object", "the child", "NotOurs")
@@ -334,10 +339,3 @@ def _claimed(errand: Errand, found: dict[str, Any], now: Now) -> Errand | Outcom
 
 def _name_of(found: dict[str, Any]) -> Any:
     return (found.get("metadata") or {}).get("name")
-
-
-def is_request(effect: Effect) -> bool:
-    """Whether performing the effect means to ask or tell the world something."""
-    return isinstance(
-        effect, (Patch, Apply, Create, Delete, Get, List, Adopt, Call, Random)
-    )

@@ -25,11 +25,11 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "CLEANUP_SECONDS",
-    "ECHO_SECONDS",
     "HELD",
     "IN_SERVICE",
-    "Event",
+    "REPEAT_SECONDS",
     "Lifecycle",
+    "Milestone",
     "Phase",
     "advance",
     "ended",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 # A terminal and its wrapper often both pass a signal on: one stop within this time.
-ECHO_SECONDS = 1.0
+REPEAT_SECONDS = 1.0
 # How long a stopping operator waits for what is under way.
 STOP_SECONDS = 10.0
 # How long cleanup handlers may take.
@@ -73,7 +73,7 @@ IN_SERVICE = (Phase.SERVING, *HELD)
 _ENDING = (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING)
 
 
-class Event(Enum):
+class Milestone(Enum):
     """What leads from one phase to the next."""
 
     BEGUN = auto()
@@ -84,11 +84,11 @@ class Event(Enum):
 
 
 _NEXT = {
-    (Phase.NEW, Event.BEGUN): Phase.STARTING,
-    (Phase.STARTING, Event.STARTED): Phase.DISCOVERING,
-    (Phase.DISCOVERING, Event.DISCOVERED): Phase.SERVING,
-    (Phase.STOPPING, Event.QUIET): Phase.CLEANING,
-    (Phase.CLEANING, Event.CLEANED): Phase.LEAVING,
+    (Phase.NEW, Milestone.BEGUN): Phase.STARTING,
+    (Phase.STARTING, Milestone.STARTED): Phase.DISCOVERING,
+    (Phase.DISCOVERING, Milestone.DISCOVERED): Phase.SERVING,
+    (Phase.STOPPING, Milestone.QUIET): Phase.CLEANING,
+    (Phase.CLEANING, Milestone.CLEANED): Phase.LEAVING,
 }
 
 _LIMITS = {
@@ -118,12 +118,12 @@ class Lifecycle(NamedTuple):
     memo: ReadOnlyDict = ReadOnlyDict()
 
 
-def advance(life: Lifecycle, now: Now, event: Event) -> Lifecycle:
+def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
     """The life after an event; as it is, where the event means nothing to its phase.
 
-    >>> advance(Lifecycle(), Now(0.0, 0.0), Event.BEGUN).phase
+    >>> advance(Lifecycle(), Now(0.0, 0.0), Milestone.BEGUN).phase
     <Phase.STARTING: 'starting'>
-    >>> advance(Lifecycle(Phase.SERVING), Now(0.0, 0.0), Event.BEGUN).phase
+    >>> advance(Lifecycle(Phase.SERVING), Now(0.0, 0.0), Milestone.BEGUN).phase
     <Phase.SERVING: 'serving'>
     """
     phase = _NEXT.get((life.phase, event))
@@ -157,8 +157,8 @@ def failed(life: Lifecycle) -> Lifecycle:
 def repeats_stop(life: Lifecycle, now: Now) -> bool:
     """Whether a further wish to end comes long enough after the first to mean more."""
     since = life.stopping_since
-    is_echo = since is not None and now.mono < since + ECHO_SECONDS
-    return life.phase in _ENDING and not is_echo
+    is_repeat = since is not None and now.mono < since + REPEAT_SECONDS
+    return life.phase in _ENDING and not is_repeat
 
 
 def ended(life: Lifecycle) -> Lifecycle:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.state.record import Known
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
@@ -32,7 +32,7 @@ class Grave(NamedTuple):
 class Objects(NamedTuple):
     """The records of objects, the queue of those to be looked at, and indices."""
 
-    records: Map[Key, Known] = Map()
+    records: Map[Key, ObjectRecord] = Map()
     queue: WorkQueue = EMPTY
     # Objects that are known to be gone before the watch has shown it.
     graves: Map[Key, Grave] = Map()
@@ -49,18 +49,18 @@ class OpenObjects:
         self._records, self.queue, self.graves, self.indices = objects
         self._now = now
         # What the step has made of objects, before it is stored; None: it is dropped.
-        self._touched: dict[Key, Known | None] = {}
+        self._touched: dict[Key, ObjectRecord | None] = {}
         self._fresh: Key | None = None
 
-    def get(self, key: Key) -> Known | None:
+    def get(self, key: Key) -> ObjectRecord | None:
         """The record of an object, as this step has it."""
         if key in self._touched:
             return self._touched[key]
         return self._records.get(key)
 
-    def put(self, key: Key, known: Known) -> None:
+    def put(self, key: Key, record: ObjectRecord) -> None:
         """Keep this of an object."""
-        self._touched[key] = known
+        self._touched[key] = record
 
     def drop(self, key: Key) -> None:
         """Forget an object."""
@@ -75,7 +75,7 @@ class OpenObjects:
         self._records, self.queue, self.graves, _ = Objects()
         self._fresh = None
 
-    def all(self) -> list[tuple[Key, Known]]:
+    def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in an order that no hash decides."""
         self._store()
         return [(key, self._records[key]) for key in sorted(self._records)]
@@ -131,9 +131,9 @@ class OpenObjects:
         return Objects(self._records, self.queue, self.graves, self.indices)
 
     def _store(self) -> None:
-        for key, known in self._touched.items():
-            if known is not None:
-                self._records = self._records.set(key, known)
+        for key, record in self._touched.items():
+            if record is not None:
+                self._records = self._records.set(key, record)
             elif key in self._records:
                 self._records = self._records.delete(key)
         self._touched.clear()

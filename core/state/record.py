@@ -16,7 +16,7 @@ from fnop.core.memory.observation import Observation, Seen, scope_name, see
 from fnop.core.memory.progress import FRESH, Failure, Progress
 from fnop.core.seam.commands import Say
 from fnop.core.state.fusion import Writing
-from fnop.core.state.in_flight import Errand
+from fnop.core.state.in_flight import InFlight
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick
@@ -27,15 +27,15 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "IDLE",
-    "Cycle",
+    "Change",
     "Declared",
-    "Echo",
+    "Expectation",
     "Invocation",
-    "Known",
+    "ObjectRecord",
+    "PendingEvent",
     "Report",
     "Reports",
-    "Sighting",
-    "Standing",
+    "RunState",
     "Work",
 ]
 
@@ -46,7 +46,7 @@ class Invocation(NamedTuple):
 
     While it converses it has a `journal`, and awaits the answer to `asked`; when
     its function has ended, a `plan` of which `plan[0]` is next.  It waits for
-    its `errand`, or to `wake` at a monotonic time; `ready` means that it can go
+    its `in_flight`, or to `wake` at a monotonic time; `ready` means that it can go
     on now.  `length` is the journal's size in bytes.
     """
 
@@ -56,7 +56,7 @@ class Invocation(NamedTuple):
     length: int = 0
     ready: bool = True
     asked: Effect | None = None
-    errand: Errand | None = None
+    in_flight: InFlight | None = None
     wake: float | None = None
     plan: tuple[Effect, ...] | None = None
     patches: tuple[Patch | Transform, ...] = ()
@@ -85,7 +85,7 @@ class Invocation(NamedTuple):
         """Whether it waits for something that may take long (R14)."""
         if self.ready:
             return False
-        return self.errand is None or self.errand.is_outside
+        return self.in_flight is None or self.in_flight.lasts
 
     @property
     def due(self) -> float | None:
@@ -94,7 +94,7 @@ class Invocation(NamedTuple):
             moment
             for moment in (
                 self.wake,
-                self.errand.due if self.errand else None,
+                self.in_flight.due if self.in_flight else None,
                 self.deadline,
                 self.patience,
             )
@@ -104,7 +104,7 @@ class Invocation(NamedTuple):
 
 
 @quick
-class Cycle(NamedTuple):
+class Change(NamedTuple):
     """One cause and the handlers selected for it.
 
     It keeps its view of the object while conversations are under way: what came
@@ -122,7 +122,7 @@ class Cycle(NamedTuple):
 
 
 @quick
-class Standing(NamedTuple):
+class RunState(NamedTuple):
     """How a daemon or timer of an object stands between its runs.
 
     Monotonic seconds: `start` is before when it does not begin, `began` when the last
@@ -139,8 +139,8 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """A watch event that a spy has not looked at yet."""
+class PendingEvent:
+    """A watch event that an event handler has not been called for yet."""
 
     handler: Handler
     type: str | None
@@ -164,11 +164,11 @@ class Work(NamedTuple):
     the lines that tell of attempts, and are told when what those want is written.
     """
 
-    cycle: Cycle | None = None
+    change: Change | None = None
     running: tuple[Invocation, ...] = ()
-    spying: tuple[Invocation, ...] = ()
-    tending: tuple[Invocation, ...] = ()
-    sightings: tuple[Sighting, ...] = ()
+    event_runs: tuple[Invocation, ...] = ()
+    background_runs: tuple[Invocation, ...] = ()
+    pending_events: tuple[PendingEvent, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
     results: Mapping[str, Any] = NOTHING
@@ -180,8 +180,8 @@ class Work(NamedTuple):
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:
-        """All that is under way: of spies, of daemons and timers, of a change."""
-        return (*self.spying, *self.tending, *self.running)
+        """Of event handlers, of daemons and timers, and of the change."""
+        return (*self.event_runs, *self.background_runs, *self.running)
 
     @property
     def is_over(self) -> bool:
@@ -192,7 +192,7 @@ IDLE = Work()
 
 
 @quick
-class Echo(NamedTuple):
+class Expectation(NamedTuple):
     """A version that this operator has written and the watch has not shown yet.
 
     `step` is when the response came: a listing begun after it is as good.
@@ -236,7 +236,7 @@ NO_REPORTS = Reports()
 
 
 @quick
-class Known(NamedTuple):
+class ObjectRecord(NamedTuple):
     """One object.  `stored` is what it is remembered by, on it and here.
 
     `readable` is False when the object carries a state that cannot be read:
@@ -256,7 +256,7 @@ class Known(NamedTuple):
     gone: bool = False
     vanished: bool = False
     listing: int = 0
-    echo: Echo | None = None
+    expected: Expectation | None = None
     work: Work | None = None
     memo: ReadOnlyDict = ReadOnlyDict()
     shown: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ class Known(NamedTuple):
     unsaved_tries: int = 0
     complaints: tuple[str, ...] = ()
     # Of daemons and timers, by handler id; and when the object last changed.
-    background: Mapping[str, Standing] = NOTHING
+    background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
     reports: Reports = NO_REPORTS
     # Its deletion, which others still hold up, has been handled.
@@ -282,7 +282,7 @@ class Known(NamedTuple):
     # What it was when no handler was for it, where one of updates may come to be.
     overlooked: Seen | None = None
 
-    def record_of(self, name: str) -> Progress | None:
+    def progress_of(self, name: str) -> Progress | None:
         """How a handler has got on with the present change, if it has at all."""
         records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
@@ -292,7 +292,7 @@ class Known(NamedTuple):
 
         That is what the object was seen as last, unless its record says otherwise.
         """
-        record, seen = self.record_of(handler.id), self.stored.seen
+        record, seen = self.progress_of(handler.id), self.stored.seen
         if record is not None and record.handled:
             return record.handled
         return seen.digests.get(scope_name(handler.field), "") if seen else ""
@@ -300,7 +300,7 @@ class Known(NamedTuple):
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
         """What the object was for a handler: what it acted upon last, if it is that
         no more, or else what it was when a change had last been handled."""
-        record = self.record_of(handler.id)
+        record = self.progress_of(handler.id)
         if record is None or record.seen is None:
             return self.stored.seen
         scope = scope_name(handler.field)

@@ -15,9 +15,9 @@ from fnop.core.values.evolve import quick
 
 __all__ = [
     "ForDiscovery",
-    "ForEcho",
     "ForEffect",
     "ForEvent",
+    "ForExpectation",
     "ForLease",
     "ForPeers",
     "ForWrite",
@@ -64,7 +64,7 @@ class ForWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class ForEcho(_Ticket):
+class ForExpectation(_Ticket):
     """A look at the object, whose last own write the watch does not show."""
 
     key: Key
@@ -104,7 +104,7 @@ class ForLease(_Ticket):
     is_urgent: ClassVar[bool] = True
 
 
-OfObject = ForEffect | ForWrite | ForEcho | ForEvent
+OfObject = ForEffect | ForWrite | ForExpectation | ForEvent
 Ticket = OfObject | ForDiscovery | ForPeers | ForLease
 
 
@@ -120,7 +120,7 @@ class Requests(NamedTuple):
         return Requests(self.pending.set(number, ticket), self.calls + ticket.outside)
 
     def answered(self, number: int) -> tuple[Ticket | None, Requests]:
-        """Its ticket, where one is waiting for the answer, and what is left."""
+        """Its ticket, where one waits for the answer, and what is left."""
         ticket = self.pending.get(number)
         if ticket is None:
             return None, self

@@ -150,8 +150,8 @@ class Turn:
 
     def drop(self, key: Key) -> None:
         """Forget an object; nobody is going to refuse what was to be written there."""
-        known = self.objects.get(key)
-        for _, say in known.work.successes if known and known.work else ():
+        record = self.objects.get(key)
+        for _, say in record.work.successes if record and record.work else ():
             self.emit(say)
         self.objects.drop(key)
 
@@ -258,8 +258,8 @@ class Turn:
     def subject(self, key: Key, body: Body | None = None) -> Subject:
         """How commands name an object."""
         if body is None:
-            known = self.objects.get(key)
-            body = known.body if known else None
+            record = self.objects.get(key)
+            body = record.body if record else None
         kind = self.survey.kinds.get(key.resource)
         resource: Resource | None = kind.resource if kind else None
         return Subject(

@@ -29,10 +29,10 @@ from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 
 __all__ = [
-    "Phase",
-    "Purpose",
     "Stream",
     "StreamKey",
+    "StreamPhase",
+    "StreamPurpose",
     "ended",
     "listed",
     "opened",
@@ -55,7 +55,7 @@ _REFUSALS_MAX = 5
 _NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
 
 
-class Phase(Enum):
+class StreamPhase(Enum):
     """Where a stream stands."""
 
     LISTING = "listing"
@@ -64,7 +64,7 @@ class Phase(Enum):
     PAUSED = "paused"  # the operator is frozen
 
 
-class Purpose(Enum):
+class StreamPurpose(Enum):
     """What a collection is followed for."""
 
     OBJECTS = ""  # for handlers
@@ -87,7 +87,7 @@ class Stream(NamedTuple):
     namespace: str | None
     selectors: Selectors = Selectors()
     id: int = 0
-    phase: Phase = Phase.WAITING
+    phase: StreamPhase = StreamPhase.WAITING
     version: str | None = None
     begun: int = 0
     listings: int = 0
@@ -102,7 +102,7 @@ class Stream(NamedTuple):
     # The version before the present listing; and that the server may be behind it.
     before: str | None = None
     doubted: bool = False
-    purpose: Purpose = Purpose.OBJECTS
+    purpose: StreamPurpose = StreamPurpose.OBJECTS
     # What the present listing has named so far, where names are all that matters.
     names: frozenset[str] = frozenset()
 
@@ -113,7 +113,7 @@ class Stream(NamedTuple):
     @property
     def is_asking(self) -> bool:
         """Whether the present listing only asks how far the server is."""
-        return self.phase is Phase.LISTING and self.version is not None
+        return self.phase is StreamPhase.LISTING and self.version is not None
 
 
 def opened(
@@ -122,7 +122,7 @@ def opened(
     """Go on: watch from the known version, or list where there is none."""
     if stream.version is not None and stream.doubted:
         asking = stream._replace(
-            id=id, phase=Phase.LISTING, opened_at=now.mono, heard=False
+            id=id, phase=StreamPhase.LISTING, opened_at=now.mono, heard=False
         )
         return asking, ListPage(
             id, stream.resource, stream.namespace, 1, selectors=stream.selectors
@@ -130,7 +130,7 @@ def opened(
     if stream.version is None:
         listing = stream._replace(
             id=id,
-            phase=Phase.LISTING,
+            phase=StreamPhase.LISTING,
             begun=step,
             listings=stream.listings + 1,
             opened_at=now.mono,
@@ -145,7 +145,7 @@ def opened(
             selectors=stream.selectors,
         )
     watching = stream._replace(
-        id=id, phase=Phase.WATCHING, opened_at=now.mono, heard=False
+        id=id, phase=StreamPhase.WATCHING, opened_at=now.mono, heard=False
     )
     return watching, Watch(
         id,
@@ -161,7 +161,7 @@ def opened(
 def listed(stream: Stream, version: str) -> Stream:
     """The listing is complete: watch from its version, at once."""
     return stream._replace(
-        phase=Phase.WAITING,
+        phase=StreamPhase.WAITING,
         version=version,
         lists=stream.lists + 1,
         due=0.0,
@@ -180,7 +180,7 @@ def told(stream: Stream, version: str) -> Stream:
     True
     """
     return stream._replace(
-        phase=Phase.WAITING,
+        phase=StreamPhase.WAITING,
         version=None if is_behind(version, stream.version) else stream.version,
         doubted=False,
         due=0.0,
@@ -198,9 +198,13 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     410 says that the version is too old to be resumed from; an undecodable line
     would only come again.
     """
-    watched = now.mono - stream.opened_at if stream.phase is Phase.WATCHING else 0.0
+    watched = (
+        now.mono - stream.opened_at if stream.phase is StreamPhase.WATCHING else 0.0
+    )
     instant = (
-        stream.phase is Phase.WATCHING and end.reason == "eof" and watched < _INSTANT
+        stream.phase is StreamPhase.WATCHING
+        and end.reason == "eof"
+        and watched < _INSTANT
     )
     instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
     before = 0 if watched >= _WELL else stream.failures
@@ -210,14 +214,14 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     # An expired version is no fault of the server's: list at once, but not in a circle.
     at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
     relist = not stream.is_asking and (
-        stream.phase is Phase.LISTING
+        stream.phase is StreamPhase.LISTING
         or end.reason == "undecodable"
         or instant_ends >= _INSTANT_ENDS_MAX
         or (end.reason == "refused" and _blames_version(end.status, failures))
     )
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     return stream._replace(
-        phase=Phase.WAITING,
+        phase=StreamPhase.WAITING,
         version=None if relist else stream.version,
         before=stream.version or stream.before if relist else None,
         doubted=not relist and (stream.doubted or _was_away(end)),

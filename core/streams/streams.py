@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fnop.core.streams.stream import Phase, Purpose, Stream, StreamKey
+from fnop.core.streams.stream import Stream, StreamKey, StreamPhase, StreamPurpose
 from fnop.core.values.evolve import quick
 from fnop.core.values.table import Table
 
 __all__ = ["Streams"]
 
-_AT_REST = (Phase.WATCHING, Phase.PAUSED)
+_AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 
 @quick
@@ -53,14 +53,14 @@ class Streams(NamedTuple):
         numbers = self.numbers.discard(stream.id)
         return Streams(self.followed.discard(stream.key), numbers)
 
-    def each(self, purpose: Purpose) -> tuple[Stream, ...]:
+    def each(self, purpose: StreamPurpose) -> tuple[Stream, ...]:
         """All that are followed for this."""
         return tuple(one for one in self.followed.values() if one.purpose is purpose)
 
     def waiting(self) -> tuple[Stream, ...]:
         """All that are to be opened at the time when they are due."""
         found = self.followed.values()
-        return tuple(one for one in found if one.phase is Phase.WAITING)
+        return tuple(one for one in found if one.phase is StreamPhase.WAITING)
 
     @property
     def are_at_rest(self) -> bool:

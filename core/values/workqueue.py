@@ -22,12 +22,12 @@ from immutables import Map
 __all__ = ["EMPTY", "WorkQueue"]
 
 # An entry is (due, serial, key); no two have one serial.
-Entry = tuple[float, int, Any]
+QueueEntry = tuple[float, int, Any]
 # Linked pairs: (entry, the rest of them).
-Links = tuple[Entry, Any] | None
+Links = tuple[QueueEntry, Any] | None
 # (rank, entry, left, right): each node is due before those below it, and the
 # right spine is the short one, so merging is O(log n).
-Heap = tuple[int, Entry, Any, Any] | None
+Heap = tuple[int, QueueEntry, Any, Any] | None
 
 # Replaced entries are swept out when they outnumber the current ones.
 _STALE_MAX = 64
@@ -61,7 +61,7 @@ class Line(NamedTuple):
         """Whether what is due then can be the last."""
         return self.front is None or self.last <= at
 
-    def add(self, entry: Entry) -> Line:
+    def add(self, entry: QueueEntry) -> Line:
         if self.front is None:
             return Line((entry, None), None, entry[0])
         return Line(self.front, (entry, self.back), entry[0])
@@ -119,12 +119,14 @@ class WorkQueue:
         entry = (now, self.serial, key)
         return self._with(entry, self.line.add(entry), self.later, self.heap)
 
-    def _with(self, entry: Entry, line: Line, later: Line, heap: Heap) -> WorkQueue:
+    def _with(
+        self, entry: QueueEntry, line: Line, later: Line, heap: Heap
+    ) -> WorkQueue:
         due, size = self.due.set(entry[2], entry[:2]), self.size + 1
         queue = WorkQueue(due, line, later, heap, self.serial + 1, size)
         return queue._swept() if size > 2 * len(due) + _STALE_MAX else queue
 
-    def _first(self) -> Entry | None:
+    def _first(self) -> QueueEntry | None:
         line, later, heap = self.line.front, self.later.front, self.heap
         first = line[0] if line else None
         if later is not None and (first is None or later[0] < first):
@@ -180,7 +182,7 @@ class WorkQueue:
         return len(self.due)
 
 
-def _is_stale(entry: Entry, due: Map[Any, tuple[float, int]]) -> bool:
+def _is_stale(entry: QueueEntry, due: Map[Any, tuple[float, int]]) -> bool:
     return due.get(entry[2]) != entry[:2]
 
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings, strategies as st
 import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.state.address import Address
-from fnop.core.state.in_flight import errand_for
+from fnop.core.state.in_flight import in_flight_for
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.diff import resolve
 from fnop.core.values.merge import OperationFailed, operated
@@ -74,7 +74,7 @@ def test_two_requests_do_what_one_would(
         whole = operated(patch.json, found)
     except OperationFailed:
         whole = None
-    for request in errand_for(patch, AT).requests:
+    for request in in_flight_for(patch, AT).requests:
         assert isinstance(request.effect, Patch)
         try:
             found = made(request.effect, found)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fnop.core.peers.asking import Ask
 from fnop.core.peers.election import (
-    Ask,
-    Fact,
+    ElectionFact,
     Resign,
     advance,
     begin,
@@ -18,12 +18,12 @@ from fnop.core.peers.election import (
 from fnop.core.peers.lease import (
     LEASES,
     Candidate,
+    ElectionVerdict,
     Leading,
     Lease,
     Resigned,
     Standby,
     Timing,
-    Verdict,
     parse_lease,
 )
 from fnop.core.seam.commands import Say
@@ -102,7 +102,7 @@ class Story:
     def __init__(self, lease: dict[str, Any] | None = None) -> None:
         self.election = begin(Candidate("me", "default", "operator"))
         self.time = 0.0
-        self.verdict: Verdict = self.election.verdict
+        self.verdict: ElectionVerdict = self.election.verdict
         self.asks: list[Ask] = []
         self.says: list[Say] = []
         self.wake: float | None = None
@@ -114,7 +114,7 @@ class Story:
     def now(self) -> Now:
         return Now(WALL + self.time, MONO + self.time)
 
-    def tell(self, fact: Fact) -> Story:
+    def tell(self, fact: ElectionFact) -> Story:
         move = advance(self.election, self.now, fact)
         self.election, ask, self.verdict, wake, says = move
         self.wake = None if wake is None else wake - MONO

@@ -14,7 +14,7 @@ from fnop.core.handlers import connection
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
-from fnop.core.operator.health import LIMITS, UNREADY, Health, Seen, health
+from fnop.core.operator.health import LIMITS, UNREADY, Health, Timings, health
 from fnop.core.seam.commands import (
     CloseStream,
     Command,
@@ -31,7 +31,7 @@ from fnop.core.state.objects import Objects
 from fnop.core.state.requests import ForEffect, ForWrite, Requests
 from fnop.core.state.turn import NEW, State
 from fnop.core.streams import stream as watcher
-from fnop.core.streams.stream import Phase as StreamPhase, Purpose, Stream
+from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.streams.streams import Streams
 from fnop.core.values import backoff
 from fnop.core.values.body import Key
@@ -76,45 +76,45 @@ def stream(phase: StreamPhase = StreamPhase.WATCHING, **changes: Any) -> Stream:
 
 
 def at(
-    seconds: float, state: State, seen: Seen | None = None, *handlers: Any
+    seconds: float, state: State, seen: Timings | None = None, *handlers: Any
 ) -> Health:
     """How the operator is so long after the beginning."""
     program = Program(handlers)
-    return health(program, state, seen or Seen(), Now(0.0, BEGAN + seconds))
+    return health(program, state, seen or Timings(), Now(0.0, BEGAN + seconds))
 
 
 # ------------------------------------------------------------------- liveness
 
 SILENCE = 330.0 + LIMITS.grace
 # What goes on, how long it may, and the reason that is given after that.
-BOUNDED: dict[str, tuple[State, Seen, float, str]] = {
+BOUNDED: dict[str, tuple[State, Timings, float, str]] = {
     "a watch without a line": (
         serving(stream()),
-        Seen(),
+        Timings(),
         SILENCE,
         "the watching of pods in default is silent",
     ),
     "a watch that was heard once": (
         serving(stream()),
-        Seen(heard={7: BEGAN + 100}),
+        Timings(heard={7: BEGAN + 100}),
         SILENCE + 100,
         "the watching of pods in default is silent",
     ),
     "a listing": (
         serving(stream(StreamPhase.LISTING)),
-        Seen(),
+        Timings(),
         LIMITS.request,
         "the listing of pods in default is silent",
     ),
     "a stream that nobody opens again": (
         serving(stream(StreamPhase.WAITING, due=BEGAN)),
-        Seen(),
+        Timings(),
         LIMITS.grace,
         "pods in default should be followed again",
     ),
     "a request": (
         serving(requests=Requests().sent(1, ForWrite(Key("a", "", "b")))),
-        Seen(asked={1: BEGAN}),
+        Timings(asked={1: BEGAN}),
         LIMITS.request,
         "a request has no answer",
     ),
@@ -124,13 +124,13 @@ BOUNDED: dict[str, tuple[State, Seen, float, str]] = {
                 1, ForEffect(Key("a", "", "b"), 1, "f", outside=True)
             )
         ),
-        Seen(asked={1: BEGAN}),
+        Timings(asked={1: BEGAN}),
         LIMITS.call,
         "a call of f takes",
     ),
     "an object that nobody serves": (
         serving(stream(opened_at=BEGAN), objects=due(Key("a", "", "b"))),
-        Seen(),
+        Timings(),
         LIMITS.queue,
         "objects are due",
     ),
@@ -149,8 +149,8 @@ def test_what_takes_longer_than_it_can_is_not_alive(what: str) -> None:
 
 def test_a_long_queue_is_no_fault_while_it_is_worked_off() -> None:
     state = serving(objects=due(Key("a", "", "b")))
-    assert at(5000, state, Seen(answered=BEGAN + 4900)).is_alive
-    assert not at(5000, state, Seen(answered=BEGAN + 1000)).is_alive
+    assert at(5000, state, Timings(answered=BEGAN + 4900)).is_alive
+    assert not at(5000, state, Timings(answered=BEGAN + 1000)).is_alive
 
 
 def test_an_api_server_that_is_away_is_no_reason_to_restart() -> None:
@@ -220,7 +220,7 @@ def test_only_who_serves_or_could_at_once_is_ready(phase: Phase) -> None:
         ),
         ({"phase": StreamPhase.WAITING, "failures": 1, "due": BEGAN}, None),
         ({"failures": 7}, None),  # it watches again
-        ({"lists": 0, "purpose": Purpose.KINDS}, None),  # not for handlers
+        ({"lists": 0, "purpose": StreamPurpose.KINDS}, None),  # not for handlers
     ],
 )
 def test_readiness_is_that_everything_is_at_hand(
@@ -280,7 +280,7 @@ def test_the_meter_knows_since_when_a_command_is_under_way() -> None:
     feed(counted, 1, nothing, call, Fetch(6, "/api"))
     assert counted.seen.asked == {5: 1, 6: 1}
     feed(counted, 8, Answered(5, Answer()))
-    assert counted.seen == Seen({}, {6: 1}, 8)
+    assert counted.seen == Timings({}, {6: 1}, 8)
     assert {name: times.total for name, times in counted.calls.items()} == {"f": 7}
 
 
@@ -357,7 +357,7 @@ def test_the_flow_knows_how_long_objects_wait_and_attempts_take() -> None:
     assert by_kind(story.flow.adds) == {KIND: 3}
     assert counts(story.flow.waits) == {KIND: (1, 0.0)}
     machine, now = story.machine, story.clock.now()
-    due = health(machine.program, machine.state, Seen(), now).queues
+    due = health(machine.program, machine.state, Timings(), now).queues
     assert by_kind(dict(due)) == {KIND: 2}
     story.wait(9)  # the first one gets its answer after ten seconds
     for _ in range(20):

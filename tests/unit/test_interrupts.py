@@ -198,7 +198,7 @@ async def ending(registry: Registry, *, stops: int) -> LiveRun:
     await run.until(lambda: BEGUN)
     run.runner.stop("SIGTERM")
     for _ in range(stops - 1):
-        await asyncio.sleep(lifecycle.ECHO_SECONDS)
+        await asyncio.sleep(lifecycle.REPEAT_SECONDS)
         run.runner.stop("SIGTERM")
     async with asyncio.timeout(DEADLINE_SECONDS):
         await task

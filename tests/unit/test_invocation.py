@@ -12,8 +12,8 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import (
     Advance,
-    Entry,
     Journal,
+    JournalEntry,
     LiveCache,
     advance,
     cancel,
@@ -60,7 +60,7 @@ def drive(fn: Callable[..., Any], *outcomes: Outcome) -> Advance:
     found = advance(at, journal, live, ("k",))
     for outcome in outcomes:
         assert found.asks is not None, "the handler ended before all answers"
-        journal = (*journal, Entry(digest_of(found.asks), outcome, 101.0))
+        journal = (*journal, JournalEntry(digest_of(found.asks), outcome, 101.0))
         found = advance(at, journal, live, ("k",))
     live.clear()
     return found
@@ -248,7 +248,9 @@ def test_r6_a_view_cannot_be_changed(change: Callable[[Any], None]) -> None:
 
 
 def journal_of(*pairs: tuple[Any, Outcome]) -> Journal:
-    return tuple(Entry(digest_of(asked), outcome, 101.0) for asked, outcome in pairs)
+    return tuple(
+        JournalEntry(digest_of(asked), outcome, 101.0) for asked, outcome in pairs
+    )
 
 
 def test_r11_a_live_conversation_and_a_redriven_one_agree() -> None:

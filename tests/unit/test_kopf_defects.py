@@ -1022,7 +1022,7 @@ def test_12_3_2_a_hundred_edits_wait_as_one(
         story.edit(KIND, spec={"size": size}).settle(seconds=0.1)
     (known,) = story.machine.state.objects.records.values()
     assert known.work is not None
-    assert len(known.work.sightings) == 0
+    assert len(known.work.pending_events) == 0
     assert len(known.shown) < 50
     assert story.settle()
     assert diary == [1, 100]

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from fnop.core.peers import freezing, peering as module, peers
+from fnop.core.peers.asking import PeeringAsk, PeeringPlace
 from fnop.core.peers.freezing import (
     Frozen,
+    PeeringVerdict,
     Serving,
-    Verdict,
     Why,
     precedence,
     together,
@@ -43,11 +44,9 @@ from fnop.core.peers.peers import (
     sight,
 )
 from fnop.core.peers.seats import (
-    Ask,
-    Fact,
     Leave,
     Looked,
-    Place,
+    PeeringFact,
     Placed,
     Unseen,
     has_left,
@@ -242,7 +241,7 @@ def test_the_table_of_precedence(others: tuple[int | None, ...]) -> None:
     alive = [Peer(f"p{n}", each) for n, each in enumerate(others) if each is not None]
     verdict = precedence(alive, 0, "there")
     if 1 in others:
-        expected: Verdict = Frozen(
+        expected: PeeringVerdict = Frozen(
             Why.OUTRANKED, tuple(p for p in alive if p.priority == 1), ("there",)
         )
     elif 0 in others:
@@ -269,7 +268,7 @@ def test_of_two_places_that_agree_all_peers_are_named() -> None:
 
 
 ME = Member("me", 5)
-VERDICTS: list[Verdict] = [
+VERDICTS: list[PeeringVerdict] = [
     Serving(),
     *(
         Frozen(why, (Peer(name, 7),), ("here",))
@@ -283,7 +282,9 @@ VERDICTS: list[Verdict] = [
 @pytest.mark.parametrize(
     ("before", "after"), list(itertools.product(VERDICTS, VERDICTS))
 )
-def test_the_table_of_transitions(before: Verdict, after: Verdict) -> None:
+def test_the_table_of_transitions(
+    before: PeeringVerdict, after: PeeringVerdict
+) -> None:
     effect, line = transition(before, after, ME)
     match before, after:
         case _, Frozen(Why.LEFT):
@@ -322,7 +323,7 @@ def test_a_line_names_what_is_to_be_done() -> None:
 
 # ---------------------------------------------------------------------- stories
 
-PLACE = Place(CLUSTER_KINDS[0], None)
+PLACE = PeeringPlace(CLUSTER_KINDS[0], None)
 
 
 class Story:
@@ -331,9 +332,9 @@ class Story:
     def __init__(self, **options: Any) -> None:
         self.peering = begin(Member("me", **{"lifetime": LIFETIME, **options}))
         self.time = 0.0
-        self.verdict: Verdict = self.peering.verdict
+        self.verdict: PeeringVerdict = self.peering.verdict
         self.effects: list[Freeze | Resume] = []
-        self.asks: list[Ask] = []
+        self.asks: list[PeeringAsk] = []
         self.says: list[Say] = []
         self.wake: float | None = None
         # The object as the server has it.
@@ -344,7 +345,7 @@ class Story:
     def now(self) -> Now:
         return Now(WALL + self.time, MONO + self.time)
 
-    def tell(self, fact: Fact) -> Story:
+    def tell(self, fact: PeeringFact) -> Story:
         move = advance(self.peering, self.now, fact)
         self.peering, asks, self.verdict, effect, wake, says = move
         self.wake = None if wake is None else wake - MONO
@@ -385,7 +386,7 @@ class Story:
         return self.write(identity, record_of(priority, lifetime, WALL + self.time))
 
     @property
-    def asked(self) -> Ask | None:
+    def asked(self) -> PeeringAsk | None:
         """The request that waits for an answer."""
         pending = [seat.pending for seat in self.peering.seats if seat.pending]
         return self.asks[-1] if pending else None
@@ -1021,7 +1022,7 @@ class Town(Story):
     """An operator of two namespaces, with objects of two kinds in each."""
 
     places = tuple(
-        Place(kind, namespace)
+        PeeringPlace(kind, namespace)
         for namespace in ("a", "b")
         for kind in (NAMESPACED_KINDS[0], NAMESPACED_KINDS[1])
     )
@@ -1032,7 +1033,7 @@ class Town(Story):
         for number, place in enumerate(self.places):
             self.show(place, {} if number in present else None)
 
-    def show(self, place: Place, status: dict[str, Any] | None) -> Town:
+    def show(self, place: PeeringPlace, status: dict[str, Any] | None) -> Town:
         self.version += 1
         meta = {"uid": str(place), "resourceVersion": str(self.version)}
         body = Body({"metadata": meta, "status": status})
@@ -1109,7 +1110,7 @@ def test_a_namespace_that_is_added_does_not_interrupt_and_one_that_goes_is_let_g
     town = Town(0, 2).renew()
     town.tell(Placed(NAMESPACED_KINDS[:2], ("a", "b", "c")))
     assert town.serves
-    new = Place(NAMESPACED_KINDS[0], "c")
+    new = PeeringPlace(NAMESPACED_KINDS[0], "c")
     town.show(new, {"x": {"priority": 1}})
     assert town.why() is Why.OUTRANKED
     town.tell(Placed(NAMESPACED_KINDS[:2], ("a", "b")))
@@ -1134,6 +1135,6 @@ def test_facts_of_strangers_are_let_be() -> None:
     story = member()
     before = story.peering
     story.tell(Answered(99, Missing("?")))
-    story.tell(Looked(Place("strange.v1.kind", None), None))
-    story.tell(Unseen(Place("strange.v1.kind", None), "?"))
+    story.tell(Looked(PeeringPlace("strange.v1.kind", None), None))
+    story.tell(Unseen(PeeringPlace("strange.v1.kind", None), "?"))
     assert story.peering == before

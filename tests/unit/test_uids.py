@@ -8,7 +8,7 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
-from tests.errands import assert_split, assert_uid_decides
+from tests.in_flight import assert_split, assert_uid_decides
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -7,8 +7,8 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.streams.stream import (
-    Phase,
     Stream,
+    StreamPhase,
     ended,
     listed,
     opened,
@@ -46,7 +46,7 @@ def watched_again(stream: Stream, number: int, now: Now = AT) -> Stream:
     stream, _ = opened(stream, number, 9, now, SETTINGS)
     if stream.is_asking:
         stream = told(stream, stream.version or "")
-    elif stream.phase is Phase.LISTING:
+    elif stream.phase is StreamPhase.LISTING:
         stream = listed(stream, "100")
     else:
         return stream
@@ -73,7 +73,7 @@ def broken(reason: str = "unreachable", *, heard: bool, after: float) -> list[fl
 def test_without_a_version_a_stream_lists() -> None:
     stream, command = opened(Stream(PODS, "ns"), 1, 7, AT, SETTINGS)
     assert command == ListPage(1, PODS, "ns", SETTINGS.list_page_limit)
-    assert (stream.phase, stream.id, stream.begun) == (Phase.LISTING, 1, 7)
+    assert (stream.phase, stream.id, stream.begun) == (StreamPhase.LISTING, 1, 7)
 
 
 def test_with_a_version_it_watches_from_there() -> None:
@@ -81,7 +81,7 @@ def test_with_a_version_it_watches_from_there() -> None:
     assert isinstance(command, Watch)
     assert (command.stream, command.version) == (2, "100")
     assert command.silence_seconds > command.timeout_seconds
-    assert (stream.phase, stream.lists) == (Phase.WATCHING, 1)
+    assert (stream.phase, stream.lists) == (StreamPhase.WATCHING, 1)
     assert stream.begun == 7, "a watch is no listing"
 
 
@@ -120,7 +120,7 @@ def test_the_end_of_a_watch(
     reason: str, status: int | None, relists: bool, waits: bool
 ) -> None:
     after = ended(watching(), end(reason, status), AT, 0.0)
-    assert after.phase is Phase.WAITING
+    assert after.phase is StreamPhase.WAITING
     assert after.version == (None if relists else "105")
     assert after.due == AT.mono + (BACKOFF_SECONDS[0] if waits else 0.0)
     _, command = opened(after, 3, 9, AT, SETTINGS)
@@ -173,7 +173,7 @@ def test_of_versions_that_are_no_numbers_nothing_is_concluded(version: str) -> N
 @pytest.mark.parametrize("reason", ["refused", "unreachable", "undecodable"])
 def test_a_listing_that_breaks_is_begun_anew(reason: str, status: int | None) -> None:
     after = ended(listing(), end(reason, status), AT, 0.0)
-    assert after.phase is Phase.WAITING
+    assert after.phase is StreamPhase.WAITING
     assert after.version is None
     assert after.lists == 0
     # 410: the continue token has expired, and a fresh listing is all it needs.
@@ -304,7 +304,7 @@ def test_r31_fresh_versions_that_are_always_gone_are_not_listed_without_end() ->
         stream = ended(stream, end("refused", 410), AT, 0.0)
         waits.append(stream.due - AT.mono)
         stream, _ = opened(stream, 10 + number, 9, AT, SETTINGS)
-        assert stream.phase is Phase.LISTING
+        assert stream.phase is StreamPhase.LISTING
         stream, _ = opened(listed(stream, "100"), 20 + number, 9, AT, SETTINGS)
     assert waits[0] == 0.0, "the first time it is an ordinary expiry"
     assert all(wait > 0 for wait in waits[1:]), waits

@@ -1,4 +1,4 @@
-"""The moves that can be made about one object: what `reconcile` answers."""
+"""The actions that can be taken about one object: what `reconcile` answers."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.progress import Progress
 from fnop.core.objects.background import (
-    Dismiss,
-    Engage,
-    Halt,
-    Retime,
-    Show,
-    Tend,
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
 )
 from fnop.core.objects.selection import Moment
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Cycle, Invocation, Sighting
+from fnop.core.state.record import Change, Invocation, PendingEvent
 
 __all__ = [
     "Abandon",
-    "Begin",
+    "Action",
     "Cancel",
     "Conclude",
+    "Continue",
     "Expire",
     "Forget",
-    "GoOn",
-    "Look",
-    "Move",
+    "HandleEvent",
     "Overlook",
+    "ReadLive",
+    "Remember",
     "Rest",
-    "Settle",
-    "Spy",
+    "StartAttempt",
     "TimeOut",
     "Write",
     "earlier",
@@ -50,24 +50,24 @@ class Rest(NamedTuple):
     until: float | None = None
 
 
-class GoOn(NamedTuple):
+class Continue(NamedTuple):
     """An invocation can go on; `ends` is how the sub-handlers have that it awaits."""
 
     invocation: Invocation
     ends: Mapping[str, Any] | None = None
 
 
-class Spy(NamedTuple):
-    """A spy has a watch event to look at."""
+class HandleEvent(NamedTuple):
+    """An event handler has a watch event to handle."""
 
-    sighting: Sighting
+    pending_event: PendingEvent
 
 
-class Begin(NamedTuple):
-    """Start an attempt of a handler for this cycle."""
+class StartAttempt(NamedTuple):
+    """Start an attempt of a handler for this change."""
 
     handler: Handler
-    cycle: Cycle
+    change: Change
     progress: Progress
 
 
@@ -113,7 +113,7 @@ class Write(NamedTuple):
     writing: Writing
 
 
-class Settle(NamedTuple):
+class Remember(NamedTuple):
     """Remember without writing: nothing on the object needs to change.
 
     `released` says that the deletion of an object that others hold has been handled.
@@ -131,8 +131,8 @@ class Overlook(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The echo of an own write did not come in time: read the object live."""
+class ReadLive:
+    """The watch has not shown an own write in time: read the object live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +140,26 @@ class Forget:
     """The object is gone, and nothing is under way: drop its record."""
 
 
-Move = (
+Action = (
     Rest
-    | GoOn
-    | Spy
-    | Engage
-    | Tend
-    | Show
-    | Halt
-    | Retime
-    | Dismiss
-    | Begin
+    | Continue
+    | HandleEvent
+    | ScheduleRun
+    | StartRun
+    | ShowChange
+    | StopRun
+    | RescheduleRun
+    | UnscheduleRun
+    | StartAttempt
     | Conclude
     | TimeOut
     | Abandon
     | Cancel
     | Expire
     | Write
-    | Settle
+    | Remember
     | Overlook
-    | Look
+    | ReadLive
     | Forget
 )
 

@@ -16,25 +16,25 @@ from fnop.core.memory.progress import (
 )
 from fnop.core.objects.attempts import go_on, interrupt, stop, store
 from fnop.core.objects.background import (
-    Dismiss,
-    Engage,
-    Halt,
-    Retime,
-    Show,
-    Tend,
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
+    rescheduled,
     rested,
-    retimed,
-    with_standing,
+    with_run_state,
 )
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left, report
 from fnop.core.seam.commands import Refresh
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, Known, Standing
+from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
 from fnop.core.values.backoff import Backoff
 from fnop.effects import Wait
 
-__all__ = ["make_background"]
+__all__ = ["run_background"]
 
 # How long a daemon may go on that was told to stop, if it does not say.
 GRACE_SECONDS = 10.0
@@ -44,123 +44,136 @@ GRACE_SECONDS = 10.0
 _OVERDUE_SECONDS = 1.0
 
 
-def make_background(
+def run_background(
     context: Context,
-    known: Known,
-    move: Engage | Tend | Show | Halt | Retime | Dismiss,
+    record: ObjectRecord,
+    action: ScheduleRun
+    | StartRun
+    | ShowChange
+    | StopRun
+    | RescheduleRun
+    | UnscheduleRun,
 ) -> None:
-    match move:
-        case Engage(handler):
-            _engage(context, known, handler)
-        case Tend(handler, standing):
-            _tend(context, known, handler, standing)
-        case Show(invocation):
-            _show(context, known, invocation)
-        case Halt(invocation, reason):
-            _halt(context, known, invocation, reason)
-        case Retime():
-            _retime(context, known, move)
-        case Dismiss(handler):
-            context.put(with_standing(known, handler, None))
+    match action:
+        case ScheduleRun(handler):
+            _schedule_run(context, record, handler)
+        case StartRun(handler, run_state):
+            _start_run(context, record, handler, run_state)
+        case ShowChange(invocation):
+            _show_change(context, record, invocation)
+        case StopRun(invocation, reason):
+            _stop_run(context, record, invocation, reason)
+        case RescheduleRun():
+            _reschedule_run(context, record, action)
+        case UnscheduleRun(handler):
+            context.put(with_run_state(record, handler, None))
 
 
-def _engage(context: Context, known: Known, handler: Handler) -> None:
+def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> None:
     """Find out when a daemon or timer begins for the first time."""
     schedule = handler.schedule
     assert schedule is not None
     delay = schedule.initial_delay
     if isinstance(delay, Callback):
         context.drove()
-        situation = _situation(context, known, handler)
+        situation = _situation(context, record, handler)
         delay, problem = seconds_of(delay, situation, otherwise=0.0)
         if problem is not None:
             line = "initial_delay= failed and counts as 0"
-            complain(context, known, line, problem)
-            known = context.known or known  # with the complaint
+            complain(context, record, line, problem)
+            record = context.record or record  # with the complaint
     start = first_run(schedule, context.now, delay)
-    context.put(with_standing(known, handler, Standing(start)))
+    context.put(with_run_state(record, handler, RunState(start)))
 
 
-def _retime(context: Context, known: Known, move: Retime) -> None:
+def _reschedule_run(
+    context: Context, record: ObjectRecord, action: RescheduleRun
+) -> None:
     """Ask a timer's function for the interval, as filters are asked."""
-    handler, backoff = move.handler, context.settings.default_backoff
+    handler, backoff = action.handler, context.settings.default_backoff
     usual = backoff.most if isinstance(backoff, Backoff) else backoff
-    situation = _situation(context, known, handler)
-    seconds, problem = seconds_of(move.interval, situation, otherwise=usual)
+    situation = _situation(context, record, handler)
+    seconds, problem = seconds_of(action.interval, situation, otherwise=usual)
     seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
     if problem is not None:
         line = f"interval= of {handler.id} failed and counts as {usual:g} s"
-        complain(context, known, line, problem)
-        known = context.known or known  # with the complaint
-    version = known.body.version
-    standing = retimed(handler, move.standing, seconds, version, context.now)
-    context.put(with_standing(known, handler, standing))
+        complain(context, record, line, problem)
+        record = context.record or record  # with the complaint
+    version = record.body.version
+    run_state = rescheduled(handler, action.run_state, seconds, version, context.now)
+    context.put(with_run_state(record, handler, run_state))
 
 
 def _situation(
-    context: Context, known: Known, handler: Handler, progress: Progress = FRESH
+    context: Context, record: ObjectRecord, handler: Handler, progress: Progress = FRESH
 ) -> Situation:
     return Situation(
         handler,
         context.settings,
         context.now,
         context.kind.resource,
-        known.body,
+        record.body,
         retry=progress.retries,
         started=context.now.wall if progress.started is None else progress.started,
-        memo=known.memo,
+        memo=record.memo,
         indices=context.indices,
     )
 
 
-def _tend(context: Context, known: Known, handler: Handler, standing: Standing) -> None:
+def _start_run(
+    context: Context, record: ObjectRecord, handler: Handler, run_state: RunState
+) -> None:
     """Begin a run of a daemon or timer, unless its time has run out."""
-    progress = standing.progress
+    progress = run_state.progress
     if seconds_left(progress, handler.timeout, context.now) <= 0:
-        _time_out(context, known, handler, standing)
+        _time_out(context, record, handler, run_state)
         return
-    situation = _situation(context, known, handler, progress)
+    situation = _situation(context, record, handler, progress)
     progress = progress._replace(started=situation.started, until=None, due=None)
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
-    work = known.work or IDLE
-    known = known._replace(work=work._replace(tending=(*work.tending, invocation)))
-    begun = Standing(None, context.now.mono, progress=progress)
-    go_on(context, with_standing(known, handler, begun), invocation)
+    work = record.work or IDLE
+    record = record._replace(
+        work=work._replace(background_runs=(*work.background_runs, invocation))
+    )
+    begun = RunState(None, context.now.mono, progress=progress)
+    go_on(context, with_run_state(record, handler, begun), invocation)
 
 
 def _time_out(
-    context: Context, known: Known, handler: Handler, standing: Standing
+    context: Context, record: ObjectRecord, handler: Handler, run_state: RunState
 ) -> None:
     """The deadline of a run's attempts has come between two of them."""
     assert handler.timeout is not None
-    why = standing.progress.message or "still waiting"
-    judgement = time_out(standing.progress, handler.timeout, why)
+    why = run_state.progress.message or "still waiting"
+    judgement = time_out(run_state.progress, handler.timeout, why)
     context.failed()
     context.say(
         judgement.level,
         f"{handler.role.value} handler {handler.id} {judgement.line}",
-        body=known.body,
+        body=record.body,
         handler=handler.id,
         error=why,
     )
-    after = rested(handler, standing, judgement.progress, context.now)
-    context.put(with_standing(known, handler, after))
+    after = rested(handler, run_state, judgement.progress, context.now)
+    context.put(with_run_state(record, handler, after))
 
 
-def _show(context: Context, known: Known, invocation: Invocation) -> None:
+def _show_change(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> None:
     """Let an impure daemon, which is under way, look at its object as it is now."""
-    errand = invocation.errand
-    assert errand is not None
-    assert errand.id is not None
-    context.emit(Refresh(errand.id, known.body, context.now.wall))
-    situation = invocation.situation._replace(body=known.body)
-    store(context, known, invocation._replace(situation=situation))
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    assert in_flight.id is not None
+    context.emit(Refresh(in_flight.id, record.body, context.now.wall))
+    situation = invocation.situation._replace(body=record.body)
+    store(context, record, invocation._replace(situation=situation))
 
 
-def _halt(
+def _stop_run(
     context: Context,
-    known: Known,
+    record: ObjectRecord,
     invocation: Invocation,
     reason: DaemonStoppingReason,
 ) -> None:
@@ -175,14 +188,16 @@ def _halt(
             wake=context.now.mono if _sleeps(invocation) else None,  # it is cut short
         )
         interrupt(context, invocation, reason.value)
-        store(context, known, told)
+        store(context, record, told)
         return
-    known = stop(context, known, invocation)
-    assert known.work is not None
-    work = known.work._replace(tending=left(known.work.tending, invocation))
-    known = with_standing(known._replace(work=work), handler, None)
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    work = record.work._replace(
+        background_runs=left(record.work.background_runs, invocation)
+    )
+    record = with_run_state(record._replace(work=work), handler, None)
     report(context, invocation, "info", f"is cancelled: {reason.value}")
-    keep(context, known, ends=False)
+    keep(context, record, ends=False)
 
 
 def _sleeps(invocation: Invocation) -> bool:

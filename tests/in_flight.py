@@ -9,7 +9,7 @@ import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import Perform
 from fnop.core.state.address import Address
-from fnop.core.state.in_flight import Errand, errand_for, proceed
+from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.values.now import Now
 from fnop.effects import Applied, Apply, Conflict, Effect, Missing, Outcome, Refused
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
@@ -30,17 +30,17 @@ NOW = Now(0.0, 0.0)
 
 def performed(effect: Effect, ask: Asking, name: str) -> Outcome:
     """The outcome of an effect on an object, with all requests that it takes."""
-    errand = errand_for(effect, Address(KIND, "default", name))
+    in_flight = in_flight_for(effect, Address(KIND, "default", name))
     for _ in range(9):
-        sent = errand.request
+        sent = in_flight.request
         at = sent.address
         command = Perform(1, sent.effect, at.resource, at.namespace, at.name)
         answer = ask(request_for(command, "tests"))
-        found = proceed(errand, outcome_of(sent.effect, answer), NOW, 0.0)
-        if not isinstance(found, Errand):
+        found = proceed(in_flight, outcome_of(sent.effect, answer), NOW, 0.0)
+        if not isinstance(found, InFlight):
             return found
-        errand = found
-    raise AssertionError(f"{errand.label} does not end")
+        in_flight = found
+    raise AssertionError(f"{in_flight.label} does not end")
 
 
 def made(ask: Asking, name: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import fnop
 from fnop.core.api.ownership import with_token
 from fnop.core.api.resources import Resource
 from fnop.core.state.address import Address, Request
-from fnop.core.state.in_flight import Errand, errand_for, proceed
+from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.now import Now
 from fnop.effects import (
@@ -56,30 +56,30 @@ REQUESTS: list[Effect] = [*WRITES, DELETE, GET, LIST]
 OUTSIDE: list[Effect] = [CALL, RANDOM]
 
 
-def begun(effect: Effect, at: Address = AT) -> Errand:
+def begun(effect: Effect, at: Address = AT) -> InFlight:
     manifest = OURS if effect is ADOPT else None
-    return errand_for(effect, at, manifest=manifest, owner_uid="u", token="t")
+    return in_flight_for(effect, at, manifest=manifest, owner_uid="u", token="t")
 
 
-def after(effect: Effect, *outcomes: Outcome) -> Errand | Outcome:
+def after(effect: Effect, *outcomes: Outcome) -> InFlight | Outcome:
     """How an errand stands after these answers."""
-    errand = begun(effect)
+    in_flight = begun(effect)
     for outcome in outcomes[:-1]:
-        found = proceed(errand, outcome, NOW, 0.0)
-        assert isinstance(found, Errand), f"{outcome} has ended it: {found}"
-        errand = found
-    return proceed(errand, outcomes[-1], NOW, 0.0)
+        found = proceed(in_flight, outcome, NOW, 0.0)
+        assert isinstance(found, InFlight), f"{outcome} has ended it: {found}"
+        in_flight = found
+    return proceed(in_flight, outcomes[-1], NOW, 0.0)
 
 
-def going_on(effect: Effect, *outcomes: Outcome) -> Errand:
+def going_on(effect: Effect, *outcomes: Outcome) -> InFlight:
     found = after(effect, *outcomes)
-    assert isinstance(found, Errand), found
+    assert isinstance(found, InFlight), found
     assert found.id is None
     return found
 
 
-def is_due(errand: Errand) -> bool:
-    return errand.due is not None and errand.due <= NOW.mono
+def is_due(in_flight: InFlight) -> bool:
+    return in_flight.due is not None and in_flight.due <= NOW.mono
 
 
 def named(effect: Effect) -> str:
@@ -220,7 +220,7 @@ def test_what_a_patch_has_added_is_not_added_again(shown: Any, is_done: bool) ->
     if is_done:
         assert found == Applied(shown)
     else:
-        assert isinstance(found, Errand)
+        assert isinstance(found, InFlight)
         number = shown["metadata"]["resourceVersion"]
         assert found.request.effect.json[-1]["value"] == number  # type: ignore[union-attr]
 
@@ -290,11 +290,11 @@ def test_r28_both_parts_of_a_split_patch_are_sent_whatever_was_looked_up() -> No
 def test_only_a_call_may_answer_unknown() -> None:
     effects: list[Effect] = [*REQUESTS, RANDOM]
     for effect in effects:
-        errand = begun(effect)
+        in_flight = begun(effect)
         for _ in range(40):
-            found = proceed(errand, Unknown("?"), NOW, 0.0)
-            assert isinstance(found, Errand), (effect, found)
-            errand = found
+            found = proceed(in_flight, Unknown("?"), NOW, 0.0)
+            assert isinstance(found, InFlight), (effect, found)
+            in_flight = found
 
 
 # ------------------------------------------------------------------ unreachable
@@ -303,13 +303,13 @@ def test_only_a_call_may_answer_unknown() -> None:
 @pytest.mark.parametrize("effect", REQUESTS, ids=named)
 def test_what_was_not_done_is_tried_again_until_it_is(effect: Effect) -> None:
     """A server that is away fails nobody: a timeout of the handler ends it."""
-    errand, waits = begun(effect), []
+    in_flight, waits = begun(effect), []
     for _ in range(40):
-        found = proceed(errand, Unreachable("no network"), NOW, 0.0)
-        assert isinstance(found, Errand)
+        found = proceed(in_flight, Unreachable("no network"), NOW, 0.0)
+        assert isinstance(found, InFlight)
         assert found.due is not None
         waits.append(found.due - NOW.mono)
-        errand = found
+        in_flight = found
     assert waits == sorted(waits)
     assert waits[0] < 1
     assert waits[-1] <= 10, "it is there again within 15 s of the server's return"
@@ -334,9 +334,9 @@ def test_the_server_s_word_is_kept_for_five_minutes_at_most(
 
 def test_an_apply_that_conflicts_with_the_operator_s_own_writes_is_forced() -> None:
     """What it has created is its own as well, and the server tells the two apart."""
-    begun = errand_for(APPLY, AT, manager="fnop.dev/default")
+    begun = in_flight_for(APPLY, AT, manager="fnop.dev/default")
     found = proceed(begun, Conflict("c", managers=("fnop.dev/default",)), NOW, 0.0)
-    assert isinstance(found, Errand)
+    assert isinstance(found, InFlight)
     assert is_due(found)
     assert found.request == Request(Apply(POD, force=True), AT)
 
@@ -345,7 +345,7 @@ def test_an_apply_that_conflicts_with_the_operator_s_own_writes_is_forced() -> N
     "managers", [(), ("kubectl",), ("fnop.dev/default", "kubectl")], ids=str
 )
 def test_an_apply_takes_nothing_away_from_others(managers: tuple[str, ...]) -> None:
-    begun = errand_for(APPLY, AT, manager="fnop.dev/default")
+    begun = in_flight_for(APPLY, AT, manager="fnop.dev/default")
     conflict = Conflict("c", managers=managers)
     assert proceed(begun, conflict, NOW, 0.0) == conflict
 
@@ -388,8 +388,8 @@ BOTH = fnop.patch(TARGET, labels={"a": "1"}, status={"phase": "Ready"})
 
 
 def test_a_patch_of_both_endpoints_is_two_requests() -> None:
-    errand = begun(BOTH)
-    assert [request.effect for request in errand.requests] == [
+    in_flight = begun(BOTH)
+    assert [request.effect for request in in_flight.requests] == [
         Patch(TARGET, {"metadata": {"labels": {"a": "1"}}}),
         Patch(TARGET, {"status": {"phase": "Ready"}}, (), "status"),
     ]

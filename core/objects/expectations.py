@@ -1,0 +1,102 @@
+"""After an own write: views from before it, the view with it, and none that comes."""
+
+from __future__ import annotations
+
+from fnop.core.state.address import Address
+from fnop.core.state.context import Context
+from fnop.core.state.record import Expectation, ObjectRecord
+from fnop.core.state.requests import ForExpectation, ForWrite
+from fnop.core.values.body import Body, is_behind
+from fnop.effects import (
+    Applied,
+    Get,
+    Missing,
+    Outcome,
+    Target,
+)
+
+__all__ = ["answer_expectation", "look_at", "read_live", "shown", "vanished"]
+
+
+def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
+    """Take the answer to an own write as the freshest state of the object.
+
+    The object is not reconciled before the watch has shown that version; an
+    answer that changed nothing has nothing to be shown (R24).
+    """
+    if body.version == record.body.version:
+        return record._replace(body=body, learned=context.step)
+    if body.version in record.shown or is_behind(body.version, record.body.version):
+        return record  # the watch has shown it, and what came after it
+    expected = expectation_of(context, body.version)
+    return record._replace(body=body, expected=expected, learned=context.step)
+
+
+def expectation_of(
+    context: Context, version: str, *, passes: bool = False
+) -> Expectation:
+    """Wait for the watch to show this version, for a bounded time."""
+    deadline = context.now.mono + context.settings.echo_timeout_seconds
+    return Expectation(version, context.step, deadline, passes=passes)
+
+
+def vanished(context: Context, record: ObjectRecord) -> ObjectRecord:
+    """A live answer does not know the object any more; the watch is to say so too."""
+    step = context.step
+    return record._replace(
+        vanished=True, expected=expectation_of(context, ""), learned=step
+    )
+
+
+def read_live(context: Context, ticket: ForExpectation | ForWrite) -> int:
+    """Read the handled object live."""
+    resource, namespace = (
+        context.kind.resource,
+        context.key.namespace or None,
+    )
+    read = Get(Target.existing(resource.key, context.key.name, namespace))
+    address = Address(resource, namespace, context.key.name)
+    return context.perform(read, address, ticket, context.subject())
+
+
+def look_at(context: Context, record: ObjectRecord) -> None:
+    """The watch has not shown an own write in time: a live read, never blind."""
+    assert record.expected is not None
+    read_live(context, ForExpectation(context.key, record.body.uid))
+    deadline = context.now.mono + context.settings.echo_timeout_seconds
+    expected = record.expected._replace(looking=True, deadline=deadline)
+    context.put(record._replace(expected=expected))
+
+
+def answer_expectation(
+    context: Context, ticket: ForExpectation, outcome: Outcome
+) -> None:
+    """The live read of an object whose own write the watch has not shown."""
+    record = context.record
+    if record is None or record.expected is None or record.body.uid != ticket.uid:
+        return
+    expected = record.expected
+    match outcome:
+        case Applied(object=dict() as found):
+            body = Body(found)
+            if body.uid != record.body.uid:
+                context.bury(record.body.uid)
+                record = record._replace(gone=True, expected=None)
+            elif body.version in (*record.shown, expected.version):
+                # Nothing newer: the watch has shown it, or will not any more.
+                record = record._replace(body=body, vanished=False, expected=None)
+            else:
+                # The watch is late: what it shows before this version is older.
+                fresh = expectation_of(context, body.version, passes=True)
+                record = record._replace(
+                    body=body, vanished=False, expected=fresh, learned=context.step
+                )
+        case Missing(unserved=False):
+            context.bury(record.body.uid)
+            record = record._replace(gone=True, expected=None)
+        case _:
+            again = context.now.mono + context.settings.echo_timeout_seconds
+            waiting = expected._replace(looking=False, deadline=again)
+            record = record._replace(expected=waiting)
+    context.put(record)
+    context.due()
