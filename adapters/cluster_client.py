@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from fnop.core.api.resources import Resource, path_of as core_path
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.requests import message_of
 
 __all__ = ["ObjectProblem", "create_all", "kind_called", "kind_named", "path_of"]
 
@@ -23,7 +23,7 @@ class ObjectProblem(Exception):
 
 
 def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
-    """Where the objects of a kind are, or one of them.
+    """The path of a kind's objects, or of one of them.
 
     >>> from fnop.interpreters.cluster.kinds.kinds import builtin_registry
     >>> path_of(kind_named(builtin_registry(), "apps/v1", "Deployment"), "n", "d")
@@ -83,5 +83,5 @@ def create_all(
         if response.status >= 300:
             name = metadata.get("name") or metadata.get("generateName")
             raise ObjectProblem(
-                f"{kind.kind} {name} is refused: {message_of(response)[0]}"
+                f"{kind.kind} {name} is refused: {message_of(response)}"
             )

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from fnop.adapters.cluster_client import ObjectProblem, kind_called, kind_named, path_of
+from fnop.interpreters.answers import message_of, with_kind
 from fnop.interpreters.clock import SystemClock, VirtualClock
 from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
 from fnop.interpreters.cluster.controllers.paces import Pace
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, ApiRequest, ApiResponse, User
-from fnop.interpreters.requests import message_of
 
 __all__ = ["Served", "SimulatedCluster"]
 
@@ -30,7 +30,7 @@ ROUNDS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a served cluster is reached."""
+    """The address of a served cluster."""
 
     url: str
     kubeconfig: Path
@@ -111,8 +111,8 @@ class SimulatedCluster:
         resource = self._kind(kind)
         query = {"labelSelector": labels} if labels else {}
         response = self.request("GET", path_of(resource, namespace), query=query)
-        head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return [{**head, **each} for each in _body(response, kind)["items"]]
+        items = _body(response, kind)["items"]
+        return [*with_kind(items, resource.api_version, resource.kind)]
 
     def delete(self, kind: str, name: str, namespace: str | None = "default") -> None:
         """Delete an object; it goes as far as its finalizers let it."""
@@ -263,6 +263,6 @@ def _manifests(given: str | Path | Manifest | Iterable[Manifest]) -> list[Manife
 
 def _body(response: ApiResponse, what: str) -> Manifest:
     if response.status >= 300:
-        raise ObjectProblem(f"{what} is refused: {message_of(response)[0]}")
+        raise ObjectProblem(f"{what} is refused: {message_of(response)}")
     found: Manifest = response.body
     return found

@@ -1,7 +1,7 @@
 """Where the cluster is and who we are: kubeconfigs and service accounts.
 
-kubernetes_asyncio reads them and speaks to the authentication plugins; this module
-finds the right source and turns every failure into one sentence.
+kubernetes_asyncio speaks to the authentication plugins and makes the configuration of
+what `kubeconfig_files` has read; every failure becomes one sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +18,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from returns.result import Failure, Success
+
+from fnop.adapters import service_account
+from fnop.adapters.kubeconfig_files import (
+    Absent,
+    Access,
+    Section,
+    access_in,
+    located,
+    single,
+)
 from fnop.core.handlers.connection import ConnectionInfo
 
 __all__ = [
@@ -38,7 +48,6 @@ _PARTS = (
     "config.kube_config",
     "config.incluster_config",
 )
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConfigurationProblem(Exception):
@@ -47,7 +56,7 @@ class ConfigurationProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to reach the server: kubernetes_asyncio's `Configuration`, and its namespace.
+    """The settings of a connection: a `Configuration`, and its namespace.
 
     `namespace` is the one of the context or of the service account, if they have one.
     """
@@ -66,9 +75,9 @@ class Logins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to log in from: kubeconfig files, or (None) the pod we run in."""
+    """The source of a login: kubeconfigs, or (None) the pod that fnop runs in."""
 
-    kubeconfig: str | None
+    files: tuple[Path, ...] | None
     context: str | None
 
     async def login(self) -> Login:
@@ -76,9 +85,13 @@ class Source:
 
         Raises `ConfigurationProblem`.
         """
-        if self.kubeconfig is None:
+        if self.files is None:
             return _login_in_cluster()
-        return await _login_with_kubeconfig(self.kubeconfig, self.context)
+        match access_in(self.files, self.context):
+            case Success(access):
+                return await _login_with_kubeconfig(access)
+            case Failure(text):
+                raise ConfigurationProblem(text)
 
 
 def find_source(kubeconfig: str | None, context: str | None) -> Source:
@@ -86,17 +99,19 @@ def find_source(kubeconfig: str | None, context: str | None) -> Source:
 
     Files may be several, separated as in PATH.  Raises `ConfigurationProblem`.
     """
-    given = kubeconfig or os.environ.get("KUBECONFIG")
-    default = Path.home() / ".kube" / "config"
-    if given:
-        _check_files(given)
-        return Source(given, context)
-    if default.is_file():
-        return Source(str(default), context)
+    match located(kubeconfig):
+        case Success(files):
+            return Source(files, context)
+        case Failure(Absent("nobody", text)):
+            return _pod(text, context)
+        case Failure(absent):
+            raise ConfigurationProblem(absent.text)
+
+
+def _pod(otherwise: str, context: str | None) -> Source:
     if not os.environ.get("KUBERNETES_SERVICE_HOST"):
         raise ConfigurationProblem(
-            f"no cluster is configured: there is no {default}, "
-            "KUBECONFIG is not set, and this is not a pod; "
+            f"no cluster is configured: {otherwise}, and this is not a pod; "
             "name a file with --kubeconfig, or try --simulate"
         )
     if context is not None:
@@ -106,56 +121,45 @@ def find_source(kubeconfig: str | None, context: str | None) -> Source:
     return Source(None, None)
 
 
-def _check_files(paths: str) -> None:
-    files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
-    if any(file.is_file() for file in files):
-        return  # like kubectl: some of several files may be missing
-    for file in files:
-        if file.is_dir():
-            raise ConfigurationProblem(f"the kubeconfig {file} is a directory")
-    names = ", ".join(str(file) for file in files)
-    raise ConfigurationProblem(f"the kubeconfig {names} does not exist")
-
-
 def _login_in_cluster() -> Login:
     configuration = _new_configuration()
     try:
-        _parts["config.incluster_config"].load_incluster_config(configuration)
-        namespace = (_ACCOUNT / "namespace").read_text().strip()
-    except FileNotFoundError:
-        namespace = ""
+        _parts["config.incluster_config"].load_incluster_config(
+            configuration,
+            token_filename=str(service_account.token_file()),
+            cert_filename=str(service_account.authority_file()),
+        )
+        namespace = service_account.namespace()
     except Exception as problem:
         raise ConfigurationProblem(
             f"the service account of this pod cannot be used: {problem}"
         ) from problem
-    return Login(configuration, namespace or None)
+    return Login(configuration, namespace)
 
 
-async def _login_with_kubeconfig(paths: str, context: str | None) -> Login:
+async def _login_with_kubeconfig(access: Access) -> Login:
+    _, name, context, cluster, user = access
     configuration = _new_configuration()
     try:
-        loader = await _parts["config.kube_config"].load_kube_config(
-            paths, context, configuration
-        )
+        await _configure(configuration, single(name, context, cluster, user))
     # Broken files end in exceptions of any type there.
     except Exception as problem:
-        sentence = _diagnosis(paths, context) or f"{paths}: {_text(problem)}"
-        raise ConfigurationProblem(sentence) from problem
-    if not configuration.host.startswith(("http://", "https://")):
-        raise ConfigurationProblem(
-            f"the server {configuration.host!r} in {paths} is no http or https address"
-        )
-    chosen = loader.current_context["context"]
-    return Login(configuration, chosen.get("namespace") or None)
+        text = f"{access.title}: {_text(problem)}"
+        raise ConfigurationProblem(text) from problem
+    return Login(configuration, context.get("namespace"))
+
+
+async def _configure(configuration: Any, kubeconfig: Section) -> None:
+    await _parts["config.kube_config"].load_kube_config_from_dict(
+        kubeconfig, client_configuration=configuration
+    )
 
 
 async def login_with(info: ConnectionInfo) -> Login:
     """Use what a login handler has answered.  Raises `ConfigurationProblem`."""
     configuration = _new_configuration()
     try:
-        await _parts["config.kube_config"].load_kube_config_from_dict(
-            _kubeconfig_of(info), client_configuration=configuration
-        )
+        await _configure(configuration, _kubeconfig_of(info))
     except Exception as problem:
         raise ConfigurationProblem(
             f"the credentials for {info.server} cannot be used: {_text(problem)}"
@@ -184,13 +188,7 @@ def _kubeconfig_of(info: ConnectionInfo) -> dict[str, Any]:
         "client-key": info.private_key_path,
         "client-key-data": _encoded(info.private_key_data),
     }
-    name = "login"
-    return {
-        "current-context": name,
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "clusters": [{"name": name, "cluster": _given(cluster)}],
-        "users": [{"name": name, "user": _given(user)}],
-    }
+    return single("login", {}, _given(cluster), _given(user))
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -214,58 +212,6 @@ def _new_configuration() -> Any:
 
 def _text(problem: BaseException) -> str:
     return " ".join(str(problem).split()) or type(problem).__name__
-
-
-def _diagnosis(paths: str, context: str | None) -> str | None:
-    """What is wrong with the files, as far as can be told from their contents."""
-    import yaml
-
-    merged: dict[str, dict[str, Any]] = {"contexts": {}, "clusters": {}, "users": {}}
-    for path in paths.split(os.pathsep):
-        file = Path(path).expanduser()
-        if not path or not file.is_file():
-            continue
-        try:
-            document = yaml.safe_load(file.read_text())
-        except (yaml.YAMLError, UnicodeDecodeError) as problem:
-            mark = getattr(problem, "problem_mark", None)
-            line = f":{mark.line + 1}" if mark is not None else ""
-            what = getattr(problem, "problem", None) or "not text"
-            return f"the kubeconfig {file}{line} is not YAML: {what}"
-        except OSError as problem:
-            return f"the kubeconfig {file} cannot be read: {problem.strerror}"
-        if not isinstance(document, dict):
-            return f"the kubeconfig {file} holds no mapping"
-        context = context or document.get("current-context")
-        for section, found in merged.items():
-            found.update(_named(document.get(section)))
-    return _missing_name(paths, context, merged)
-
-
-def _missing_name(
-    paths: str, context: str | None, merged: dict[str, dict[str, Any]]
-) -> str | None:
-    names = ", ".join(sorted(merged["contexts"]))
-    if not names:
-        return f"{paths} has no contexts; is it the kubeconfig that you mean?"
-    if not context:
-        return f"{paths} selects no context; choose one with --context: {names}"
-    if context not in merged["contexts"]:
-        return f"there is no context {context!r} in {paths}; available: {names}"
-    chosen = merged["contexts"][context].get("context") or {}
-    for section, key in (("clusters", "cluster"), ("users", "user")):
-        if chosen.get(key) not in merged[section]:
-            return (
-                f"the context {context!r} in {paths} names the {key} "
-                f"{chosen.get(key)!r}, which is not among its {section}"
-            )
-    return None
-
-
-def _named(section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for item in section if isinstance(section, list) else ():
-        if isinstance(item, dict) and "name" in item:
-            yield str(item["name"]), item
 
 
 # ------------------------------------------------------ kubernetes_asyncio, in part

@@ -83,8 +83,6 @@ class HandledLogins:
                 return await self._attempt(handler, progress)
             except Exception as problem:
                 failure = failure_of(problem)
-            settings = around.settings
-            backoff = settings.default_backoff
             judgement = judge_failure(
                 progress,
                 failure,
@@ -92,7 +90,7 @@ class HandledLogins:
                 errors=handler.errors,
                 timeout=handler.timeout,
                 retries=handler.retries,
-                backoff=backoff if handler.backoff is None else handler.backoff,
+                backoff=handler.backoff_or(around.settings.default_backoff),
             )
             progress = judgement.progress
             line = f"login handler {handler.id} {judgement.line}"

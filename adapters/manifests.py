@@ -13,14 +13,24 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
+from returns.result import Failure, Success
 
 from fnop.adapters.plain import acts, escaped
 from fnop.effects.names import check_namespace
 
-__all__ = ["ManifestProblem", "dump_yaml", "parse_yaml", "read_manifests"]
+__all__ = [
+    "ManifestProblem",
+    "Unparsed",
+    "dump_yaml",
+    "parse_yaml",
+    "parsed_yaml",
+    "read_manifests",
+]
+
+T = TypeVar("T")
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 # Ten times as deep as anybody writes.
@@ -90,13 +100,13 @@ def _text(source: str) -> str:
 
 
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """The document itself or, of a list, what is in it."""
+    """The document itself or, of a list, its items."""
     if not isinstance(document, dict):
-        raise ManifestProblem(f"{where} is no manifest but {_brief(document)}")
+        raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
         items = document["items"] or []
         if not isinstance(items, list):
-            raise ManifestProblem(f"{where} has items that are no list")
+            raise ManifestProblem(f"{where} has items that are not a list")
         for number, item in enumerate(items, 1):
             yield from _objects(item, f"item {number} of {where}")
     else:
@@ -109,10 +119,10 @@ def _check(document: dict[str, Any], where: str) -> None:
         if not document.get(field):
             raise ManifestProblem(f"{where} has no {field}")
         if not isinstance(document[field], str):
-            raise ManifestProblem(f"{where} has a {field} that is no text")
+            raise ManifestProblem(f"{where} has a {field} that is not a text")
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise ManifestProblem(f"{where} has metadata that is no mapping")
+        raise ManifestProblem(f"{where} has metadata that is not a mapping")
     name = metadata.get("name") or metadata.get("generateName")
     if not name:
         raise ManifestProblem(f"{where} has no metadata.name")
@@ -133,31 +143,71 @@ def _brief(value: Any) -> str:
 # ------------------------------------------------------------------------ JSON
 
 
+class Unparsed(NamedTuple):
+    """The fault of a text, and its line, where that is known."""
+
+    line: int | None
+    form: str
+    what: str
+
+
+def parsed_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
+    """The one YAML document of a text, as kubectl reads it; None if it is empty.
+
+    >>> parsed_yaml("a: [1, yes]").unwrap()
+    {'a': [1, True]}
+    >>> parsed_yaml("a: 1\nb: {").failure().line
+    2
+    """
+    return _from_yaml(text, yaml.load)
+
+
 def _documents(name: str, text: str) -> list[Any]:
-    """What the text holds, as JSON if it looks like it, else as YAML."""
+    """The documents in a text, as JSON if it looks like it, else as YAML."""
+    match _parsed(text, is_json=name.endswith(".json")):
+        case Success(documents):
+            return documents
+        case Failure(Unparsed(line, form, what)):
+            where = name if line is None else f"{name}:{line}"
+            raise ManifestProblem(f"{where} is not {form}: {what}")
+
+
+def _parsed(text: str, *, is_json: bool) -> Success[list[Any]] | Failure[Unparsed]:
     if text.lstrip().startswith("{"):
-        try:
-            return [*_json_documents(text)]
-        except json.JSONDecodeError as problem:
-            # It may still be YAML in braces, unless it claims otherwise.
-            if name.endswith(".json"):
-                where = f"{name}:{problem.lineno}"
-                raise ManifestProblem(
-                    f"{where} is not JSON: {problem.msg}"
-                ) from problem
+        match _from_json(text):
+            case Success() as documents:
+                return documents
+            case Failure() as problem if is_json:
+                return problem
+            case Failure():
+                pass  # it may still be YAML in braces
+    return _from_yaml(text, lambda text, loader: [*yaml.load_all(text, loader)])
+
+
+def _from_json(text: str) -> Success[list[Any]] | Failure[Unparsed]:
+    try:
+        return Success([*_json_documents(text)])
+    except json.JSONDecodeError as problem:
+        return Failure(Unparsed(problem.lineno, "JSON", problem.msg))
+
+
+def _from_yaml(
+    text: str, load: Callable[[str, Any], T]
+) -> Success[T] | Failure[Unparsed]:
     try:
         _check_depth(text)
-        return [*yaml.load_all(text, _Loader)]
+        return Success(load(text, _Loader))
     # A tag may be given to a value of another form: ValueError.
     except (yaml.YAMLError, ValueError) as problem:
         mark = getattr(problem, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
+        lines = len(text.splitlines()) or 1  # libyaml may point behind the last one
+        line = None if mark is None else min(mark.line + 1, lines)
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
-        raise ManifestProblem(f"{name}{line} is not YAML: {what}") from problem
+        return Failure(Unparsed(line, "YAML", what))
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what is nested so deep that the reader would run out of its stack.
+    """Refuse a document that is nested too deeply for the reader's stack.
 
     The events of a text are read without recursion, what is made of them is not.
     """
@@ -208,14 +258,11 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("a: [1, yes]")
     {'a': [1, True]}
     """
-    try:
-        _check_depth(text)
-        return _json(yaml.load(text, _Loader), "the text")
-    except (yaml.YAMLError, ValueError) as problem:
-        mark = getattr(problem, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        what = getattr(problem, "problem", None) or " ".join(str(problem).split())
-        raise ManifestProblem(f"{line}{what}") from problem
+    match parsed_yaml(text):
+        case Success(document):
+            return _json(document, "the text")
+        case Failure(Unparsed(line, _, what)):
+            raise ManifestProblem(what if line is None else f"line {line}: {what}")
 
 
 def _json_documents(text: str) -> Iterator[Any]:
@@ -231,7 +278,7 @@ def _json_int(text: str) -> float:
 
 
 class _Room:
-    """How many values a document may come to, its aliases written out."""
+    """A bound on the values of a document, with its aliases written out."""
 
     def __init__(self, left: int = 1_000_000) -> None:
         self.left = left
@@ -268,7 +315,7 @@ def _json(
 
 
 def _number(value: float, where: str) -> float:
-    """As Go writes it: 1.0 is 1, and an integer has 64 bits or becomes a float."""
+    """A number as Go writes it: 1.0 is 1, and an integer beyond 64 bits a float."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else float(value)
     if not math.isfinite(value):
@@ -287,7 +334,7 @@ def _key(key: Any, where: str) -> str:
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
 _FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
-# What plain scalars are: the tag, the form, the characters it can begin with.
+# The plain scalars: tag, form, and the characters that it can begin with.
 _FORMS = (
     ("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),

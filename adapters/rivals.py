@@ -1,4 +1,4 @@
-"""This process among others: who it is, as the command line and the machine say."""
+"""This process among its peers: its identity, from the command line and the machine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import getpass
 import os
 import secrets
 import socket
-from pathlib import Path
 from typing import Any
 
+from fnop.adapters import service_account
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.peers.lease import Candidate, candidate_identity
 from fnop.core.peers.peers import (
@@ -22,12 +22,9 @@ from fnop.core.peers.peers import (
 
 __all__ = ["candidate_of", "facts", "member_of", "person"]
 
-# Where a pod finds the namespace that it runs in (Kubernetes: service accounts).
-_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
 
 def facts() -> dict[str, Any]:
-    """What tells this process from others."""
+    """The facts that identify this process: its user, its host, its pod."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
@@ -37,7 +34,7 @@ def facts() -> dict[str, Any]:
 
 
 def person(given: str | None) -> str:
-    """Under which name somebody freezes operators, and lets them go on."""
+    """The name under which a person freezes and resumes operators."""
     return given or manual_identity(**facts())
 
 
@@ -51,7 +48,7 @@ def member_of(
     identity: str | None = None,
     wall: float,
 ) -> Member | None:
-    """This operator among its peers; None for one that looks for none.
+    """The operator's membership of a peering; None for one that looks for no peers.
 
     A named `peering` has to be there; without a name "default" is looked for.
     """
@@ -71,14 +68,14 @@ def member_of(
 def candidate_of(
     operator: str, namespaces: tuple[str, ...] | None, lease_namespace: str | None
 ) -> Candidate:
-    """This replica as a candidate for the lease `fnop-<operator>`.
+    """The replica's candidacy for the lease `fnop-<operator>`.
 
     Where the lease is: as asked for, in the pod's own namespace, in the one namespace
     that is served, or in `default`.
     """
     where = lease_namespace
-    if where is None and _POD_NAMESPACE.is_file():
-        where = _POD_NAMESPACE.read_text().strip()
+    if where is None:
+        where = service_account.namespace()
     if where is None and namespaces and not has_patterns(namespaces):
         where = namespaces[0]
     host = os.environ.get("POD_ID") or socket.gethostname()

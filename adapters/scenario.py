@@ -9,15 +9,14 @@ from fnop.core.api import discovery
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Page
 from fnop.core.api.resources import Resource, path_of
+from fnop.interpreters.answers import message_of, outcome_of, with_kind
 from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.requests import message_of, outcome_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]
 
 _CRD = "CustomResourceDefinition"
-# What a cluster has from its beginning is nobody's result.
-# What a cluster has, or makes in every namespace, by itself.
+# Objects that a cluster has, or makes in every namespace, by itself: not results.
 _OWN = frozenset(
     (
         ("Namespace", "default"),
@@ -78,7 +77,7 @@ def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
     path = path_of(resource, meta.get("namespace") or "default")
     response = sim.request(ApiRequest("POST", path, (), manifest))
     if response.status >= 300:
-        message, _ = message_of(response)
+        message = message_of(response)
         raise ApplyProblem(f"{kind} {meta.get('name')} is refused: {message}")
     found: dict[str, Any] = response.body
     return found
@@ -88,8 +87,7 @@ def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
     """All objects of a kind, as a listing has them, with their kind."""
     response = sim.request(ApiRequest("GET", path_of(resource, None)))
     items = response.body.get("items") or [] if response.status == 200 else []
-    head = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return [{**head, **item} for item in items]
+    return [*with_kind(items, resource.api_version, resource.kind)]
 
 
 def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:

@@ -16,10 +16,7 @@ from fnop.effects.effects import Effect, Target
 from fnop.effects.outcomes import Outcome
 from fnop.effects.values import canonical, digest, read_only
 
-__all__ = ["WIRE_VERSION", "decode", "digest_of", "encode", "from_wire", "to_wire"]
-
-# The version of this format; recordings and journals carry it.
-WIRE_VERSION = 1
+__all__ = ["decode", "digest_of", "encode", "from_wire", "to_wire"]
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls

@@ -1,4 +1,4 @@
-"""How objects go through the work queue, and how long attempts take.
+"""The way of objects through the work queue, and the durations of attempts.
 
 An observer for metrics alone: nobody else pays for it.  It looks at the queue as it was
 before a step and as it is after it, which are two values; what is not in the second
@@ -17,7 +17,7 @@ from fnop.core.state.turn import NEW
 from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
-from fnop.interpreters.meter import Histogram, end_of_attempt
+from fnop.interpreters.meter import Histogram, counted_as
 
 __all__ = ["Flow"]
 
@@ -79,30 +79,28 @@ class Flow:
             self._has_waited(key, 0.0)
 
     def _on_served(self, state: State, moment: float) -> None:
-        """What was due before the step, and has left its place in the queue."""
+        """Take in the objects that were due before the step and have left the queue."""
         queue, due = self._before, state.objects.queue.due
         while True:
             key, rest = queue.take(moment)
             if key is None or due.get(key) == queue.due[key]:
                 return
-            if key.resource:  # startup and cleanup have no object
-                if key in self._counted:
-                    self._counted.discard(key)
-                else:
-                    self.adds[key.resource] += 1
-                self._has_waited(key, moment - queue.due[key][0])
+            if key in self._counted:
+                self._counted.discard(key)
+            else:
+                self.adds[key.resource] += 1
+            self._has_waited(key, moment - queue.due[key][0])
             queue = rest
 
     def _has_waited(self, key: Key, seconds: float) -> None:
         _add(self.waits, key.resource, seconds, QUEUE_BOUNDS)
 
     def _on_line(self, say: Say) -> None:
-        result = end_of_attempt(say)
-        if not result or say.subject is None:
+        ended, subject = say.ended, say.subject
+        if ended is None or subject is None or counted_as(say) is None:
             return
-        resource = say.subject.resource
-        again = (" failed, again in ", " failed, times out in ")
-        if result == "requeue" or any(each in say.message for each in again):
+        resource = subject.resource
+        if ended.retried:
             self.retries[resource] += 1
         if say.took is not None:
             _add(self.works, resource, say.took, QUEUE_BOUNDS)

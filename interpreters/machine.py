@@ -8,11 +8,12 @@ from contextlib import nullcontext
 from threading import get_ident
 from typing import Protocol
 
+from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.step import NEW, State, step
 from fnop.core.seam.commands import Command
-from fnop.core.seam.inputs import Input
+from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.state.turn import settings_of
 from fnop.core.values.now import Now
 from fnop.interpreters.guard import GUARDED, Act, Guard
@@ -47,6 +48,8 @@ class Machine:
         watch_coroutines()
         self.program = program
         self.state: State = NEW
+        # Conversations that wait for an answer: a cache, and no part of the state.
+        self.live = LiveCache()
         self._observers = tuple(observers)
         self._guard: Guard | None = None
         if program.settings.guard:
@@ -69,8 +72,10 @@ class Machine:
             GUARDED[thread] = self._guard
         try:
             with interruptible():
-                found = step(self.program, self.state, now, input)
+                found = step(self.program, self.state, now, input, self.live)
             self.state, commands = found
+            if isinstance(input, (ListItem, WatchEvent)):
+                input.body.forget()  # what is kept for long is kept as bytes
         finally:
             GUARDED.pop(thread, None)
             asyncio._set_running_loop(loop)
@@ -79,10 +84,10 @@ class Machine:
         return commands
 
     def acts(self) -> list[Act]:
-        """What the author's code has done to the world, since the last look."""
+        """The acts of the author's code on the world since the last call."""
         return [] if self._guard is None else self._guard.news()
 
     def close(self) -> None:
-        """Let go of conversations that are still open."""
+        """Close the conversations that are still open."""
         with interruptible(), self._guard or nullcontext():
-            self.program.live.clear()
+            self.live.clear()

@@ -1,4 +1,4 @@
-"""What can be counted of an operator from outside: a fold over its steps, and its API.
+"""The figures of an operator seen from outside: a fold over its steps, and its API.
 
 `Meter` sees what every observer sees, and keeps what the state forgets: when a stream
 was last heard, since when a command awaits its answer, how attempts have ended.  It
@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from typing import Literal
 
 from fnop.core.operator.health import Timings
 from fnop.core.seam.commands import (
@@ -36,7 +37,9 @@ from fnop.effects import Call
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 
-__all__ = ["Histogram", "Meter", "MeteredApi", "end_of_attempt"]
+__all__ = ["Histogram", "Meter", "MeteredApi", "counted_as"]
+
+Counted = Literal["success", "error", "requeue"]
 
 # Seconds: of requests as client-go has them, of calls up to the hour.
 REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -46,7 +49,7 @@ _HEARD = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
 class Histogram:
-    """How often a value was at most so much.
+    """The counts of values up to each of some bounds.
 
     >>> times = Histogram((1.0, 5.0))
     >>> times.add(1.0)
@@ -65,7 +68,7 @@ class Histogram:
         self.total += value
 
     def cumulated(self) -> list[int]:
-        """How many values are within each bound; the last number is that of all."""
+        """The number of values within each bound; the last one counts all."""
         found, sum_ = [], 0
         for count in self._counts:
             sum_ += count
@@ -145,34 +148,32 @@ class Meter:
                 pass
 
     def _on_line(self, say: Say, handler: str) -> None:
-        result = end_of_attempt(say)
-        if result:
+        result = counted_as(say)
+        if result is not None:
             resource = "" if say.subject is None else say.subject.resource
             self.attempts[resource, handler, result] += 1
 
 
-def end_of_attempt(say: Say) -> str:
-    """How an attempt has ended, if this line says so (`fnop.core.objects.attempts`).
+def counted_as(say: Say) -> Counted | None:
+    """The result of an attempt, by the line of its end; None for other lines.
 
-    >>> end_of_attempt(Say("info", "create handler f succeeded", handler="f"))
+    >>> from fnop.core.seam.commands import AttemptEnded
+    >>> counted_as(Say("info", "in any words", ended=AttemptEnded("success")))
     'success'
-    >>> line = "create handler f has timed out after 5 s: not yet"
-    >>> end_of_attempt(Say("error", line, handler="f", error="not yet"))
-    ''
-    >>> line = "create handler f times out in 5 s, before it goes on in 9 s"
-    >>> end_of_attempt(Say("warning", line, handler="f"))
-    'requeue'
+    >>> counted_as(Say("info", "create handler f succeeded", handler="f"))
     """
-    _, found, how = say.message.partition(f" handler {say.handler} ")
-    if found and how == "succeeded":
-        return "success"
-    if found and how.startswith(("goes on in ", "times out in ")):
-        return "requeue"
-    if found and how.startswith("has timed out") and say.took is None:
-        return ""  # a deadline between two attempts
-    if found and say.error is not None and how.startswith(("failed", "has timed out")):
-        return "error"
-    return ""
+    if say.ended is None:
+        return None
+    match say.ended.result:
+        case "success" | "error" | "requeue" as result:
+            return result
+        case "timeout":
+            # An attempt that fails then; not one that asks to go on, nor a success
+            # whose write is refused then.
+            has_failed = say.error is not None and say.took is not None
+            return "error" if has_failed else None
+        case "delegated" | "cancelled":
+            return None
 
 
 class MeteredApi:

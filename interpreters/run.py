@@ -16,8 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import orjson
-
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.operator.step import State
@@ -38,19 +36,15 @@ from fnop.core.seam.commands import (
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
-    Bookmark,
     Input,
-    ListDone,
-    ListItem,
     Started,
     StopRequested,
     StreamEnded,
-    WatchEvent,
 )
 from fnop.core.state.lifecycle import REPEAT_SECONDS
-from fnop.core.values.body import Body
 from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
+from fnop.interpreters.answers import outcome_of, page_inputs, watch_input
 from fnop.interpreters.calls import (
     CallThreads,
     LiveStopped,
@@ -63,22 +57,15 @@ from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
     Api,
     ApiRequest,
-    ApiResponse,
     StreamRefused,
     StreamSilent,
     StreamUndecodable,
     Unreachable,
-    WatchLine,
 )
 from fnop.interpreters.requests import (
     fetch_request,
-    is_object,
     list_request,
-    listed_page,
-    message_of,
-    outcome_of,
     request_for,
-    version_of,
     watch_request,
 )
 from fnop.interpreters.watchdog import (
@@ -90,12 +77,11 @@ from fnop.interpreters.watchdog import (
 
 __all__ = ["Runner"]
 
-# So many inputs are taken before the transport gets a turn.
+# The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
-_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
-# How long coroutines that are cancelled at the end may take to tidy up.
+# The seconds that coroutines which are cancelled at the end have to tidy up.
 TIDY_SECONDS = 5.0
-# How long those that are given up may take to be gone.
+# The seconds that given-up ones have to be gone.
 _UNWINDING_SECONDS = 1.0
 
 
@@ -197,7 +183,7 @@ class Runner:
 
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:
-        """A turn of an author's coroutine, in which nobody else has one."""
+        """One turn of an author's coroutine; no other coroutine runs meanwhile."""
         watchdog = self._watchdog
         if watchdog is None:  # nobody runs it: a test takes its steps one by one
             yield
@@ -354,7 +340,7 @@ class Runner:
         return loop.run_in_executor(threads, work)
 
     def _said(self, command: Perform, line: Log) -> None:
-        """A log line of an impure handler, as it is said."""
+        """Show a log line of an impure handler at once."""
         say = Say(line.level, line.message, command.subject, command.handler)
         self._on_say(replace(say, exception=line.exception))
 
@@ -386,19 +372,8 @@ class Runner:
 
     async def _list_page(self, stream: int, command: ListPage) -> None:
         response = await self._api.send(list_request(command))
-        if response.status != 200:
-            self._put(_refused(stream, response))
-            return
-        try:
-            page = listed_page(response.body)
-        except ValueError as problem:
-            self._put(StreamEnded(stream, "undecodable", None, text_of(problem)))
-            return
-        for item in page.items:
-            item.setdefault("apiVersion", command.resource.api_version)
-            item.setdefault("kind", command.resource.kind)
-            self._put(ListItem(stream, Body(item, _kept(item))))
-        self._put(ListDone(stream, page.version, page.continue_token))
+        for each in page_inputs(command, response, as_bytes=True):
+            self._put(each)
 
     async def _watch(self, command: Watch) -> None:
         stream = command.stream
@@ -409,10 +384,11 @@ class Runner:
             end = StreamEnded(stream, "eof")
             async with aclosing(lines):
                 async for line in lines:
-                    if line.type == "ERROR":
-                        end = _error(stream, line)
+                    seen = watch_input(stream, line.type, line.object, line.raw)
+                    if isinstance(seen, StreamEnded):
+                        end = seen
                         break
-                    self._put(_seen(stream, line))
+                    self._put(seen)
         except StreamSilent as problem:
             end = StreamEnded(stream, "silent", None, text_of(problem))
         except StreamUndecodable as problem:
@@ -470,38 +446,3 @@ class Runner:
         self._warn(f"{outside.name} was cancelled and goes on; it is ended as it is")
         outside.stopped.is_given_up = True
         running.cancel()
-
-
-def _kept(item: dict[str, Any]) -> bytes | None:
-    """The bytes to keep of an object, in a copy of the exact size.
-
-    None for one that is nested deeper than the serializer goes: it is kept parsed.
-    """
-    try:
-        return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
-    except TypeError:
-        return None
-
-
-def _refused(stream: int, response: ApiResponse) -> StreamEnded:
-    message, _ = message_of(response)
-    advice = response.retry_after_seconds
-    return StreamEnded(stream, "refused", response.status, message, advice)
-
-
-def _error(stream: int, line: WatchLine) -> StreamEnded:
-    """An ERROR event carries the Status that ended the watch."""
-    found: Any = line.object
-    status = found if isinstance(found, dict) else {}
-    code, message = status.get("code"), str(status.get("message") or "")
-    known = code if isinstance(code, int) else None
-    return StreamEnded(stream, "refused", known, message)
-
-
-def _seen(stream: int, line: WatchLine) -> Input:
-    """The input that a line is.  Raises `StreamUndecodable` where it is none."""
-    if line.type == "BOOKMARK" and (version := version_of(line.object)):
-        return Bookmark(stream, version)
-    if line.type in _CHANGES and is_object(line.object):
-        return WatchEvent(stream, line.type, Body(line.object, line.raw))
-    raise StreamUndecodable(f"no watch event: {line.type} of {str(line.object)[:100]}")

@@ -36,18 +36,20 @@ from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Input,
-    ListDone,
-    ListItem,
     Started,
     StopRequested,
     StreamEnded,
-    WatchEvent,
 )
-from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import (
+    outcome_of,
+    page_inputs,
+    refused,
+    watch_input,
+)
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.guard import Act
@@ -56,8 +58,6 @@ from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
     fetch_request,
     list_request,
-    message_of,
-    outcome_of,
     request_for,
     watch_request,
 )
@@ -103,7 +103,7 @@ class SimulatedRun:
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
-        # What nobody else counts: acts that were refused, and nobody has failed of.
+        # The refused acts that have failed no handler: nothing else counts them.
         self.failures = 0
         # Functions that were called and have no model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
@@ -128,7 +128,7 @@ class SimulatedRun:
 
     @property
     def state(self) -> State:
-        """What the operator knows, but for the calls of impure daemons that wait.
+        """The operator's state, without the calls of impure daemons that wait.
 
         To wait, as they do for ever, is nothing that is left to do.
         """
@@ -140,7 +140,7 @@ class SimulatedRun:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
-        # What an operator holds is read-only; what a server gets is plain JSON.
+        # The operator's values are read-only; a server gets plain JSON.
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(
@@ -206,7 +206,7 @@ class SimulatedRun:
         return False
 
     def _endless(self, calm: Calm) -> str:
-        """Why it is of no use to wait any longer; or ""."""
+        """Why waiting longer is useless, in a sentence; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
         return self._despair.reason(self.state)
@@ -215,7 +215,7 @@ class SimulatedRun:
         """Whether nothing but the turns of timers and daemons is left to do."""
         state, wakes = self.state, self.strands.wakes
         if self.looks_again:
-            self.unsettled = "kinds are looked for that are not there"
+            self.unsettled = "the operator looks for kinds that do not exist"
             return False
         if is_settled(state) and not wakes:
             return True
@@ -275,7 +275,7 @@ class SimulatedRun:
         return self.cluster.registry is not self._surveyed
 
     def _next(self, recurring: bool) -> float | None:
-        """When something happens next: here, or in the cluster by itself.
+        """The time of the next event, in the operator or in the cluster by itself.
 
         Whoever has settled waits for nothing but what the cluster has yet to do, and
         not for what it does again and again, nor for kinds that are not there.
@@ -318,13 +318,12 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Say what was refused, unless a handler has failed of it and that is said.
+        """Log a refused act, unless somebody has failed of it, which is logged already.
 
         A filter, or an index, may have caught the error.
         """
-        reason = act.refusal
-        said = [each for each in commands if isinstance(each, Say)]
-        if not any(reason in f"{each.message}: {each.error}" for each in said):
+        if not any(isinstance(each, Say) and each.act == act for each in commands):
+            reason = act.refusal
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 
@@ -382,7 +381,7 @@ class SimulatedRun:
         self._watches.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
-        """What comes of an effect; None for a daemon that has begun, and waits."""
+        """Perform an effect; None for a daemon that has begun, and waits."""
         call = command.effect
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
@@ -438,7 +437,7 @@ class SimulatedRun:
         return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
 
     def _saying(self, command: Perform) -> Callable[[Log], None]:
-        """What takes the log lines of an impure handler, as they are said.
+        """A function that shows the log lines of an impure handler at once.
 
         It holds no run in memory: the threads of daemons have it.
         """
@@ -453,52 +452,34 @@ class SimulatedRun:
         return say
 
     def _list(self, command: ListPage) -> None:
-        response = self.request(list_request(command))
-        if response.status != 200:
-            self._refused(command.stream, response)
-            return
-        meta = response.body.get("metadata") or {}
-        # Items of a listing come without their kind (API conventions: lists).
-        resource = command.resource
-        head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        for item in response.body.get("items") or ():
-            self._inbox.append(ListItem(command.stream, Body({**head, **item})))
-        self._inbox.append(
-            ListDone(
-                command.stream,
-                str(meta.get("resourceVersion")),
-                meta.get("continue") or None,
-            )
-        )
-
-    def _refused(self, stream: int, response: ApiResponse) -> None:
-        message, _ = message_of(response)
-        self._inbox.append(StreamEnded(stream, "refused", response.status, message))
+        self._inbox.extend(page_inputs(command, self.request(list_request(command))))
 
     def _watch(self, command: Watch) -> None:
         request = watch_request(command)
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
-            self._refused(command.stream, found)
-            return
-        if found and found[-1].type == "ERROR":
-            # A Status in the stream ends it: its version is no longer kept.
-            body = found[-1].object
-            self._refused(command.stream, ApiResponse(body["code"], body))
+            self._inbox.append(refused(command.stream, found))
             return
         self._watches[command.stream] = request
         for event in found:
-            self._inbox.append(
-                WatchEvent(command.stream, event.type, Body(event.object))
-            )
+            self._show(command.stream, event)
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
         registry = self.cluster.registry
         for event in events:
-            for stream, request in self._watches.items():
+            for stream, request in tuple(self._watches.items()):
                 seen = simulated.seen_by(request, event, registry)
                 if seen is not None:
-                    self._inbox.append(WatchEvent(stream, seen.type, Body(seen.object)))
+                    self._show(stream, seen)
+
+    def _show(self, stream: int, event: simulated.StoredEvent) -> None:
+        """Send a line of a watch; the one that ends it is the last."""
+        if stream not in self._watches:
+            return
+        line = watch_input(stream, event.type, event.object)
+        if isinstance(line, StreamEnded):
+            del self._watches[stream]
+        self._inbox.append(line)
 
 
 def _unmodelled(function: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
+from returns.result import Failure, Success
+
 from fnop.core.api import discovery as discovering
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Discovery
@@ -29,18 +31,19 @@ from fnop.core.peers.peering import kinds_for
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
+from fnop.interpreters.answers import (
+    ListedPage,
+    is_object,
+    listed_page,
+    message_of,
+    outcome_of,
+)
 from fnop.interpreters.protocol import (
     MERGE_PATCH,
     Api,
     ApiRequest,
     ApiResponse,
     Unreachable,
-)
-from fnop.interpreters.requests import (
-    is_object,
-    listed_page,
-    message_of,
-    outcome_of,
 )
 
 __all__ = ["UninstallProblem", "Uninstaller"]
@@ -111,7 +114,9 @@ class Uninstaller:
                 found, more = discovering.answered(found, key, outcome)
                 pages += more
         if found.problem is not None and not found.resources:
-            raise UninstallProblem(f"the API server refuses us: {found.problem}")
+            raise UninstallProblem(
+                f"the API server refuses this operator: {found.problem}"
+            )
         return found.catalogue, found.problem
 
     async def namespaces(self, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -167,7 +172,7 @@ class Uninstaller:
                 response = await self._ask(request)
                 refused = refused or response.status >= 300
                 if response.status < 300:
-                    found += map(Body, listed_page(response.body).items)
+                    found += map(Body, _page(resource, response).items)
             if found or not refused:
                 return found
         return []
@@ -194,7 +199,7 @@ class Uninstaller:
     async def count(
         self, resource: Resource, namespaces: tuple[str, ...] | None
     ) -> Tally:
-        """How many objects of a kind carry marks, and which."""
+        """Count the objects of a kind that carry marks, and name some."""
         for _ in range(_LISTINGS_MAX):
             try:
                 return await self._count(resource, namespaces)
@@ -282,7 +287,7 @@ class Uninstaller:
             if response.status < 300 and is_object(response.body):
                 body = Body(response.body)
             else:
-                refused[endpoint] = message_of(response)[0]
+                refused[endpoint] = message_of(response)
         return "somebody else writes it again and again; is the operator running?"
 
     # --------------------------------------------------------------- requests
@@ -299,13 +304,9 @@ class Uninstaller:
             if response.status == 410 and token:
                 raise _Expired
             if response.status >= 300:
-                message = message_of(response)[0]
+                message = message_of(response)
                 raise UninstallProblem(f"{resource.label} cannot be listed: {message}")
-            try:
-                page = listed_page(response.body)
-            except ValueError as problem:
-                text = f"{resource.label} cannot be listed: {problem}"
-                raise UninstallProblem(text) from problem
+            page = _page(resource, response)
             yield tuple(map(Body, page.items))
             token = page.continue_token
             if token is None:
@@ -333,6 +334,14 @@ class Uninstaller:
         return await self._api.send(request)
 
 
+def _page(resource: Resource, response: ApiResponse) -> ListedPage:
+    match listed_page(response.body):
+        case Success(page):
+            return page
+        case Failure(problem):
+            raise UninstallProblem(f"{resource.label} cannot be listed: {problem}")
+
+
 def _of_key(catalogue: Catalogue, key: str) -> Resource | None:
     return next((each for each in catalogue.resources if each.key == key), None)
 
@@ -340,7 +349,7 @@ def _of_key(catalogue: Catalogue, key: str) -> Resource | None:
 def _places(
     resource: Resource, namespaces: tuple[str, ...] | None
 ) -> tuple[str | None, ...]:
-    """Where a kind is listed, as the operator does: the cluster, or some namespaces."""
+    """The paths of a kind's listings: the whole cluster's, or some namespaces'."""
     if namespaces is None or not resource.namespaced:
         return (None,)
     return namespaces

@@ -241,6 +241,13 @@ class Handler:
         """Whether it is for every object of its kinds."""
         return self.owner is None and self.filters.is_trivial
 
+    def backoff_or(self, default: float | Backoff) -> float | Backoff:
+        """How long to wait after an arbitrary error: its own `backoff=`, or else this.
+
+        A handler's own 0 counts: it is tried again at once.
+        """
+        return default if self.backoff is None else self.backoff
+
     @property
     def observes_old(self) -> bool:
         """Whether it can tell what the object was before (R1)."""

@@ -415,14 +415,16 @@ def _settings_for(drive: _Drive, settings: Settings) -> Settings:
 
 def cancel(
     situation: Situation, journal: Journal, live: LiveCache, key: tuple[Any, ...]
-) -> tuple[Log, ...]:
+) -> tuple[tuple[Log, ...], BaseException | None]:
     """End a waiting conversation with `Cancelled`, which it can catch (R16).
 
-    Answers the lines that it still said.  It is driven to its tip first where
+    Answers the lines that it still said, and the error that the last of them is about
+    if it has failed meanwhile.  It is driven to its tip first where
     the cache has lost it, so the outcome does not depend on the cache.
     """
     if situation.handler.function:
-        return ()
+        return (), None
+    failure: BaseException | None = None
     found = live.take(key, journal)
     live.drop(key)
     drive = found[0] if found else _Drive(situation)
@@ -435,7 +437,8 @@ def cancel(
         if not isinstance(problem, Cancelled):
             line = f"failed while it was being cancelled: {described(problem)}"
             drive.writers.lines.append(Log("warning", line))
-    return drive.fresh_lines()
+            failure = problem
+    return drive.fresh_lines(), failure
 
 
 def _throw_cancelled(drive: _Drive) -> None:

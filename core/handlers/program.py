@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler, Role
-from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import Observation
 from fnop.core.values.diff import Path
@@ -91,15 +90,10 @@ def kind_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The immutable input of every step.
-
-    `live` is a cache of conversations at the tips of their journals: a memo of
-    what driving them again would lead to, and no part of the value.
-    """
+    """The immutable input of every step: the author's handlers, and the settings."""
 
     handlers: tuple[Handler, ...]
     settings: Settings = _SETTINGS
-    live: LiveCache = field(default_factory=LiveCache)
 
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""

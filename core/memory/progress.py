@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.memory.observation import DIGEST_VERSION, Seen
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
-from fnop.core.values.evolve import quick
+from fnop.core.values.evolve import quick, replace
 from fnop.core.values.now import Now, parse_time, wall_text
 
 __all__ = [
@@ -95,7 +96,8 @@ class Failure:
     """Why an attempt failed.
 
     `temporary` and `permanent` are the author's word; neither means that the
-    handler's `errors` mode decides.
+    handler's `errors` mode decides.  `rejected` tells that the API server refuses an
+    effect of the plan.
     """
 
     type: str
@@ -103,6 +105,7 @@ class Failure:
     temporary: float | None = None
     permanent: bool = False
     exception: BaseException | None = None
+    rejected: bool = False
 
     @property
     def is_expected(self) -> bool:
@@ -115,7 +118,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The record after an attempt, and the line that says what it means.
+    """The record after an attempt, how that has `ended`, and the line that says so.
 
     `was_last` tells that no attempt follows: it has ended, or waits for its deadline.
     """
@@ -123,6 +126,7 @@ class Judgement:
     progress: Progress
     level: str
     line: str
+    ended: AttemptEnded
     was_last: bool = False
 
 
@@ -175,13 +179,14 @@ def judge_again(
     reason = f": {because}" if because else ""
     waiting = _delayed(progress, now, min(after, left), because)
     waiting = waiting._replace(waits=bool(because))
+    ended = AttemptEnded("requeue", retried=True)
     if after >= left:
         soon = f"times out in {round(left, 1):g} s"
         line = f"{soon}, before it goes on in {after:g} s{reason}"
-        return Judgement(waiting, "warning", line, was_last=True)
+        return Judgement(waiting, "warning", line, ended, was_last=True)
     # What was said before is said again for those who look closely.
     level = "debug" if progress.waits and progress.message == because else "info"
-    return Judgement(waiting, level, f"goes on in {after:g} s{reason}")
+    return Judgement(waiting, level, f"goes on in {after:g} s{reason}", ended)
 
 
 def judge_failure(
@@ -204,30 +209,34 @@ def judge_failure(
     counted = progress._replace(
         retries=progress.retries + 1, waits=False, delegated=False
     )
-    if failure.permanent:
-        return _final(counted, "error", f"failed for good: {failure}")
-    if failure.temporary is None:
-        if errors is ErrorsMode.IGNORED:
-            done = counted._replace(finished="success", until=None, due=None)
-            line = f"failed, which is ignored: {failure}"
-            return Judgement(done, "warning", line, was_last=True)
-        if errors is ErrorsMode.PERMANENT:
-            return _final(counted, "error", f"failed for good: {failure}")
+    ended = AttemptEnded("error", rejected=failure.rejected)
+    arbitrary = not failure.permanent and failure.temporary is None
+    if failure.permanent or (arbitrary and errors is ErrorsMode.PERMANENT):
+        return _final(counted, "error", f"failed for good: {failure}", ended)
+    if arbitrary and errors is ErrorsMode.IGNORED:
+        done = counted._replace(finished="success", until=None, due=None)
+        line = f"failed, which is ignored: {failure}"
+        return Judgement(done, "warning", line, ended, was_last=True)
     delay = _delay(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
         return time_out(counted, timeout, str(failure))
     if retries is not None and counted.retries >= retries:
-        attempts = number_of(counted.retries, "attempt")
-        line = f"failed for good after {attempts}: {failure}"
-        return _final(counted, "error", line)
+        after = f"after {number_of(counted.retries, 'attempt')}"
+        return _final(counted, "error", f"failed for good {after}: {failure}", ended)
     later = _delayed(counted, now, min(delay, left), str(failure))
-    level = "warning" if failure.temporary is not None else "error"
-    what = f"again in {delay:g} s"
-    if delay >= left:
-        soon = f"times out in {round(left, 1):g} s"
-        what = f"{soon}, before the next attempt in {delay:g} s"
-    return Judgement(later, level, f"failed, {what}: {failure}", was_last=delay >= left)
+    level = "error" if arbitrary else "warning"
+    line = f"failed, {_when_again(delay, left)}: {failure}"
+    ended = replace(ended, retried=True)
+    return Judgement(later, level, line, ended, was_last=delay >= left)
+
+
+def _when_again(delay: float, left: float) -> str:
+    """When the next attempt comes, or the deadline, if that is earlier (seconds)."""
+    if delay < left:
+        return f"again in {delay:g} s"
+    soon = f"times out in {round(left, 1):g} s"
+    return f"{soon}, before the next attempt in {delay:g} s"
 
 
 def _delay(
@@ -262,21 +271,22 @@ def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | 
 
 def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
     """A handler's end at its deadline, and what it was waiting for until then."""
-    return _final(progress, "error", f"has timed out after {timeout:g} s: {why}")
+    line = f"has timed out after {timeout:g} s: {why}"
+    return _final(progress, "error", line, AttemptEnded("timeout"))
 
 
 def abandoned(progress: Progress, why: str) -> Progress:
     """The record of what is given up before its own end."""
-    return _final(progress, "info", why).progress
+    return _final(progress, "info", why, AttemptEnded("cancelled")).progress
 
 
 def _runtime(progress: Progress, now: Now) -> float:
     return 0.0 if progress.started is None else max(0.0, now.wall - progress.started)
 
 
-def _final(progress: Progress, level: str, line: str) -> Judgement:
+def _final(progress: Progress, level: str, line: str, ended: AttemptEnded) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
-    ended = progress._replace(
+    record = progress._replace(
         finished="failure",
         until=None,
         due=None,
@@ -284,7 +294,7 @@ def _final(progress: Progress, level: str, line: str) -> Judgement:
         waits=False,
         delegated=False,
     )
-    return Judgement(ended, level, line, was_last=True)
+    return Judgement(record, level, line, ended, was_last=True)
 
 
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:

@@ -332,7 +332,8 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
             return Failure(outcome.type, outcome.message, delay, exception=problem)
         case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
             name = type(outcome).__name__
-            return Failure(name, f"{what}: {outcome.message}")
+            rejected = not isinstance(outcome, (Unreachable, Unknown))
+            return Failure(name, f"{what}: {outcome.message}", rejected=rejected)
 
 
 def answer_effect(
@@ -436,13 +437,13 @@ def stop(
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     context.drove()
     if invocation.plan is None:
-        lines = driving.cancel(
+        lines, failure = driving.cancel(
             invocation.situation,
             invocation.journal,
             context.live,
             _live_key(context.key, invocation),
         )
-        tell(context, invocation, lines)
+        tell(context, invocation, lines, failure)
     in_flight, work = invocation.in_flight, record.work
     if in_flight is None or in_flight.id is None or work is None:
         return record

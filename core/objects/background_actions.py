@@ -28,7 +28,7 @@ from fnop.core.objects.background import (
 )
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left, report
-from fnop.core.seam.commands import Refresh
+from fnop.core.seam.commands import AttemptEnded, Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
 from fnop.core.values.backoff import Backoff
@@ -196,7 +196,8 @@ def _stop_run(
         background_runs=left(record.work.background_runs, invocation)
     )
     record = with_run_state(record._replace(work=work), handler, None)
-    report(context, invocation, "info", f"is cancelled: {reason.value}")
+    line, ended = f"is cancelled: {reason.value}", AttemptEnded("cancelled")
+    report(context, invocation, "info", line, ended)
     keep(context, record, ends=False)
 
 

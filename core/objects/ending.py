@@ -13,9 +13,10 @@ from fnop.core.memory.progress import (
 from fnop.core.objects.background import rested, with_run_state
 from fnop.core.objects.consequences import told
 from fnop.core.objects.events import note_line
-from fnop.core.seam.commands import Say
+from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
 
 __all__ = ["finish", "keep", "left", "report"]
@@ -83,7 +84,9 @@ def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:
 def _spied(context: Context, invocation: Invocation) -> None:
     failure = invocation.failure
     if failure is not None:
-        report(context, invocation, "error", f"failed, which is ignored: {failure}")
+        line = f"failed, which is ignored: {failure}"
+        ended = AttemptEnded("error", rejected=failure.rejected)
+        report(context, invocation, "error", line, ended)
     elif invocation.again is not None:
         line = "asks to be called again, but only the next watch event calls it"
         report(context, invocation, "warning", line)
@@ -134,8 +137,10 @@ def _told(
     """
     is_success = judgement.progress.has_succeeded and invocation.failure is None
     if unwritten and is_success:
-        return _line(context, invocation, judgement.level, judgement.line)
-    report(context, invocation, judgement.level, judgement.line)
+        return _line(
+            context, invocation, judgement.level, judgement.line, judgement.ended
+        )
+    report(context, invocation, judgement.level, judgement.line, judgement.ended)
     return None
 
 
@@ -184,17 +189,32 @@ def _judgement(
         waiting = progress._replace(retries=progress.retries + 1, delegated=True)
         number = len(invocation.parts)
         what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
-        return Judgement(waiting, "debug", f"waits for {what}")
-    return Judgement(succeeded(progress), "info", "succeeded")
+        ended = AttemptEnded("delegated")
+        return Judgement(waiting, "debug", f"waits for {what}", ended)
+    ended = AttemptEnded("success")
+    return Judgement(succeeded(progress), "info", "succeeded", ended)
 
 
-def report(context: Context, invocation: Invocation, level: str, line: str) -> None:
-    said = _line(context, invocation, level, line)
+def report(
+    context: Context,
+    invocation: Invocation,
+    level: str,
+    line: str,
+    ended: AttemptEnded | None = None,
+) -> None:
+    """Tell of an attempt, and how it has ended if it has."""
+    said = _line(context, invocation, level, line, ended)
     note_line(context, invocation.handler, level, said.message)
     context.emit(said)
 
 
-def _line(context: Context, invocation: Invocation, level: str, line: str) -> Say:
+def _line(
+    context: Context,
+    invocation: Invocation,
+    level: str,
+    line: str,
+    ended: AttemptEnded | None,
+) -> Say:
     handler, failure = invocation.handler, invocation.failure
     return context.line(
         level,
@@ -204,4 +224,6 @@ def _line(context: Context, invocation: Invocation, level: str, line: str) -> Sa
         error=str(failure) if failure else None,
         exception=failure.exception if failure and not failure.is_expected else None,
         took=context.now.mono - invocation.situation.now.mono,
+        ended=ended,
+        act=act_of(failure.exception) if failure else None,
     )

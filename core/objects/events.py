@@ -18,7 +18,7 @@ from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
-from fnop.core.state.turn import ACTIVITY, Turn
+from fnop.core.state.turn import Turn
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
@@ -56,7 +56,7 @@ def report_event(
     `handler` is the one that asks for it, where one does.
     """
     resource = context.catalogue.lookup("events.v1.")
-    if resource is None or context.key == ACTIVITY:
+    if resource is None or context.is_activity:
         context.warn_once("events", "Kubernetes Events cannot be reported here")
         return record
     about = _regarding(context, context.subject(record.body), event.target)
@@ -65,7 +65,7 @@ def report_event(
     reports = _refilled(record.reports, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
-        line = f"a Kubernetes Event is left out, for there are too many: {text}"
+        line = f"a Kubernetes Event is dropped, for too many were reported: {text}"
         context.say("debug", line)
         return record._replace(reports=reports)
     subject = context.subject(record.body)

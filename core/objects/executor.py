@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import ACTIVITIES, Handler
+from fnop.core.handlers.handler import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
 from fnop.core.objects.actions import (
@@ -47,6 +47,7 @@ from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Moment
 from fnop.core.objects.store import aside, event_handler_wants
 from fnop.core.objects.write import begin_write
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import HELD, Phase
 from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
@@ -127,7 +128,8 @@ def _rest(context: Context, until: float | None) -> None:
     """Look at the object again then; never at once, for that would be no rest."""
     if until is not None and until <= context.now.mono:
         context.warn_once(
-            f"no rest {context.key}", "is looked at more often than makes sense"
+            f"no rest {context.key}",
+            "is due again at this very moment; it is reconciled again in 1 s",
         )
         until = context.now.mono + 1.0
     if until is not None:
@@ -148,7 +150,8 @@ def guarded(context: Context, work: Callable[[], None]) -> bool:
         text = described(problem)
         context.say(
             "error",
-            f"what is under way with the object is given up, and begun anew: {text}",
+            "an unexpected error stopped the work on this object; it starts anew in "
+            f"{_BEGIN_ANEW_SECONDS:g} s: {text}",
             error=text,
             exception=problem,
         )
@@ -173,20 +176,19 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
         return Forget()
     kind = context.kind
     stopping = context.phase is not Phase.SERVING
-    failed: list[tuple[Handler, BaseException]] = []
     seed, indices = context.seed, context.indices
-    at = Moment(kind, context.settings, context.now, seed, stopping, failed, indices)
+    at = Moment(kind, context.settings, context.now, seed, stopping, indices)
     try:
-        action = reconcile(at, record)
+        found = reconcile(at, record)
     except BaseException as problem:
-        text = "it cannot be decided what to do about this state"
+        text = "the next action for this state cannot be decided"
         complain(context, record, text, problem)
         work = record.work or IDLE
         return Rest(first_due((*work.running, *work.event_runs)))
-    for handler, raised in failed:
+    for handler, error in found.failures:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
-        complain(context, record, text, raised)
-    return action
+        complain(context, record, text, error)
+    return found.action
 
 
 def _activity_action(context: Context, record: ObjectRecord) -> Action:
@@ -319,6 +321,7 @@ def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
         f"{handler.role.value} handler {handler.id} {line}",
         handler=handler.id,
         error=error,
+        ended=AttemptEnded("error" if action.failed else "success"),
     )
     work = work._replace(progress={**work.progress, handler.id: progress})
     context.put(record._replace(work=work))
@@ -404,6 +407,7 @@ def _cancel(
         f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
         body=record.body,
         handler=invocation.handler.id,
+        ended=AttemptEnded("cancelled"),
     )
 
 

@@ -24,6 +24,7 @@ from fnop.core.values.errors import (
     ErrorsMode,
     PermanentError,
     TemporaryError,
+    act_of,
     described,
     number_of,
 )
@@ -125,7 +126,8 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
     except BaseException as problem:
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
-        context.say("error", line, body=body, handler=handler.id, error=text)
+        act = act_of(problem)
+        context.say("error", line, body=body, handler=handler.id, error=text, act=act)
         context.failed()
         return None if _keeps(handler, problem) else {}
 

@@ -11,6 +11,8 @@ the object as the change's own view had it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fnop.core.memory.observation import see
 from fnop.core.objects.actions import (
     Action,
@@ -40,7 +42,7 @@ from fnop.core.objects.detection import (
     selected_for,
 )
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
-from fnop.core.objects.selection import Moment
+from fnop.core.objects.selection import FilterFailure, Moment
 from fnop.core.objects.upkeep import upkeep
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import (
@@ -55,14 +57,31 @@ from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
 
-__all__ = ["reconcile"]
+__all__ = ["Decision", "reconcile"]
 
 
-def reconcile(at: Moment, record: ObjectRecord) -> Action:
-    """The next action about an object; total.
+class Decision(NamedTuple):
+    """The next action, and the filters that raised: their handlers are left out."""
 
-    Filters are the author's code: what they raise escalates to the caller.
+    action: Action
+    failures: tuple[FilterFailure, ...] = ()
+
+
+def reconcile(at: Moment, record: ObjectRecord) -> Decision:
+    """The next action about an object.
+
+    Raises what a filter of a deletion handler raises: without an answer nothing can be
+    decided, for the object must not be let go by mistake.
     """
+    failures: list[FilterFailure] = []
+    action = _next_action(at._replace(failures=failures), record)
+    first: dict[str, FilterFailure] = {}
+    for each in failures:
+        first.setdefault(each.handler.id, each)
+    return Decision(action, tuple(first.values()))
+
+
+def _next_action(at: Moment, record: ObjectRecord) -> Action:
     work = record.work or IDLE
     action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
     if action is None and at.kind.background:

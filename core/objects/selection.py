@@ -29,15 +29,21 @@ from fnop.core.values.diff import Path
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
 
-__all__ = ["Moment", "is_child", "passes", "prematches", "sees"]
+__all__ = ["FilterFailure", "Moment", "is_child", "passes", "prematches", "sees"]
+
+
+class FilterFailure(NamedTuple):
+    """A handler whose filters raised: it is not called for this state."""
+
+    handler: Handler
+    error: BaseException
 
 
 class Moment(NamedTuple):
     """What a decision depends on beside the object itself.
 
-    `failed` collects the handlers whose filters raise: they are left out.  `indices`
-    are as they are now: filters are asked when an object is looked at, and not again
-    because an index has changed.
+    `indices` are as they are now: filters are asked when an object is looked at, and
+    not again because an index has changed.
     """
 
     kind: Kind
@@ -45,8 +51,9 @@ class Moment(NamedTuple):
     now: Now
     seed: str
     stopping: bool
-    failed: list[tuple[Handler, BaseException]]
     indices: Mapping[str, Any] = NOTHING
+    # Where `reconcile` collects the filters that raise; None: the error is raised.
+    failures: list[FilterFailure] | None = None
 
 
 def is_child(handler: Handler, body: Body) -> bool:
@@ -119,10 +126,9 @@ def passes(
             not changed or handler.filters.change_fits(sight)
         )
     except BaseException as problem:
-        if handler in at.kind.deleters:
+        if at.failures is None or handler in at.kind.deleters:
             raise
-        if all(each is not handler for each, _ in at.failed):
-            at.failed.append((handler, problem))
+        at.failures.append(FilterFailure(handler, problem))
         return False
 
 

@@ -135,7 +135,8 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
     place = PeeringPlace(stream.resource.key, stream.namespace)
     if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
         text = (
-            f"peers in {place.label} may not be looked at, so they are not: {message}"
+            f"the peers in {place.label} cannot be read, so this operator serves "
+            f"without them: {message}"
         )
         turn.warn_once(f"peers {place.label}", text)
         _meet(turn, Looked(place, None))
@@ -146,15 +147,15 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
 def _meet(turn: Turn, fact: PeeringFact) -> None:
     if turn.coordination.peering is None:
         return
-    action = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
+    decision = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
     turn.coordination = turn.coordination._replace(
-        peering=action.peering, peering_due=action.wake
+        peering=decision.peering, peering_due=decision.wake
     )
-    for line in action.says:
+    for line in decision.says:
         turn.emit(line)
     resources = {each.key: each for each in turn.survey.catalogue.resources}
-    for ask in action.asks:
-        name = action.peering.member.name
+    for ask in decision.asks:
+        name = decision.peering.member.name
         address = Address(resources.get(ask.place.kind), ask.place.namespace, name)
         ticket = ForPeers(ask.number)
         turn.perform(ask.effect, address, ticket, None, ask.before)
@@ -167,14 +168,16 @@ def _meet(turn: Turn, fact: PeeringFact) -> None:
 def _compete(turn: Turn, fact: electing.ElectionFact) -> None:
     if turn.coordination.election is None:
         return
-    action = electing.advance(turn.coordination.election, turn.now, fact, turn.jitter())
-    turn.coordination = turn.coordination._replace(
-        election=action.election, election_due=action.wake
+    decision = electing.advance(
+        turn.coordination.election, turn.now, fact, turn.jitter()
     )
-    for line in action.says:
+    turn.coordination = turn.coordination._replace(
+        election=decision.election, election_due=decision.wake
+    )
+    for line in decision.says:
         turn.emit(line)
-    if action.ask is not None:
-        _ask_for_lease(turn, action.ask)
+    if decision.ask is not None:
+        _ask_for_lease(turn, decision.ask)
     settle(turn)
 
 
@@ -235,7 +238,7 @@ def _let_go(turn: Turn, phase: StreamPhase) -> None:
         closed = stream._replace(
             phase=phase, version=None, before=before, due=turn.now.mono
         )
-        turn.streams = turn.streams.closed(closed)
+        turn.streams.closed(closed)
 
 
 def _go_on(turn: Turn) -> None:
@@ -243,7 +246,7 @@ def _go_on(turn: Turn) -> None:
     for stream in turn.streams.followed.values():
         if stream.phase is StreamPhase.PAUSED:
             due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
-            turn.streams = turn.streams.put(due)
+            turn.streams.put(due)
 
 
 def is_standing_by(turn: Turn) -> bool:

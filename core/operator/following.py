@@ -40,12 +40,12 @@ def follow(turn: Turn, stream: Stream) -> None:
             and turn.lifecycle.phase is Phase.FROZEN
         ):
             paused = stream._replace(phase=StreamPhase.PAUSED)
-            turn.streams = turn.streams.put(paused)
+            turn.streams.put(paused)
         else:
             open_stream(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
         paused = present._replace(selectors=stream.selectors)
-        turn.streams = turn.streams.put(paused)
+        turn.streams.put(paused)
     elif present.selectors != stream.selectors:
         # Other handlers are for the kind than before: list it anew.
         turn.emit(CloseStream(present.id))
@@ -61,7 +61,10 @@ def place_of(stream: Stream) -> str:
 
 def leave(turn: Turn, stream: Stream) -> None:
     """A kind is not served any more, or a namespace has gone, with all objects."""
-    turn.say("info", f"serving {place_of(stream)} no more: it is not there")
+    turn.say(
+        "info",
+        f"no longer serving {place_of(stream)}: the API server has it no more",
+    )
     miss_the_vanished(turn, stream._replace(id=0))
     unfollow(turn, stream)
 
@@ -70,14 +73,14 @@ def unfollow(turn: Turn, stream: Stream) -> None:
     """Close a stream for good."""
     if turn.streams.is_open(stream):
         turn.emit(CloseStream(stream.id))
-    turn.streams = turn.streams.without(stream)
+    turn.streams.drop(stream)
 
 
 def open_stream(turn: Turn, stream: Stream) -> None:
     number = turn.next_serial()
     step = turn.counters.step
     stream_then, command = opened(stream, number, step, turn.now, turn.settings)
-    turn.streams = turn.streams.opened(stream_then, before=stream.id)
+    turn.streams.opened(stream_then, before=stream.id)
     turn.emit(command)
 
 

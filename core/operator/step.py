@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fnop.core.handlers.handler import Role
+from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Program
-from fnop.core.memory.last_seen import Stored
-from fnop.core.memory.observation import Seen
 from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
 from fnop.core.objects.events import event_posted, report_noted
@@ -56,6 +55,7 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import (
     CLEANUP_SECONDS,
@@ -68,7 +68,7 @@ from fnop.core.state.lifecycle import (
     repeats_stop,
     stopping,
 )
-from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
+from fnop.core.state.record import IDLE, ObjectRecord, Work
 from fnop.core.state.requests import (
     ForDiscovery,
     ForEffect,
@@ -78,9 +78,8 @@ from fnop.core.state.requests import (
     ForPeers,
     ForWrite,
 )
-from fnop.core.state.turn import ACTIVITY, NEW, State, Turn
-from fnop.core.values.body import Body, Key
-from fnop.core.values.cause import Reason
+from fnop.core.state.turn import NEW, State, Turn
+from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.effects.outcomes import Outcome, Refused
 
@@ -93,13 +92,15 @@ UNITS_MAX = 4
 
 
 def step(
-    program: Program, state: State, now: Now, input: Input
+    program: Program, state: State, now: Now, input: Input, live: LiveCache
 ) -> tuple[State, tuple[Command, ...]]:
     """One fact in, the next state and what to do about it out.
 
-    Total and pure: equal arguments give equal results, in any process.
+    Total and pure: equal programs, states, times and inputs give equal results, in any
+    process.  `live` are conversations that wait for an answer, which the caller keeps
+    from step to step: without them the same comes out, by driving them anew.
     """
-    turn = Turn(program, state, now)
+    turn = Turn(program, state, now, live)
     keep_time(turn)
     _fold(turn, input)
     _work(turn)
@@ -111,8 +112,6 @@ def step(
     if turn.noted:
         report_noted(turn)
     turn.set_alarm(_next_alarm(turn))
-    if isinstance(input, (ListItem, WatchEvent)):
-        input.body.forget()  # what is kept for long is kept as bytes
     return turn.close(), tuple(turn.commands)
 
 
@@ -191,19 +190,7 @@ def _on_started(turn: Turn, seed: str) -> None:
     turn.objects.indices = empty_indices(turn.program)
     begin(turn)
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.BEGUN)
-    _begin_activity(turn, Role.STARTUP)
-
-
-def _begin_activity(turn: Turn, role: Role) -> None:
-    handlers = turn.program.activity(role)
-    if not handlers:
-        return
-    change = Change(Reason.NOOP, False, Body({}), Seen({}), handlers)
-    record = ObjectRecord(
-        Body({}), Stored(), work=Work(change=change), memo=turn.lifecycle.memo
-    )
-    turn.objects.put(ACTIVITY, record)
-    turn.objects.due(ACTIVITY)
+    turn.begin_activity(Role.STARTUP)
 
 
 def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
@@ -250,6 +237,7 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.say("info", f"stopping: {reason}")
     turn.close_streams()
     turn.survey = turn.survey._replace(discovery=None, due=None)
+    turn.activity_due()
     for key, record in turn.objects.all():
         if record.work is not None:
             _hurry(turn, key, record, record.work)
@@ -274,12 +262,24 @@ def _work(turn: Turn) -> None:
     if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
         discover(turn)
     for _ in range(UNITS_MAX):
-        key = turn.objects.take_due() if _may_serve(turn) else None
+        key = _take_due(turn) if _may_serve(turn) else None
         if key is None:
             break
         serve(Context(turn, key))
         if turn.drives:
             break
+
+
+def _take_due(turn: Turn) -> Key | None:
+    """The object whose turn it is; startup and cleanup come before all objects."""
+    return ACTIVITY if turn.take_activity() else turn.objects.take_due()
+
+
+def _next_due(turn: Turn) -> float | None:
+    """When an object, or the activity, is due next (monotonic)."""
+    activity = turn.lifecycle.activity
+    moments = [turn.objects.queue.next_due(), activity.due if activity else None]
+    return min((each for each in moments if each is not None), default=None)
 
 
 def _is_due(moment: float | None, turn: Turn) -> bool:
@@ -301,7 +301,7 @@ def _advance_phase(turn: Turn) -> None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter(turn)
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
+        case Phase.STARTING if turn.lifecycle.activity is None:
             turn.end(1, "a startup handler failed; its error is above")
         case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
             limit = f"{CLEANUP_SECONDS:g} s"
@@ -315,11 +315,11 @@ def _advance_phase(turn: Turn) -> None:
 def _milestone(turn: Turn) -> Milestone | None:
     """What has happened that ends the present phase."""
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.objects.get(ACTIVITY) is None:
+        case Phase.STARTING if turn.lifecycle.activity is None:
             return None if turn.lifecycle.exit_status else Milestone.STARTED
         case Phase.STOPPING if _is_quiet(turn):
             return Milestone.QUIET
-        case Phase.CLEANING if turn.objects.get(ACTIVITY) is None:
+        case Phase.CLEANING if turn.lifecycle.activity is None:
             return Milestone.CLEANED
         case _:
             return None
@@ -333,9 +333,10 @@ def _enter(turn: Turn) -> None:
         case Phase.CLEANING:
             to_clean = _has_begun(turn)
             turn.objects.drop_all()
-            turn.program.live.clear()
+            turn.end_activity()
+            turn.live.clear()
             if to_clean:
-                _begin_activity(turn, Role.CLEANUP)
+                turn.begin_activity(Role.CLEANUP)
         case Phase.LEAVING:
             leave(turn)
         case _:
@@ -344,17 +345,18 @@ def _enter(turn: Turn) -> None:
 
 def _has_begun(turn: Turn) -> bool:
     """Whether there is something to clean up: startup is over, or a part of it is."""
-    startup = turn.objects.get(ACTIVITY)
+    startup = turn.lifecycle.activity
     if startup is None:
         return bool(turn.counters.seed)
-    return any(each.has_succeeded for each in (startup.work or IDLE).progress.values())
+    work = startup.record.work or IDLE
+    return any(each.has_succeeded for each in work.progress.values())
 
 
 def _is_quiet(turn: Turn) -> bool:
     """Whether a stopping operator has nothing under way, or waited long enough."""
     if is_late(turn.lifecycle, turn.now):
         return True
-    due = turn.objects.queue.next_due()
+    due = _next_due(turn)
     return not turn.requests.pending and (due is None or due > turn.now.mono)
 
 
@@ -364,7 +366,7 @@ def _next_alarm(turn: Turn) -> float | None:
         return None
     moments = [stream.due for stream in turn.streams.waiting()]
     if _may_serve(turn):
-        due = turn.objects.queue.next_due()
+        due = _next_due(turn)
         if due is not None:
             moments.append(due)
     if turn.survey.due is not None and turn.survey.discovery is None:

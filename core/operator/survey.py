@@ -36,11 +36,11 @@ from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
-    "RESTLESS_SECONDS",
     "SOON_SECONDS",
     "discover",
     "look_at_peers",
     "look_in",
+    "look_soon",
     "missing_verbs",
     "on_document",
     "serve_kinds",
@@ -52,27 +52,32 @@ NAMESPACES = "namespaces.v1."
 
 # Several definitions often come together; and the server is not done with them at once.
 SOON_SECONDS = 0.3
-RESTLESS_SECONDS = 5.0
+_RESTLESS_SECONDS = 5.0
 # Kinds that are missed are looked for so often.
 _MISSED_SECONDS = 3.0
 
 
 def discover(turn: Turn) -> None:
-    turn.survey = turn.survey._replace(due=None, discovery=discovering.begun({}))
-    _fetch(turn, tuple(map(discovering.Page, discovering.ROOTS)))
+    turn.survey = turn.survey._replace(due=None)
+    roots = tuple(map(discovering.Page, discovering.ROOTS))
+    _fetch(turn, discovering.begun({}), roots)
 
 
-def _fetch(turn: Turn, pages: tuple[discovering.Page, ...]) -> None:
-    assert turn.survey.discovery is not None
-    pending = turn.survey.discovery.pending
+def _fetch(
+    turn: Turn,
+    discovery: discovering.Discovery,
+    pages: tuple[discovering.Page, ...],
+) -> None:
+    """Ask for these documents, too."""
+    pending = discovery.pending
     for page in pages:
         number = turn.next_serial()
         pending = pending.set(number, page)
         turn.requests = turn.requests.sent(number, ForDiscovery())
         seconds = discovering.patience_seconds(turn.survey.tries)
         turn.emit(Fetch(number, page.path, page.accept, seconds))
-    discovery = replace(turn.survey.discovery, pending=pending)
-    turn.survey = turn.survey._replace(discovery=discovery)
+    asked = replace(discovery, pending=pending)
+    turn.survey = turn.survey._replace(discovery=asked)
 
 
 def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
@@ -80,9 +85,9 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
     if discovery is None or number not in discovery.pending:
         return
     discovery, pages = _with_document(discovery, number, outcome)
-    turn.survey = turn.survey._replace(discovery=discovery)
-    _fetch(turn, pages)
-    if not pages and not discovery.pending:
+    if pages or discovery.pending:
+        _fetch(turn, discovery, pages)
+    else:
         turn.survey = turn.survey._replace(discovery=None)
         _on_discovered(turn, discovery)
 
@@ -140,6 +145,13 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
     return wait
 
 
+def look_soon(turn: Turn) -> None:
+    """A definition has come or gone: the API server is not done with it at once."""
+    restless_until = turn.now.mono + _RESTLESS_SECONDS
+    turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
+    look_in(turn, SOON_SECONDS)
+
+
 def look_in(turn: Turn, seconds: float) -> None:
     """Look for kinds after so long at the latest."""
     turn.survey = looking_by(turn.survey, turn.now.mono + seconds)
@@ -147,14 +159,14 @@ def look_in(turn: Turn, seconds: float) -> None:
 
 def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
     """Nothing is known: an operator may well be there before its API server is."""
-    turn.survey = turn.survey._replace(tries=turn.survey.tries + 1)
+    tries = turn.survey.tries + 1
     first = turn.lifecycle.phase is Phase.DISCOVERING
     if first and found.forbidden:
         remedy = "check the credentials of the kubeconfig's context"
-        turn.end(1, f"the API server refuses us: {found.problem}; {remedy}")
+        turn.end(1, f"the API server refuses this operator: {found.problem}; {remedy}")
         return
-    wait = _pause(turn, found)
-    turn.survey = turn.survey._replace(due=turn.now.mono + wait)
+    wait = heeding(found.advice_seconds, backoff_seconds(tries, turn.jitter()))
+    turn.survey = turn.survey._replace(tries=tries, due=turn.now.mono + wait)
     if first:
         text = f"the API server cannot be reached: {found.problem}"
         turn.say("warning", f"{text}; it is asked again in {wait:.1f} s{_REMEDY}")
@@ -223,8 +235,7 @@ def _found(
         return turn.survey.catalogue.find(selector)
     except BaseException as problem:
         about = f"selector {handler.id}"
-        if about not in turn.notes.warned:
-            turn.notes = turn.notes.warned_of(about)
+        if turn.is_first(about):
             turn.failed()
             text = described(problem)
             turn.say(

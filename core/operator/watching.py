@@ -15,10 +15,10 @@ from fnop.core.operator.following import (
     place_of,
 )
 from fnop.core.operator.survey import (
-    RESTLESS_SECONDS,
     SOON_SECONDS,
     look_at_peers,
     look_in,
+    look_soon,
     serve_kinds,
 )
 from fnop.core.seam.commands import ListPage
@@ -44,8 +44,9 @@ __all__ = [
 ]
 
 
-def _on_namespaces(turn: Turn) -> None:
-    """Other namespaces are meant than before."""
+def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
+    """The cluster has these namespaces: others may be meant than before."""
+    turn.survey = turn.survey._replace(namespaces=names)
     discovered(turn)
     serve_kinds(turn)
     look_at_peers(turn)
@@ -56,22 +57,18 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     match stream.purpose:
         case StreamPurpose.KINDS if type is not None:
             # The server takes a moment to serve a new kind, or to forget one.
-            restless_until = turn.now.mono + RESTLESS_SECONDS
-            turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
-            look_in(turn, SOON_SECONDS)
+            look_soon(turn)
         case StreamPurpose.PEERS:
             named = stream._replace(names=stream.names | {body.name})
-            turn.streams = turn.streams.put(named)
+            turn.streams.put(named)
             looked_at(turn, stream, None if type == "DELETED" else body)
         case StreamPurpose.NAMESPACES if type is None:
             named = stream._replace(names=stream.names | {body.name})
-            turn.streams = turn.streams.put(named)
+            turn.streams.put(named)
         case StreamPurpose.NAMESPACES:
-            record = turn.survey.namespaces or frozenset()
+            before = turn.survey.namespaces or frozenset()
             gone = type == "DELETED"
-            now = record - {body.name} if gone else record | {body.name}
-            turn.survey = turn.survey._replace(namespaces=now)
-            _on_namespaces(turn)
+            _on_namespaces(turn, before - {body.name} if gone else before | {body.name})
         case _:
             pass
 
@@ -116,21 +113,20 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         look_in(turn, SOON_SECONDS)  # some may have been missed
     open_stream(turn, listed(stream, version))
     if stream.purpose is StreamPurpose.NAMESPACES:
-        turn.survey = turn.survey._replace(namespaces=stream.names)
-        _on_namespaces(turn)
+        _on_namespaces(turn, stream.names)
     if stream.purpose is StreamPurpose.PEERS and not stream.names:
         looked_at(turn, stream, None)
     announce_ready(turn)
 
 
-def _gone_back(turn: Turn, stream: Stream, record: str | None, version: str) -> None:
+def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
     """The server's storage was restored: what it lists is the truth, however old.
 
     It will give out versions a second time, so those that were seen are forgotten.
     """
     turn.say(
         "warning",
-        f"the API server has gone back from version {record} to {version}, as "
+        f"the API server has gone back from version {known} to {version}, as "
         f"after a restore from a backup; {place_of(stream)} is read anew",
     )
     for key, each in turn.objects.all():
@@ -152,14 +148,14 @@ def _level_graves(turn: Turn, stream: Stream) -> None:
 def on_bookmark(turn: Turn, number: int, version: str) -> None:
     stream = turn.streams.of(number)
     if stream is not None:
-        turn.streams = turn.streams.put(reopened(stream, version))
+        turn.streams.put(reopened(stream, version))
 
 
 def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
     stream = turn.streams.of(number)
     if stream is None:
         return
-    turn.streams = turn.streams.put(reopened(stream, body.version))
+    turn.streams.put(reopened(stream, body.version))
     _seen(turn, stream, type, body)
 
 
@@ -169,7 +165,7 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
         return
     jitter = turn.jitter()
     after = ended(stream, end, turn.now, jitter)
-    turn.streams = turn.streams.closed(after)
+    turn.streams.closed(after)
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
@@ -197,5 +193,5 @@ def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
         case StreamPurpose.NAMESPACES:
             text = f"may not follow namespaces: {message}"
             remedy = "grant list and watch, or name each namespace"
-            turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")
+            turn.say("error", f"{text}; patterns of namespaces match none; {remedy}")
             announce_ready(turn)

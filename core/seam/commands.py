@@ -6,8 +6,9 @@ A command is a value.  An interpreter performs it and, where the command has an
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.values.body import Body
@@ -15,6 +16,7 @@ from fnop.effects import Effect
 
 __all__ = [
     "Alarm",
+    "AttemptEnded",
     "CloseStream",
     "Command",
     "Exit",
@@ -148,12 +150,31 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """How an attempt of a handler has ended.
+
+    `requeue`: it asks to be called again (`fnop.again`), which is no error; `timeout`:
+    the handler's deadline has come, so there is no other attempt; `delegated`: the
+    sub-handlers are still to end.  With `retried` another attempt follows, unless the
+    deadline comes first.  A `rejected` one has failed since the API server refuses an
+    effect of its plan.
+    """
+
+    result: Literal["success", "error", "requeue", "timeout", "delegated", "cancelled"]
+    retried: bool = False
+    rejected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Say:
     """One line for the log.  `level` is debug, info, warning or error.
 
     `error` is the text of a failure; `exception` the live exception behind it,
-    for a traceback: it is no part of the value and never recorded.  A line about the
-    end of an attempt has the seconds that it `took`.
+    for a traceback: it is no part of the value and never recorded.  A line about an
+    attempt has the seconds that it `took` until then.  `ended` is given where the line
+    tells how an attempt has ended; it is not recorded, for a replay decides it anew.
+    Nor is `act`, which was refused by the error that the line is about
+    (`fnop.core.values.errors.NotPure`).
     """
 
     level: str
@@ -164,6 +185,8 @@ class Say:
     error: str | None = None
     exception: BaseException | None = field(default=None, compare=False, repr=False)
     took: float | None = None
+    ended: AttemptEnded | None = None
+    act: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,19 @@ _INPUTS: dict[str, type] = {
 # What fields hold in the JSON form; an outcome checks itself.
 _KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
-# No part of what is decided: a live exception, and how a document is asked for.  Its
-# answer tells in which form it came, and recordings of releases that asked otherwise
-# replay.
-_UNTOLD = frozenset(((Say, "exception"), (Fetch, "accept"), (Fetch, "seconds")))
+# Not recorded: a live exception; how an attempt has ended and what was refused, which
+# the line's words tell and recordings of earlier releases lack; and how a document is
+# asked for, for its answer tells in which form it came, and recordings of releases that
+# asked otherwise replay.
+_UNTOLD = frozenset(
+    (
+        (Say, "exception"),
+        (Say, "ended"),
+        (Say, "act"),
+        (Fetch, "accept"),
+        (Fetch, "seconds"),
+    )
+)
 
 
 def _to_json(value: Any) -> Any:

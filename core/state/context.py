@@ -16,13 +16,14 @@ from fnop.core.handlers.program import Kind
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress
 from fnop.core.seam.commands import Command, Say, Subject
+from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Grave
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
-from fnop.core.state.turn import ACTIVITY, About, Turn
+from fnop.core.state.turn import About, Turn
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.effects import Effect, Event
@@ -55,7 +56,10 @@ class Context:
 
     @property
     def record(self) -> ObjectRecord | None:
-        """The object's record, as this step has it."""
+        """The object's record, or that of the activity, as this step has it."""
+        if self.is_activity:
+            activity = self._turn.lifecycle.activity
+            return activity and activity.record
         return self._turn.objects.get(self.key)
 
     @property
@@ -74,12 +78,18 @@ class Context:
         return self._turn.objects.graves.get(self.key)
 
     def put(self, record: ObjectRecord) -> None:
-        """Keep this of the object."""
-        self._turn.objects.put(self.key, record)
+        """Keep this of the object, or of the activity."""
+        if self.is_activity:
+            self._turn.go_on_with(record)
+        else:
+            self._turn.objects.put(self.key, record)
 
     def drop(self) -> None:
-        """Forget the object."""
-        self._turn.drop(self.key)
+        """Forget the object; an activity is over."""
+        if self.is_activity:
+            self._turn.end_activity()
+        else:
+            self._turn.drop(self.key)
 
     def bury(self, uid: str) -> None:
         """A live answer says that the object is gone: what shows it is older."""
@@ -91,7 +101,10 @@ class Context:
 
     def due(self, at: float | None = None) -> None:
         """Look at the object then (monotonic); without a time, at once."""
-        self._turn.objects.due(self.key, at)
+        if self.is_activity:
+            self._turn.activity_due(at)
+        else:
+            self._turn.objects.due(self.key, at)
 
     # ----------------------------------------------------------- the operator
 
@@ -118,7 +131,7 @@ class Context:
     @property
     def live(self) -> LiveCache:
         """Conversations at the tips of their journals."""
-        return self._turn.program.live
+        return self._turn.live
 
     @property
     def memo(self) -> ReadOnlyDict:

@@ -122,10 +122,17 @@ def next_write(
         target = _with_condition(target, settings.marker, writing.condition)
     parts = _parts(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
-    done_last = ("", "status") if place.in_status else ("status", "")
-    for endpoint in done_last if writing.after is not None else ("", "status"):
+    state_last = writing.after is not None and not place.in_status
+    return _next_part(parts, body, writing.sent, state_last=state_last)
+
+
+def _next_part(
+    parts: Mapping[str, Any], body: Body, sent: frozenset[str], *, state_last: bool
+) -> NextWrite | None:
+    """The part for the endpoint whose turn it is; the main one first, or last."""
+    for endpoint in ("status", "") if state_last else ("", "status"):
         part = parts.get(endpoint)
-        if part and endpoint not in writing.sent:
+        if part and endpoint not in sent:
             merge = _bound(part, body)
             more = any(parts[each] for each in parts if each != endpoint)
             return NextWrite(endpoint, Patch(None, merge, (), endpoint or None), more)

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from fnop.core.handlers.settings import Settings
+from fnop.core.state.activity import Activity
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects.values import ReadOnlyDict
@@ -114,6 +115,8 @@ class Lifecycle(NamedTuple):
     frozen: str | None = None
     # As startup handlers have changed them.
     settings: Settings | None = None
+    # Startup or cleanup handlers that have not ended.
+    activity: Activity | None = None
     # What activities remember: each object's memo begins with it.
     memo: ReadOnlyDict = ReadOnlyDict()
 

@@ -6,15 +6,18 @@ the next state.  It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Kind, Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (
     Alarm,
+    AttemptEnded,
     CloseStream,
     Command,
     Exit,
@@ -22,24 +25,24 @@ from fnop.core.seam.commands import (
     Say,
     Subject,
 )
+from fnop.core.state.activity import ACTIVITY, Activity, activity_of
 from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
 from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
+from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Requests, Ticket
 from fnop.core.state.survey import Survey, missing
-from fnop.core.streams.streams import Streams
+from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects import Effect, Event
 
-__all__ = ["ACTIVITY", "NEW", "About", "Counters", "State", "Turn", "settings_of"]
-
-# The key under which startup and cleanup handlers run: they have no object.
-ACTIVITY = Key("", "", "")
+__all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
 
 @quick
@@ -67,6 +70,21 @@ class State(NamedTuple):
     # When the world was last asked to ring (monotonic).
     alarm: float | None = None
 
+    def record(self, key: Key) -> ObjectRecord | None:
+        """The record of an object, or of the activity."""
+        if key != ACTIVITY:
+            return self.objects.records.get(key)
+        return self.lifecycle.activity and self.lifecycle.activity.record
+
+    @property
+    def due(self) -> tuple[tuple[Key, float], ...]:
+        """Who is to be served, and from when on (monotonic), in that order."""
+        activity = self.lifecycle.activity
+        due = None if activity is None else activity.due
+        own = () if due is None else ((ACTIVITY, due),)
+        queue = self.objects.queue
+        return (*own, *((key, queue.due[key][0]) for key in queue))
+
 
 NEW = State()
 
@@ -88,6 +106,8 @@ class About(TypedDict, total=False):
     exception: BaseException | None
     fields: tuple[tuple[str, Any], ...]
     took: float | None
+    ended: AttemptEnded | None
+    act: Hashable
 
 
 class Turn:
@@ -100,21 +120,24 @@ class Turn:
         "counters",
         "drives",
         "lifecycle",
+        "live",
         "noted",
         "notes",
         "now",
         "objects",
         "program",
         "requests",
-        "settings",
         "streams",
         "survey",
     )
 
-    def __init__(self, program: Program, state: State, now: Now) -> None:
+    def __init__(
+        self, program: Program, state: State, now: Now, live: LiveCache
+    ) -> None:
         self.program = program
         self.now = now
-        self.settings = settings_of(program, state)
+        # Conversations at the tips of their journals: the interpreter keeps them.
+        self.live = live
         self.commands: list[Command] = []
         # How often user code was driven: at most once in a step (R11).
         self.drives = 0
@@ -124,7 +147,7 @@ class Turn:
             counters,
             self.lifecycle,
             self.survey,
-            self.streams,
+            streams,
             objects,
             self.requests,
             self.coordination,
@@ -132,6 +155,7 @@ class Turn:
             self.alarm,
         ) = state
         self.counters = counters._replace(step=counters.step + 1)
+        self.streams = OpenStreams(streams)
         self.objects = OpenObjects(objects, now.mono)
 
     def close(self) -> State:
@@ -140,7 +164,7 @@ class Turn:
             self.counters,
             self.lifecycle,
             self.survey,
-            self.streams,
+            self.streams.close(),
             self.objects.close(),
             self.requests,
             self.coordination,
@@ -154,6 +178,11 @@ class Turn:
         for _, say in record.work.successes if record and record.work else ():
             self.emit(say)
         self.objects.drop(key)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force: the program's own, or what startup made of them."""
+        return self.lifecycle.settings or self.program.settings
 
     def next_serial(self) -> int:
         counters = self.counters
@@ -208,8 +237,7 @@ class Turn:
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
         """What a failed attempt means, by the handler's options and the settings."""
-        default = self.settings.default_backoff
-        backoff = default if handler.backoff is None else handler.backoff
+        backoff = handler.backoff_or(self.settings.default_backoff)
         return judge_failure(
             progress,
             failure,
@@ -239,17 +267,37 @@ class Turn:
         exception: BaseException | None = None,
         fields: tuple[tuple[str, Any], ...] = (),
         took: float | None = None,
+        ended: AttemptEnded | None = None,
+        act: Hashable = None,
     ) -> Say:
         """One line for the log, to be told later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
-        return Say(level, message, subject, handler, fields, error, exception, took)
+        act = act_of(exception) if act is None else act
+        return Say(
+            level,
+            message,
+            subject,
+            handler,
+            fields,
+            error,
+            exception,
+            took,
+            ended,
+            act,
+        )
 
     def warn_once(self, about: str, message: str, key: Key | None = None) -> None:
-        if about not in self.notes.warned:
-            self.notes = self.notes.warned_of(about)
+        if self.is_first(about):
             self.say("warning", message, key=key)
+
+    def is_first(self, about: str) -> bool:
+        """Whether this has not been told in this process; from now on it has."""
+        if about in self.notes.warned:
+            return False
+        self.notes = self.notes.warned_of(about)
+        return True
 
     def kind(self, key: Key) -> Kind:
         """The kind of an object, as handlers are for it."""
@@ -283,11 +331,43 @@ class Turn:
         """Nothing is followed any more."""
         for number in self.streams.numbers:
             self.emit(CloseStream(number))
-        self.streams = Streams()
+        self.streams.drop_all()
+
+    def begin_activity(self, role: Role) -> None:
+        """Startup or cleanup begins, where there are handlers for it."""
+        handlers = self.program.activity(role)
+        if handlers:
+            begun = activity_of(handlers, self.lifecycle.memo, self.now.mono)
+            self.lifecycle = self.lifecycle._replace(activity=begun)
+
+    def go_on_with(self, record: ObjectRecord) -> None:
+        """Keep this of the activity."""
+        due = self.lifecycle.activity.due if self.lifecycle.activity else None
+        kept = Activity(record, due)
+        self.lifecycle = self.lifecycle._replace(activity=kept)
+
+    def activity_due(self, at: float | None = None) -> None:
+        """Go on with the activity then (monotonic); without a time, at once."""
+        activity = self.lifecycle.activity
+        if activity is not None:
+            due = activity.at(self.now.mono if at is None else at)
+            self.lifecycle = self.lifecycle._replace(activity=due)
+
+    def take_activity(self) -> bool:
+        """Whether the activity is due now; then it is not due any more."""
+        activity = self.lifecycle.activity
+        if activity is None or activity.due is None or activity.due > self.now.mono:
+            return False
+        rest = Activity(activity.record)
+        self.lifecycle = self.lifecycle._replace(activity=rest)
+        return True
+
+    def end_activity(self) -> None:
+        """Startup or cleanup is over."""
+        self.lifecycle = self.lifecycle._replace(activity=None)
 
     def configure(self, settings: Settings) -> None:
         """A startup handler has changed the settings."""
-        self.settings = settings
         self.lifecycle = self.lifecycle._replace(settings=settings)
 
     def freeze(self, reason: str | None) -> None:

@@ -2,6 +2,9 @@
 
 A number is of one listing or watch.  What comes under a number that is not open any
 more is late, and of no use.
+
+`Streams` is the value between two steps; `OpenStreams` takes what one step changes, and
+is closed into the next value.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from fnop.core.streams.stream import Stream, StreamKey, StreamPhase, StreamPurpo
 from fnop.core.values.evolve import quick
 from fnop.core.values.table import Table
 
-__all__ = ["Streams"]
+__all__ = ["OpenStreams", "Streams"]
 
 _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
@@ -25,6 +28,20 @@ class Streams(NamedTuple):
     # The listings and watches that are open.
     numbers: Table[int, StreamKey] = Table()
 
+    @property
+    def are_at_rest(self) -> bool:
+        """Whether all are watched, or paused."""
+        return all(each.phase in _AT_REST for each in self.followed.values())
+
+
+class OpenStreams:
+    """Streams while one step changes them."""
+
+    __slots__ = ("followed", "numbers")
+
+    def __init__(self, streams: Streams) -> None:
+        self.followed, self.numbers = streams
+
     def of(self, number: int) -> Stream | None:
         """The stream of an input; None where the input is a late one."""
         key = self.numbers.get(number)
@@ -33,25 +50,6 @@ class Streams(NamedTuple):
     def is_open(self, stream: Stream) -> bool:
         """Whether its listing or watch is to be closed, where it is of no use."""
         return stream.id in self.numbers
-
-    def put(self, stream: Stream) -> Streams:
-        """The stream as it is now."""
-        return self._replace(followed=self.followed.set(stream.key, stream))
-
-    def opened(self, stream: Stream, before: int) -> Streams:
-        """It goes on under another number than before."""
-        numbers = self.numbers.discard(before).set(stream.id, stream.key)
-        return Streams(self.followed.set(stream.key, stream), numbers)
-
-    def closed(self, stream: Stream) -> Streams:
-        """Its listing or watch is over; it is to be opened again."""
-        numbers = self.numbers.discard(stream.id)
-        return Streams(self.followed.set(stream.key, stream), numbers)
-
-    def without(self, stream: Stream) -> Streams:
-        """It is followed no more."""
-        numbers = self.numbers.discard(stream.id)
-        return Streams(self.followed.discard(stream.key), numbers)
 
     def each(self, purpose: StreamPurpose) -> tuple[Stream, ...]:
         """All that are followed for this."""
@@ -62,7 +60,29 @@ class Streams(NamedTuple):
         found = self.followed.values()
         return tuple(one for one in found if one.phase is StreamPhase.WAITING)
 
-    @property
-    def are_at_rest(self) -> bool:
-        """Whether all are watched, or paused."""
-        return all(each.phase in _AT_REST for each in self.followed.values())
+    def put(self, stream: Stream) -> None:
+        """Keep this of the stream."""
+        self.followed = self.followed.set(stream.key, stream)
+
+    def opened(self, stream: Stream, before: int) -> None:
+        """The stream goes on under another number than before."""
+        self.numbers = self.numbers.discard(before).set(stream.id, stream.key)
+        self.put(stream)
+
+    def closed(self, stream: Stream) -> None:
+        """Its listing or watch is over; it is to be opened again."""
+        self.numbers = self.numbers.discard(stream.id)
+        self.put(stream)
+
+    def drop(self, stream: Stream) -> None:
+        """The stream is followed no more."""
+        self.numbers = self.numbers.discard(stream.id)
+        self.followed = self.followed.discard(stream.key)
+
+    def drop_all(self) -> None:
+        """Nothing is followed any more."""
+        self.followed, self.numbers = Streams()
+
+    def close(self) -> Streams:
+        """The next value."""
+        return Streams(self.followed, self.numbers)

@@ -334,7 +334,7 @@ def test_law_1_the_same_inputs_lead_to_the_same_commands(
             wire = input_to_wire(input)
             if chance is not None:
                 wire = shuffled(wire, chance)
-                machine.program.live.clear()
+                machine.live.clear()
             again = machine.feed(now, input_from_wire(wire))
             assert wires(again) == wires(commands)
         machine.close()
@@ -548,7 +548,7 @@ def test_law_3_settled_means_that_nothing_is_left_open(
     life = live(behaviours, script)
     state = life.machine.state
     assert is_settled(state)
-    assert not life.machine.program.live.drives, "a conversation was left behind"
+    assert not life.machine.live.drives, "a conversation was left behind"
     assert all(known.work is None for known in state.objects.records.values())
     assert {key.name for key in state.objects.records} == {
         each["metadata"]["name"] for each in life.objects(KIND)

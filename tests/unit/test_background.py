@@ -687,7 +687,7 @@ def test_k_17_12_its_answers_are_remembered(registry: Registry) -> None:
 
     run = Scenario(registry, [example()])
     run.settle(seconds=4)
-    run.machine.program.live.clear()
+    run.machine.live.clear()
     run.delete(KIND).settle(seconds=1)
     assert told == [[False, False, True, True]]
     assert run.machine.state.notes.failures == 0

@@ -21,6 +21,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Command, Say, Watch
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import refused
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.cluster.requests.request import attributes_of
@@ -105,7 +106,7 @@ class Guarded(SimulatedRun):
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
             self.note(request, found)
-            self._refused(command.stream, found)
+            self._inbox.append(refused(command.stream, found))
         else:
             super()._watch(command)
 

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -395,7 +396,38 @@ def test_a_cancelled_conversation_may_not_act_either(place: Path) -> None:
     sim = Simulation(registry, crds=[DEFINITION, example()]).wait(1)
     sim.delete("fnopexamples/example-1").settle()
     assert not (place / "new").exists()
-    assert any(REMEDY in line for line in sim.log)
+    assert len([line for line in sim.log if REMEDY in line]) == 1
+    assert sim.errors == [], "it was to end anyway"
+
+
+def test_what_a_cancelled_conversation_catches_is_told_of(place: Path) -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def created(**_: Any) -> None:
+        try:
+            await fnop.sleep(60)
+        finally:
+            with suppress(BaseException):
+                (place / "new").touch()
+
+    sim = Simulation(registry, crds=[DEFINITION, example()]).wait(1)
+    sim.delete("fnopexamples/example-1").settle()
+    assert not (place / "new").exists()
+    (error,) = sim.errors
+    assert REMEDY in error
+
+
+def test_a_refusal_is_told_once_however_long_it_is() -> None:
+    """Of a long error the middle is left out."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="created")
+    def created(**_: Any) -> None:
+        Path("a" * 5000).write_text("x")
+
+    (error,) = simulated(registry).errors
+    assert "characters left out" in error
 
 
 # ------------------------------------------------- filters, indices and others

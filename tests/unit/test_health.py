@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.health import LIMITS, UNREADY, Health, Timings, health
 from fnop.core.seam.commands import (
+    AttemptEnded,
     CloseStream,
     Command,
     Fetch,
@@ -36,6 +38,7 @@ from fnop.core.streams.streams import Streams
 from fnop.core.values import backoff
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
+from fnop.core.values.table import Table
 from fnop.effects import Answer, Call
 from fnop.interpreters import meter
 from fnop.interpreters.flow import Flow
@@ -54,9 +57,7 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 
 
 def serving(*streams: Stream, **changes: Any) -> State:
-    followed = Streams()
-    for stream in streams:
-        followed = followed.put(stream)
+    followed = Streams(Table({each.key: each for each in streams}))
     life: dict[str, Any] = {"phase": Phase.SERVING, "ready": True}
     life |= {name: changes.pop(name) for name in ("phase", "ready") if name in changes}
     return NEW._replace(streams=followed, lifecycle=Lifecycle(**life), **changes)
@@ -92,31 +93,31 @@ BOUNDED: dict[str, tuple[State, Timings, float, str]] = {
         serving(stream()),
         Timings(),
         SILENCE,
-        "the watching of pods in default is silent",
+        "the watching of pods in default has been silent",
     ),
     "a watch that was heard once": (
         serving(stream()),
         Timings(heard={7: BEGAN + 100}),
         SILENCE + 100,
-        "the watching of pods in default is silent",
+        "the watching of pods in default has been silent",
     ),
     "a listing": (
         serving(stream(StreamPhase.LISTING)),
         Timings(),
         LIMITS.request,
-        "the listing of pods in default is silent",
+        "the listing of pods in default has been silent",
     ),
     "a stream that nobody opens again": (
         serving(stream(StreamPhase.WAITING, due=BEGAN)),
         Timings(),
         LIMITS.grace,
-        "pods in default should be followed again",
+        "the next watch of pods in default was due",
     ),
     "a request": (
         serving(requests=Requests().sent(1, ForWrite(Key("a", "", "b")))),
         Timings(asked={1: BEGAN}),
         LIMITS.request,
-        "a request has no answer",
+        "a request has had no answer",
     ),
     "a call": (
         serving(
@@ -126,13 +127,13 @@ BOUNDED: dict[str, tuple[State, Timings, float, str]] = {
         ),
         Timings(asked={1: BEGAN}),
         LIMITS.call,
-        "a call of f takes",
+        "a call of f has taken",
     ),
     "an object that nobody serves": (
         serving(stream(opened_at=BEGAN), objects=due(Key("a", "", "b"))),
         Timings(),
         LIMITS.queue,
-        "objects are due",
+        "objects have been due",
     ),
 }
 
@@ -285,25 +286,112 @@ def test_the_meter_knows_since_when_a_command_is_under_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "error", "result"),
+    ("ended", "error", "took", "result"),
     [
-        ("create handler f succeeded", None, "success"),
-        ("create handler f goes on in 5 s: later", None, "requeue"),
-        ("create handler f failed, again in 5 s: E: no", "E: no", "error"),
-        ("create handler f failed for good: E: no", "E: no", "error"),
-        ("create handler f is cancelled", None, None),
-        ("create handler f waits for 2 sub-handlers", None, None),
-        ("handler f failed", None, None),  # the author's own line
+        (AttemptEnded("success"), None, 1.0, "success"),
+        (AttemptEnded("success"), None, None, "success"),  # with its sub-handlers
+        (AttemptEnded("requeue", retried=True), None, 1.0, "requeue"),
+        (AttemptEnded("error", retried=True), "E: no", 1.0, "error"),
+        (AttemptEnded("error"), "E: no", None, "error"),
+        (AttemptEnded("timeout"), "E: no", 1.0, "error"),
+        (AttemptEnded("timeout"), None, 1.0, None),  # it asked to go on
+        (AttemptEnded("timeout"), "E: no", None, None),  # what it wrote is refused
+        (AttemptEnded("cancelled"), None, 1.0, None),
+        (AttemptEnded("delegated"), None, 1.0, None),
+        (None, "E: no", 1.0, None),
     ],
 )
 def test_the_meter_counts_how_attempts_end(
-    line: str, error: str | None, result: str | None
+    ended: AttemptEnded | None,
+    error: str | None,
+    took: float | None,
+    result: str | None,
 ) -> None:
-    counted = Meter()
+    counted, flow = Meter(), Flow()
     subject = Subject("pods.v1.", "default", "p")
-    say = Say("info", line, subject, "f", error=error)
+    line = "create handler f succeeded"  # the words do not matter
+    say = Say("info", line, subject, "f", error=error, took=took, ended=ended)
     feed(counted, 1, StreamEnded(1, "eof"), say)
+    flow.observe(Now(1, 1), StreamEnded(1, "eof"), (say,))
     assert counted.attempts == ({("pods.v1.", "f", result): 1} if result else {})
+    assert flow.retries == ({"pods.v1.": 1} if ended and ended.retried else {})
+    is_timed = result is not None and took is not None
+    assert (
+        set(flow.works) == set(flow.attempts) == ({"pods.v1."} if is_timed else set())
+    )
+
+
+def ends_of(registry: Registry, *objects: Any, seconds: float = 60) -> dict[str, int]:
+    """How the attempts have ended, and how many are followed by another one."""
+    meter = Meter()
+    story = Story(registry, [*objects])
+    flow = Flow(lambda: story.machine.state)
+    story.machine._observers = (*story.machine._observers, meter, flow)
+    story.wait(seconds)
+    found: Counter[str] = Counter()
+    for (_, handler, result), number in meter.attempts.items():
+        found[f"{handler} {result}"] += number
+    return {**found, "retried": sum(flow.retries.values())}
+
+
+def test_a_line_of_the_author_is_no_end_of_an_attempt() -> None:
+    """Whatever its words are."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="f")
+    def f(logger: Any, **_: Any) -> None:
+        logger.info("create handler f succeeded")
+        logger.warning("create handler f goes on in 5 s")
+
+    assert ends_of(registry, example()) == {"f success": 1, "retried": 0}
+
+
+def test_the_ends_of_attempts_are_counted_by_handler() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="fails", retries=2, backoff=5)
+    def fails(**_: Any) -> None:
+        raise ValueError("no")
+
+    @fnop.on.create(
+        KIND, registry=registry, id="ignored", errors=fnop.ErrorsMode.IGNORED
+    )
+    def ignored(**_: Any) -> None:
+        raise ValueError("no")
+
+    @fnop.on.create(KIND, registry=registry, id="expires", timeout=7)
+    def expires(**_: Any) -> Any:
+        raise fnop.TemporaryError("not yet", delay=5)
+
+    @fnop.on.create(KIND, registry=registry, id="waits", timeout=7)
+    def waits(**_: Any) -> Any:
+        return fnop.again(5, because="not yet")
+
+    @fnop.on.create(KIND, registry=registry, id="sleeps", timeout=7)
+    async def sleeps(**_: Any) -> None:
+        await fnop.sleep(20)
+
+    @fnop.on.create(KIND, registry=registry, id="parent")
+    def parent(**_: Any) -> None:
+        @fnop.subhandler(id="part")
+        def part(**_: Any) -> None: ...
+
+    @fnop.on.event(KIND, registry=registry, id="spy")
+    def spy(type: Any, **_: Any) -> None:
+        if type is None:
+            raise ValueError("no")
+
+    assert ends_of(registry, example()) == {
+        "fails error": 2,  # and one of them is retried
+        "ignored error": 1,
+        "expires error": 2,  # the second one would be retried after the deadline
+        "waits requeue": 2,
+        "sleeps error": 1,
+        "parent success": 1,  # with its part, not before
+        "parent/part success": 1,
+        "spy error": 1,
+        "retried": 5,
+    }
 
 
 # ----------------------------------------------------------------------- flow

@@ -344,7 +344,7 @@ def cancelled(handler: Callable[..., Any], *, warm: bool) -> list[str]:
     at, live = situation(handler), LiveCache()
     if warm:
         advance(at, (), live, ("k",))
-    lines = cancel(at, (), live, ("k",))
+    lines, _ = cancel(at, (), live, ("k",))
     assert live.drives == {}
     return [line.message for line in lines if line.message != "begin"]
 

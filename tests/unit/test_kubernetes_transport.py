@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.adapters import deep_json, kubeconfig, kubernetes
+from fnop.adapters import deep_json, kubeconfig, kubernetes, service_account
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
@@ -728,12 +728,9 @@ async def test_in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "service account" in await problem_of(None)
     assert "context 'x'" in await problem_of(None, "x")
 
-    incluster = kubeconfig._parts["config.incluster_config"]
     for name in ("token", "ca.crt", "namespace"):
         (tmp_path / name).write_text(f"the {name}\n")
-    monkeypatch.setattr(incluster, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
-    monkeypatch.setattr(kubeconfig, "_ACCOUNT", tmp_path)
+    monkeypatch.setattr(service_account, "FOLDER", tmp_path)
     login = await kubeconfig.find_source(None, None).login()
     assert login.namespace == "the namespace"
     assert login.configuration.host == "https://10.0.0.1:443"
@@ -749,7 +746,10 @@ async def test_files_that_are_no_kubeconfig(tmp_path: Path) -> None:
         ("a: [1", f"{file}:1 is not YAML"),
         ("- 1", "holds no mapping"),
         ("{}", "has no contexts; is it the kubeconfig that you mean?"),
-        ("contexts: [{name: a}]", "selects no context; choose one with --context: a"),
+        (
+            "contexts: [{name: a}]",
+            "selects no context; choose one with --context, or context= in Python: a",
+        ),
     ):
         file.write_text(text)
         assert expected in await problem_of(str(file))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import fnop
-from fnop.adapters import credentials
+from fnop.adapters import service_account
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source, login_with
 from fnop.adapters.kubernetes import KubernetesApi, connect
@@ -328,7 +328,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without any credentials."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    monkeypatch.setattr(credentials, "_ACCOUNT", tmp_path / "account")
+    monkeypatch.setattr(service_account, "FOLDER", tmp_path / "account")
     return tmp_path
 
 
@@ -415,10 +415,16 @@ def test_of_several_files_the_first_that_names_it_counts(
     [
         ({"user": {"exec": {"command": "x"}}}, "'exec', which .* answer None"),
         ({"user": {"as": "admin"}}, "'as', which"),
-        ({"cluster": {"server": "here"}}, "config: the server 'here' is no address"),
-        ({"more": {"current-context": "b"}}, "no context 'b' in .*; there is a"),
-        ({"more": {"clusters": []}}, "no cluster 'a' in .*; there is none"),
-        ({"more": {"users": "?"}}, "no user 'a' in"),
+        (
+            {"cluster": {"server": "here"}},
+            "server 'here' in .*config is no http or https",
+        ),
+        ({"more": {"current-context": "b"}}, "no context 'b' in .*; available: a"),
+        (
+            {"more": {"clusters": []}},
+            "cluster 'a', which is not among its clusters",
+        ),
+        ({"more": {"users": "?"}}, "user 'a', which is not among its users"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_says_why(
@@ -432,7 +438,7 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
 def test_a_file_that_is_no_kubeconfig_says_so(home: Path) -> None:
     with pytest.raises(fnop.LoginError, match="nowhere does not exist"):
         fnop.login_with_kubeconfig(kubeconfig="nowhere")
-    for text, why in (("[", "cannot be read: while parsing"), ("a", "no mapping")):
+    for text, why in (("[", "broken:1 is not YAML: "), ("a", "no mapping")):
         (home / "broken").write_text(text)
         with pytest.raises(fnop.LoginError, match=why):
             fnop.login_with_kubeconfig(kubeconfig=str(home / "broken"))

@@ -14,6 +14,7 @@ from fnop.core.memory.progress import (
     progress_to_json,
     succeeded,
 )
+from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
@@ -23,6 +24,7 @@ NOW = Now(1010.0, 10.0)  # the first attempt was ten seconds ago
 TEMPORARY = Failure("TemporaryError", "later", temporary=5.0)
 PERMANENT = Failure("PermanentError", "never", permanent=True)
 ARBITRARY = Failure("ValueError", "what?")
+REJECTED = Failure("Refused", "no", rejected=True)
 
 
 def judged(failure: Failure, progress: Progress = BEGUN, **options: Any) -> Judgement:
@@ -199,6 +201,37 @@ def test_what_says_nothing_is_not_stored() -> None:
 def test_what_is_no_record_is_refused(found: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         progress_from_json(found)
+
+
+ENDS = [
+    # failure (None: it asks to go on), options → how the attempt has ended
+    (ARBITRARY, {}, AttemptEnded("error", retried=True)),
+    (TEMPORARY, {}, AttemptEnded("error", retried=True)),
+    (TEMPORARY, {"timeout": 12.0}, AttemptEnded("error", retried=True)),
+    (TEMPORARY, {"timeout": 10.0}, AttemptEnded("timeout")),
+    (ARBITRARY, {"errors": ErrorsMode.IGNORED}, AttemptEnded("error")),
+    (ARBITRARY, {"errors": ErrorsMode.PERMANENT}, AttemptEnded("error")),
+    (ARBITRARY, {"retries": 1}, AttemptEnded("error")),
+    (PERMANENT, {}, AttemptEnded("error")),
+    (REJECTED, {}, AttemptEnded("error", retried=True, rejected=True)),
+    (REJECTED, {"retries": 1}, AttemptEnded("error", rejected=True)),
+    (None, {"timeout": None}, AttemptEnded("requeue", retried=True)),
+    (None, {"timeout": 12.0}, AttemptEnded("requeue", retried=True)),
+    (None, {"timeout": 10.0}, AttemptEnded("timeout")),
+]
+
+
+@pytest.mark.parametrize(("failure", "options", "ended"), ENDS)
+def test_how_an_attempt_has_ended_is_told_as_a_value(
+    failure: Failure | None, options: dict[str, Any], ended: AttemptEnded
+) -> None:
+    if failure is None:
+        found = judge_again(BEGUN, NOW, after=5.0, because="not yet", **options)
+    else:
+        found = judged(failure, **options)
+    assert found.ended == ended
+    is_over = found.progress.is_finished
+    assert is_over is not found.ended.retried, "what is not over is tried again"
 
 
 def test_the_wait_after_errors_grows_with_jitter_and_a_constant_one_is_kept() -> None:

@@ -399,3 +399,14 @@ def test_what_is_no_selector_is_refused(selector: str) -> None:
     assert isinstance(label_clauses(selector), str), "so does a server"
     with pytest.raises(ValueError, match="is no label selector"):
         fnop.Settings(selector=selector)
+
+
+@pytest.mark.parametrize("own", [None, 0.0, 3.0, fnop.Backoff(first=2)])
+@pytest.mark.parametrize("default", [5.0, fnop.Backoff()])
+def test_a_handlers_own_backoff_counts_before_the_default(
+    registry: Registry, own: float | fnop.Backoff | None, default: float | fnop.Backoff
+) -> None:
+    """Also 0, which is no missing one."""
+    fnop.on.create(KIND, registry=registry, id="a", backoff=own)(lambda **_: None)
+    (handler,) = registry.handlers
+    assert handler.backoff_or(default) == (default if own is None else own)

@@ -12,7 +12,7 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
-from fnop.interpreters.settling import STEPS_MAX
+from fnop.interpreters.settling import REPEATS_MAX, STEPS_MAX
 from fnop.testing import Simulation
 from tests.commands import Done, fnop as command
 from tests.simulations import DEFINITION, ROOT, example
@@ -138,6 +138,34 @@ def test_who_has_given_up_is_not_the_one_that_fails() -> None:
     assert "lasting fails for fnopexamples/example-1" in sim.unsettled
     assert "brief" not in sim.unsettled
     assert "other" not in sim.unsettled
+
+
+def test_a_plan_that_is_refused_each_time_is_given_up_early() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="fails", backoff=1)
+    def fails(**_: Any) -> Any:
+        return fnop.patch(fnop.target("configmaps", name="gone"), data={"a": "b"})
+
+    sim = simulation(registry).settle()
+    often = re.search(r"the same (\d+) times in a row: Missing: ", sim.unsettled)
+    assert often
+    assert int(often[1]) == REPEATS_MAX
+
+
+def test_what_the_author_foresees_may_have_the_name_of_a_refusal() -> None:
+    """It is waited for, longer than for what the API server refuses."""
+    registry = Registry()
+
+    class Refused(fnop.TemporaryError): ...
+
+    @fnop.on.create(KIND, registry=registry, id="waits")
+    def waits(retry: int, **_: Any) -> None:
+        if retry < 2 * REPEATS_MAX:
+            raise Refused("by another system", delay=1)
+
+    sim = simulation(registry).settle()
+    assert sim.unsettled == ""
 
 
 def test_others_that_fail_are_counted_in_good_english() -> None:

@@ -122,7 +122,7 @@ def test_a_day_with_failing_requests_leaves_nothing_behind() -> None:
     assert host is not None
     assert other is not None
     assert host["status"]["create"] == {"made": "host"}
-    assert not story.machine.program.live.drives, "no conversation is left"
+    assert not story.machine.live.drives, "no conversation is left"
     children = [each for each in story.objects("configmaps") if _is_child(each)]
     assert len(children) == 2, "one for each object that there is"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import doctest
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -469,6 +470,25 @@ async def test_an_operator_that_runs_is_told(
     names = ("default",)
     assert await free(world, registry.handlers, dry_run=True, namespaces=names) == 0
     assert "pod-1 holds the lease" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("plural", ["leases", "fnopexamples"])
+async def test_an_answer_that_is_no_list_is_told(
+    registry: Registry, capsys: pytest.CaptureFixture[str], plural: str
+) -> None:
+    """Something in between has answered; nothing counts as found, or as gone."""
+    world = World(registry, example())
+    world.spoils = lambda request: (
+        ApiResponse(200, {"status": "ok"}) if request.path.endswith(plural) else None
+    )
+    sentence = f"{plural}.* cannot be listed: no list: "
+    if plural == "leases":
+        with pytest.raises(UninstallProblem, match=sentence):
+            await free(world, registry.handlers)
+    else:
+        assert await free(world, registry.handlers) == 1
+        assert re.search(sentence, capsys.readouterr().err)
+    assert not world.writes
 
 
 async def test_marks_that_come_back_are_told(

@@ -8,7 +8,7 @@ that of structural schemas (`schema.ValidateStructural`, whose faults are sorted
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from fnop.interpreters.cluster.schema.cel import compile_laws, rule_faults
 from fnop.interpreters.cluster.schema.regex import pattern_fault
@@ -398,24 +398,24 @@ def _gaps(
         yield from _gaps(part, known.get(name), f"{where}.{key}", f"{at}.{key}")
 
 
-# Keywords for the structure only, and the message where they stand elsewhere.
-STRUCTURAL = {
-    "type": "must be empty to be structural",
-    "additionalProperties": "must be undefined to be structural",
-    "default": "must be undefined to be structural",
-    "title": "must be empty to be structural",
-    "description": "must be empty to be structural",
-    "nullable": "must be false to be structural",
-    "externalDocs": "must be undefined to be structural",
-    "x-kubernetes-preserve-unknown-fields": "must be false to be structural",
-    "x-kubernetes-embedded-resource": "must be false to be structural",
-    "x-kubernetes-int-or-string": "must be false to be structural",
-    "x-kubernetes-list-map-keys": "must be empty to be structural",
-    "x-kubernetes-list-type": "must be undefined to be structural",
-    "x-kubernetes-map-type": "must be undefined to be structural",
-    "x-kubernetes-validations": "must be empty to be structural",
+# Keywords for the structure only, and what they must be elsewhere: "empty" and "false"
+# allow the keyword itself, with such a value.
+STRUCTURAL: dict[str, Literal["empty", "false", "undefined"]] = {
+    "type": "empty",
+    "additionalProperties": "undefined",
+    "default": "undefined",
+    "title": "empty",
+    "description": "empty",
+    "nullable": "false",
+    "externalDocs": "undefined",
+    "x-kubernetes-preserve-unknown-fields": "false",
+    "x-kubernetes-embedded-resource": "false",
+    "x-kubernetes-int-or-string": "false",
+    "x-kubernetes-list-map-keys": "empty",
+    "x-kubernetes-list-type": "undefined",
+    "x-kubernetes-map-type": "undefined",
+    "x-kubernetes-validations": "empty",
 }
-SWITCHES = ("must be false", "must be empty")
 
 
 def _nested_faults(
@@ -431,10 +431,10 @@ def _nested_faults(
         yield from _nested_faults(part, place)
         if name == "metadata":
             yield _forbidden(place, "must not be specified in a nested context")
-    for name, why in STRUCTURAL.items():
+    for name, demand in STRUCTURAL.items():
         given = schema.get(name)
-        if given or (given is not None and not why.startswith(SWITCHES)):
-            yield _forbidden(f"{where}.{name}", why)
+        if given or (given is not None and demand == "undefined"):
+            yield _forbidden(f"{where}.{name}", f"must be {demand} to be structural")
 
 
 # -------------------------------------------------------------------- defaults
