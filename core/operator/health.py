@@ -227,7 +227,7 @@ def _stuck_streams(
             yield f"{what} has been silent for {age:.0f} s"
         late = now.mono - stream.due
         if stream.phase is StreamPhase.WAITING and late > limits.grace:
-            yield f"{_place(stream)} was due to be watched again {late:.0f} s ago"
+            yield f"the next watch of {_place(stream)} was due {late:.0f} s ago"
 
 
 # ----------------------------------------------------- requests, calls, objects

@@ -36,11 +36,13 @@ from fnop.effects import (
 
 __all__ = [
     "EFFECTS",
+    "Described",
     "EffectRule",
     "Immediate",
     "Needs",
     "Pausing",
     "Requested",
+    "Targeted",
     "rule_of",
 ]
 
@@ -101,8 +103,11 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
 }
 
 
-# The same as types, so that the type checker finds a missing effect.
-Requested = Patch | Apply | Create | Adopt | Delete | Get | List | Call | Random
+# The same as types, so that the type checker finds a missing effect. The address of a
+# request is that of its target or of its manifest, or is found by the effect's own rule.
+Targeted = Get | Delete
+Described = Create | Apply
+Requested = Targeted | Described | Patch | Adopt | List | Call | Random
 Pausing = Sleep | Wait | Execute
 Immediate = Event | Log | Remember | Freeze | Resume | Return | Again
 
