@@ -84,7 +84,7 @@ class ConnectionInfo:
 
     @property
     def has_certificate(self) -> bool:
-        """Whether a client certificate says who we are."""
+        """Whether it has a client certificate."""
         return self._has("certificate_path") or self._has("certificate_data")
 
     @property
@@ -92,7 +92,7 @@ class ConnectionInfo:
         return self._has("private_key_path") or self._has("private_key_data")
 
     def has_expired(self, wall: float) -> bool:
-        """Whether it is of no use any more at this Unix time.
+        """Whether its `expiration` has passed at this Unix time.
 
         >>> dated = ConnectionInfo(server="http://a", expiration=datetime(1970, 1, 2))
         >>> dated.has_expired(86_399.0), dated.has_expired(86_400.0)
@@ -108,9 +108,9 @@ class ConnectionInfo:
 def chosen(
     found: Iterable[ConnectionInfo], rejected: ConnectionInfo | None, wall: float
 ) -> ConnectionInfo | None:
-    """Which of several to use: the highest priority, the first one among equals.
+    """Choose the credentials of the highest priority, the first among equals.
 
-    One that the server has rejected is tried again only when there is no other.
+    Those that the server has rejected are tried again only when there are no others.
 
     >>> one = ConnectionInfo(server="http://a")
     >>> other = ConnectionInfo(server="http://b", priority=1)

@@ -50,7 +50,7 @@ __all__ = [
     "timer",
 ]
 
-# pytest shows the author's line, and none of these.
+# pytest leaves these frames out of tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 # The function itself: it can be called in tests as it was written.

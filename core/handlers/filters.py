@@ -69,11 +69,11 @@ class Callback:
         takes_value: bool,
         known: Collection[str] = (),
     ) -> Callback:
-        """What a function asks for; with `takes_value` its first argument is one.
+        """The callback of a function; with `takes_value` its first argument is a value.
 
-        A default makes an argument the author's own, unless it is one of those that
-        are `known`: these are given, as to handlers.  Raises `RegistrationError` for a
-        function that cannot be called so.
+        An argument with a default is the author's own, unless it is a `known` one,
+        which is given, as to handlers. Raises `RegistrationError` for a function that
+        cannot be called so.
         """
         if isinstance(fn, Combination):
             return fn.callback(takes_value=takes_value, known=known)
@@ -84,7 +84,7 @@ class Callback:
             )
         try:
             parameters = parameters_of(fn)
-        except ValueError:  # a built-in function that does not tell
+        except ValueError:  # a built-in function without a signature
             return cls(fn, (), False)
         if takes_value:
             parameters = _without_value(parameters, name)
@@ -96,14 +96,14 @@ class Callback:
         return cls(fn, _named(parameters, known), rest)
 
     def asks_for(self, names: Collection[str]) -> bool:
-        """Whether it is given any of these."""
+        """Whether it gets any of these arguments."""
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
 
 
 def _named(
     parameters: Iterable[inspect.Parameter], known: Collection[str]
 ) -> tuple[str, ...]:
-    """The arguments that a function is to be given, by their names."""
+    """The names of the arguments that a function gets."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return tuple(
         each.name
@@ -114,7 +114,7 @@ def _named(
 
 
 def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:
-    """Refuse what cannot be given by its name."""
+    """Refuse parameters that cannot be given by name."""
     for each in parameters:
         if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
             raise RegistrationError(
@@ -126,7 +126,7 @@ def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:
 def _without_value(
     parameters: tuple[inspect.Parameter, ...], name: str
 ) -> tuple[inspect.Parameter, ...]:
-    """What it asks for behind the value, which is given by its place."""
+    """The parameters after the value, which is given by position."""
     first = parameters[0] if parameters else None
     if first is None or first.kind in (first.KEYWORD_ONLY, first.VAR_KEYWORD):
         raise RegistrationError(
@@ -151,7 +151,7 @@ class Combination:
         return self.verdict(_called(one, values, arguments) for one in each)
 
     def callback(self, *, takes_value: bool, known: Collection[str] = ()) -> Callback:
-        """It asks for what any of them asks for."""
+        """The callback of all functions; it gets the arguments of each of them."""
         parts = [
             Callback.of(fn, takes_value=takes_value, known=known) for fn in self.fns
         ]
@@ -171,7 +171,7 @@ def _called(
 
 
 def _verdict(answer: Any) -> bool:
-    """Yes or no; anything else is a slip, such as a missing `return`."""
+    """The answer of a filter; raises `TypeError` for others, as without `return`."""
     if isinstance(answer, bool):
         return answer
     raise TypeError(f"a filter answers True or False, not {answer!r:.80}")
@@ -227,7 +227,7 @@ def _none(verdicts: Iterable[bool]) -> bool:
 
 
 class _Unknown:
-    """What a field was before, where only its digest is kept: something."""
+    """The former value of a field of which only the digest is stored."""
 
     def __repr__(self) -> str:
         return "<some value>"
@@ -235,16 +235,16 @@ class _Unknown:
 
 UNKNOWN = _Unknown()
 
-# What a filter may compare with: a value, a presence, a callback, or nothing.
+# A filter compares with a value, a presence or a callback; None is no filter.
 Wanted = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What filters look at.  `now` and `before` are the field's two values.
+    """The facts that filters are applied to; `now` and `before` are a field's values.
 
-    `changes` tells whether there is a before at all; `arguments` gives the
-    kwargs that a callback asks for.
+    `changes` is whether there is a former value at all; `arguments` computes the
+    keyword arguments of a callback.
     """
 
     labels: Mapping[str, Any]
@@ -261,9 +261,10 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All filters of one handler; those unset match anything.
+    """All filters of one handler; those that are not set match anything.
 
-    `asks_reason` and `asks_indices` tell whether a function among them does.
+    `asks_reason` and `asks_indices` are whether a function among them has these
+    arguments.
     """
 
     labels: tuple[tuple[str, Wanted], ...] = ()
@@ -278,18 +279,18 @@ class Filters:
 
     @property
     def callbacks(self) -> tuple[Callback, ...]:
-        """The author's functions among them."""
+        """The author's functions among the filters."""
         wanted = [each for _, each in (*self.labels, *self.annotations)]
         wanted += [self.when, self.value, self.old, self.new]
         return tuple(each for each in wanted if isinstance(each, Callback))
 
     @property
     def is_trivial(self) -> bool:
-        """Whether everything matches."""
+        """Whether all objects match."""
         return not (self.labels or self.annotations or self.when or self.field)
 
     def prematch(self, sight: Sight) -> bool:
-        """Whether the object is of interest, whatever changed about it."""
+        """Whether the object matches, apart from `old` and `new`."""
         return (
             all(_fits(want, sight.labels.get(key), sight) for key, want in self.labels)
             and all(
@@ -301,7 +302,7 @@ class Filters:
         )
 
     def change_fits(self, sight: Sight) -> bool:
-        """Whether the field's change is one that `old` and `new` ask for."""
+        """Whether the field's change matches `old` and `new`."""
         return (self.old is None or _fits(self.old, sight.before, sight)) and (
             self.new is None or _fits(self.new, sight.now, sight)
         )

@@ -1,8 +1,8 @@
 """Impure handlers: run outside of the core, whole, as one recorded call (R9).
 
-`call_of` puts what the handler's signature asks for into JSON; `Outside` makes the
-handler's arguments of it again, where the call is run, and puts into JSON what the
-handler has patched and returned, or how it has failed; `ended` takes that up.
+`call_of` encodes the handler's arguments as JSON. `Outside` decodes them where the call
+is run, and encodes the handler's patches, and its result or failure. `ended` decodes
+these.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fnop.effects.wire import from_wire, to_wire
 
 __all__ = ["Outside", "answerable", "call_of", "ended"]
 
-# An answer is remembered as long as its attempt lasts.
+# The largest answer of a call: it is kept for as long as its attempt lasts.
 ANSWER_BYTES_MAX = 2 * 1024 * 1024
-# How deep an answer stands in what the core makes of it; serializers go 254 deep.
+# The levels that the core puts around an answer; serializers go 254 levels deep.
 _AROUND = 16
-# What is made where the handler runs, and what follows from the object or the time.
+# Arguments that are made where the handler runs, and those of the object or the time.
 _MADE = frozenset(("logger", "patch", "stopped"))
 _OF_BODY = frozenset(("body", "spec", "status", "meta", "labels", "annotations"))
 _OF_TIME = frozenset(("now", "started", "runtime"))
@@ -74,10 +74,9 @@ def _to_json(name: str, value: Any, situation: Situation) -> Any:
 
 
 class Outside:
-    """One run of an impure handler: its arguments, and what comes of it.
+    """One run of an impure handler: its arguments, and its result.
 
-    `say` gets each log line as it is said; `stopped` is what a daemon gets under that
-    name.
+    `say` is called with each log line at once; `stopped` is the argument of a daemon.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Outside:
         wall, started = facts["moments"]
         body = facts.get("body")
         situation = Situation(
-            cast(Handler, None),  # nothing that is made here asks for it
+            cast(Handler, None),  # no argument that is made here needs it
             Settings(),
             Now(wall, 0.0),
             body=None if body is None else Body(body),
@@ -106,9 +105,10 @@ class Outside:
             self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
 
     def shows(self, data: dict[str, Any], wall: float) -> None:
-        """Bring the views of the object up to date, in place.
+        """Update the views of the object in place.
 
-        Nobody may be iterating over them: it is for the handler's own thread or task.
+        It is called in the handler's own thread or task, as no other code may be
+        iterating over them.
         """
         situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
         for name in _OF_BODY & self.arguments.keys():
@@ -120,10 +120,10 @@ class Outside:
                 object.__setattr__(view, "now", wall)  # only here, and by its reader
 
     def returned(self, value: Any, witness: Witness) -> dict[str, Any]:
-        """What the handler returned, in JSON.
+        """The handler's result as JSON.
 
-        `witness` has seen which effects it has built.  Raises `TypeError` or
-        `ValueError` for what the core would refuse, or lose.
+        `witness` has the effects that it has built. Raises `TypeError` or `ValueError`
+        for a result that the core would refuse, and for effects that are lost.
         """
         try:
             plan = plan_of(value)
@@ -141,7 +141,7 @@ class Outside:
                 return {**answer, "plan": [to_wire(effect) for effect in plan]}
 
     def failed(self, problem: BaseException) -> dict[str, Any]:
-        """How the handler failed, in JSON."""
+        """The handler's failure as JSON."""
         failure: dict[str, Any] = {"type": type(problem).__name__}
         failure["message"] = text_of(problem)
         if isinstance(problem, TemporaryError):
@@ -164,10 +164,10 @@ class Outside:
 
 
 def answerable(value: Any, where: str) -> Any:
-    """A value as the core can take it in, read-only; `where` names it for the error.
+    """A read-only copy of an answer to the core; `where` names it in the error.
 
-    Raises `TypeError` for what is not JSON, `ValueError` for numbers that JSON does not
-    have and for what is too large or too deep.
+    Raises `TypeError` for values that are not JSON, `ValueError` for numbers that JSON
+    does not have and for values that are too large or too deep.
     """
     found = freeze_json(value, where)
     deep: Any = found
@@ -203,7 +203,7 @@ def _key(key: Any) -> Any:
 
 
 def ended(value: Mapping[str, Any]) -> tuple[Any, Patch | None, Failure | None]:
-    """What an impure handler returned, patched, and how it failed."""
+    """Decode the result, the patch and the failure of an impure handler."""
     patch = from_wire(value["patch"]) if "patch" in value else None
     failure = None
     if "failure" in value:

@@ -36,9 +36,9 @@ __all__ = [
     "options_of",
 ]
 
-# How a kind is named: by up to three words, EVERYTHING, or a function of each kind.
+# A word that names a kind (of up to three), EVERYTHING, or a function of each kind.
 Word: TypeAlias = str | Everything | Callable[[Resource], bool]
-# What a filter compares with.  A function of the value may name the object's
+# The values that filters compare with. A function of the value may have the object's
 # arguments, too; then it ends with `**_`.
 ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback
 Metadata: TypeAlias = Mapping[str, str | Presence | ValueFunction]

@@ -1,4 +1,4 @@
-"""What a handler returned, as its plan (R2); and that no effect is lost (R3)."""
+"""The plan of a handler, from its result (R2), and the check for lost effects (R3)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fnop.effects.values import freeze_json
 __all__ = ["EFFECTS", "identity", "plan_of", "refuse_lost"]
 
 EFFECTS = get_args(Effect)
-# Which object it is.  Not `id`: Python tells audit hooks of each call of that.
+# The identity of an object. Not `id`: Python calls the audit hooks for that.
 identity = object.__hash__
 
 
 def plan_of(value: Any) -> tuple[Effect, ...]:
-    """A handler's plan from what it returned (R2); raises `TypeError` for what is none.
+    """The plan of a handler from its result (R2); raises `TypeError` for others.
 
     >>> plan_of({"size": 1})
     (Return(value={'size': 1}),)
@@ -36,7 +36,7 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
             return _checked(tuple(value))
         others = [item for item in value if not isinstance(item, EFFECTS)]
         if any(hasattr(type(item), "__await__") for item in others):
-            freeze_json(others, "the plan")  # which tells what was not awaited
+            freeze_json(others, "the plan")  # its error names what was not awaited
         if any(effects):
             raise TypeError(
                 "a plan mixes effects with other values; return either a list of "
@@ -62,9 +62,10 @@ def refuse_lost(
     remedy: str,
     taken: frozenset[int] | set[int] = frozenset(),
 ) -> None:
-    """Raise `TypeError` for an effect that was built, and is lost (R3).
+    """Raise `TypeError` for an effect that was built and is lost (R3).
 
-    It is not if it is in the plan; or was `taken`, by its identity, while it was built.
+    Effects of the plan are not lost, nor those that were `taken`, by their identity,
+    from the conversation.
     """
     kept = taken.union(map(identity, plan))
     for effect, where in witness.built:

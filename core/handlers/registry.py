@@ -1,7 +1,7 @@
-"""The handlers of an operator, as its modules declare them.
+"""The registry of an operator's handlers.
 
-A registry collects while a module is imported; `Registry.handlers` is what a
-program is made of.
+It collects them while the operator's modules are imported; a program is made of
+`Registry.handlers`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Registry:
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Collect anew for a while; what was there before comes back afterwards."""
+        """Start with no handlers for a while; the former ones come back afterwards."""
         kept, self._handlers = self._handlers, []
         try:
             yield
@@ -70,7 +70,7 @@ class Registry:
             self._handlers = kept
 
     def clear(self) -> None:
-        """Forget all handlers: for a fresh load of the same files."""
+        """Remove all handlers, as before the same files are loaded again."""
         self._handlers.clear()
 
 

@@ -1,7 +1,7 @@
-"""When timers and daemons are due: pure arithmetic of moments.
+"""The schedules of timers and daemons: the times of their next runs.
 
-Monotonic seconds throughout, but for schedules in the words of cron, which are about
-the wall clock (in UTC) and are carried over to the monotonic one.
+All times are monotonic seconds. Expressions of cron are about the wall clock (in UTC),
+and their times are converted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = [
 ]
 
 
-# What is done more often leaves no moment to everybody else.
+# The shortest interval: other objects get their turn between two runs.
 INTERVAL_SECONDS_MIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a timer runs, or when a daemon starts.  Durations are in seconds.
+    """The schedule of a timer's runs, or of a daemon's start; durations are in seconds.
 
-    `interval` counts from the end of a run to the start of the next, or, when
-    `sharp`, along a grid from its start.  `idle` is how long the object must not
-    have changed.  `cron` is an expression such as `*/5 * * * *`.  `interval` and
+    `interval` counts from the end of a run to the start of the next, or, when `sharp`,
+    along a grid from its start. `idle` is the time for which the object must not have
+    changed. `cron` is an expression such as `*/5 * * * *`. `interval` and
     `initial_delay` may be functions of the object's arguments.
     """
 
@@ -45,7 +45,7 @@ class Schedule:
 
 
 def first_run(schedule: Schedule, now: Now, initial_delay: float) -> float:
-    """Before when the first run is not due.
+    """The earliest time of the first run.
 
     >>> first_run(Schedule(interval=60), Now(1000.0, 50.0), 5.0)
     55.0
@@ -57,11 +57,10 @@ def first_run(schedule: Schedule, now: Now, initial_delay: float) -> float:
 def next_run(
     schedule: Schedule, interval: float | None, now: Now, began: float
 ) -> float | None:
-    """Before when the run after one that began then and ends now is not due.
+    """The earliest time of the next run, after one that began at `began` and ends now.
 
-    `interval` is the schedule's own, or what its function has answered.  None for
-    never, or, for a timer that only waits until its object is idle, for not before a
-    change of it.
+    `interval` is the schedule's own, or the result of its function. None means never,
+    or for a timer with `idle` alone, not before a change of its object.
 
     >>> next_run(Schedule(), 5, Now(1000.0, 50.0), 48.0)
     55.0
@@ -82,7 +81,7 @@ def next_run(
 def due_at(
     schedule: Schedule, start: float | None, began: float | None, changed: float
 ) -> float | None:
-    """When a run is due that may start then; `changed` is the object's last change.
+    """The time of a run that may start at `start`; `changed` is the last change.
 
     >>> due_at(Schedule(idle=10), None, 50.0, changed=45.0) is None
     True
@@ -109,7 +108,7 @@ def _next_moment(expression: str, second: int) -> float:
 
 
 def checked_cron(expression: str) -> str:
-    """The expression; raises `ValueError` where it is none.
+    """Return a cron expression; raises `ValueError` where it is none.
 
     >>> checked_cron("*/5 * * * *")
     '*/5 * * * *'

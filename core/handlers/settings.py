@@ -217,7 +217,7 @@ class Settings:
         object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
 
     def _check(self) -> None:
-        """Refuse what cannot be, in a sentence with the remedy."""
+        """Refuse impossible values, in a sentence with the remedy."""
         if isinstance(self.namespaces, str):
             raise TypeError(
                 f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
@@ -262,7 +262,7 @@ class Settings:
             witness.saw_made(made, self)
         return made
 
-    if not TYPE_CHECKING:  # a type checker knows what there is
+    if not TYPE_CHECKING:  # a type checker knows the settings
 
         def __getattr__(self, name):
             raise AttributeError(_no_setting(name))

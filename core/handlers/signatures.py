@@ -61,7 +61,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
-# ------------------------------------------------------- what authors annotate with
+# ------------------------------------------------------------ types for annotations
 
 JSON: TypeAlias = (
     bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"] | None
@@ -112,7 +112,7 @@ For example:
     def created(pods_by_app: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> None: ...
 """
 
-# -------------------------------------------------------------- what handlers answer
+# -------------------------------------------------------------- answers of handlers
 
 Result: TypeAlias = (
     Effect | Sequence[Effect] | bool | int | float | str | Mapping[str, JSON] | None
@@ -394,9 +394,9 @@ class IndexHandler(Protocol):
 
 
 class ObjectCallback(Protocol[Answer_co]):
-    """A function of an object: `when=`, which answers a bool, and `initial_delay=` and
-    `interval=`, which answer seconds.
+    """The type of a function of an object, as in the option `when=`.
 
+    It returns a bool for `when=`, and seconds for `initial_delay=` and `interval=`.
     `reason` is there in filters of changes, `type` and `event` in those of watch
     events.
     """
@@ -428,7 +428,10 @@ class ObjectCallback(Protocol[Answer_co]):
 
 
 class ValueCallback(Protocol):
-    """A function of a label's, an annotation's or a field's value, and its object."""
+    """The type of a function of the value of a label, an annotation or a field.
+
+    It may have arguments of the object, too.
+    """
 
     def __call__(
         self,

@@ -109,7 +109,7 @@ class Nest(dict[str, Any]):
         self.pop(key)
 
     def pop(self, key: str, *default: Any) -> Any:
-        """Take back what was written; `KeyError` says how to remove what was not."""
+        """Take back a written field; `KeyError` where it was not written."""
         if not default and key not in self:
             raise KeyError(
                 f"this patch does not write {key!r}; to remove it from the object, set "
@@ -141,10 +141,10 @@ class _Metadata(Nest):
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A change of the handled object by a function; what it changes it alone knows."""
+    """A change of the handled object by a function."""
 
     change: Callable[[dict[str, Any]], object]
-    # What a `Patch` has in their place.
+    # The attributes of a `Patch`: a transform has neither.
     merge: ClassVar[None] = None
     json: ClassVar[tuple[Any, ...]] = ()
 
@@ -266,7 +266,7 @@ class LogWriter:
                 text = text % (args[0] if isinstance(args[0], dict) else args)
             except (TypeError, ValueError, KeyError):
                 text = " ".join((text, *map(str, args)))
-        # A line that is collected is not an effect that somebody could lose.
+        # A collected line is no effect that the author could lose.
         with Witness.looking_away():
             self._take(Log(level, as_unicode(text), {}, _exception_of(exc_info)))
 
