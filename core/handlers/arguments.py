@@ -1,4 +1,4 @@
-"""What a handler is given: its arguments, computed when its signature names them."""
+"""The arguments of handlers, computed where a handler's signature names them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ __all__ = [
 
 
 class Situation(NamedTuple):
-    """Everything a handler can ask about, fixed for one attempt.
+    """The facts from which a handler's arguments are computed, fixed for one attempt.
 
-    `reason` is the cause of a change, the name of an activity, or the type of a
-    watch event (None for an object that was listed); `before` is what was seen
-    when the object was last handled.
+    `reason` is the cause of a change, the name of an activity, or the type of a watch
+    event (None for an object that was listed); `before` is the last-handled state.
     """
 
     handler: Handler
@@ -53,7 +52,7 @@ class Situation(NamedTuple):
 
 
 class Writers:
-    """The collecting arguments of one drive."""
+    """The arguments of one call that collect: `logger`, `patch`, `stopped`."""
 
     __slots__ = ("lines", "patch", "stopped")
 
@@ -124,9 +123,9 @@ PROVIDERS: dict[str, _Provider] = {
     "stopped": lambda _, writers: writers.stopped,
 }
 
-# What only some handlers observe is for those that name it, and not for **kwargs (R1).
+# Arguments that a handler gets only by name, and not by **kwargs (R1).
 _NAMED_ONLY = frozenset(("old", "diff"))
-# What there is not where an impure handler runs: naming it is refused.
+# Arguments that an impure handler cannot have; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
 # What functions in options get by **kwargs, and what those of some roles alone do.
 _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - {"reason", "type", "event"}
@@ -142,7 +141,7 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
         more = kwargs_of(situation.handler.role) - _NAMED_ONLY - found.keys()
         if situation.handler.function:
             more -= _NOT_OUTSIDE
-        for name in sorted(more):  # the order of **kwargs can be seen
+        for name in sorted(more):  # a function can observe the order of **kwargs
             found[name] = PROVIDERS[name](situation, writers)
     return found
 
@@ -157,16 +156,16 @@ def _provided(name: str, situation: Situation, writers: Writers) -> Any:
 def seconds_of(
     option: Callback, situation: Situation, *, otherwise: float
 ) -> tuple[float, BaseException | None]:
-    """What a function of a duration answers; others where it fails, and why it did.
+    """The seconds that an option's function returns, and the error if it has failed.
 
-    A moment that has passed counts as now.
+    After an error they are `otherwise`; negative ones count as zero.
     """
     try:
         arguments = filter_arguments(situation, option.wants, option.rest)
         found = option.fn(**arguments)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
             raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
-        if not found < float("inf"):  # nor is what is no number at all
+        if not found < float("inf"):  # also for NaN
             raise ValueError(f"it answers a number of seconds, not {found}")
     except BaseException as problem:
         return otherwise, problem

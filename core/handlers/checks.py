@@ -1,4 +1,4 @@
-"""What is refused when a handler is declared."""
+"""The checks of a handler's declaration, which raise `RegistrationError`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_duration(
 
 
 def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
-    """The name under which an impure handler is called where it runs (R9)."""
+    """The importable name of an impure handler (R9); "" of a pure one."""
     if not options.get("impure"):
         return ""
     if "settings" in inspect.signature(fn).parameters:

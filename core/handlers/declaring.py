@@ -1,7 +1,7 @@
-"""How handlers are declared: from a decorator's options to a handler.
+"""The declaration of handlers: from a decorator's options to a `Handler`.
 
-Whatever cannot work is refused here, when it is declared, in a sentence that names the
-remedy.  The decorators themselves are in `fnop.core.handlers.decorators`.
+A declaration that cannot work is refused here, in a sentence with the remedy. The
+decorators themselves are in `fnop.core.handlers.decorators`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from fnop.effects.names import check_label
 
 __all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
 
-# pytest shows the author's line, and none of these.
+# pytest leaves these frames out of tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -97,9 +97,9 @@ _SELECTORS = options_of(KindOptions)
 
 
 class Declaring:
-    """Collects the sub-handlers that a handler declares while it is driven.
+    """The collector of the sub-handlers that a handler declares while it runs.
 
-    Threads beside the drive declare none.
+    Other threads declare none.
     """
 
     current: ClassVar[ContextVar[Declaring | None]] = ContextVar(
@@ -153,7 +153,7 @@ class Declaring:
 
 
 def declaring() -> Declaring:
-    """Where sub-handlers are declared now; refuses where nobody collects them."""
+    """The collector of the running handler; raises `RegistrationError` without one."""
     found = Declaring.current.get()
     if found is None:
         raise RegistrationError(
@@ -176,14 +176,14 @@ def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
 
 
 class _Asking(NamedTuple):
-    """What functions in the options of a decorator may ask for."""
+    """The arguments that functions in the options of a decorator may ask for."""
 
     label: str
     role: Role
     indices: Collection[str]
 
     def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
-        """The function in this option; refuses what it cannot ask for."""
+        """The callback of this option; refuses arguments that it cannot have."""
         known = self._known()
         try:
             found = Callback.of(fn, takes_value=takes_value, known=known)
@@ -222,7 +222,7 @@ class _Asking(NamedTuple):
         return f"an unknown argument {name!r}; {hint_of(name, known)}"
 
     def wanted(self, value: Any, name: str) -> Any:
-        """What a filter compares with."""
+        """The value, or the callback, that a filter compares with."""
         if callable(value) and not isinstance(value, Presence):
             return self.callback(value, name, takes_value=True)
         return value
@@ -323,10 +323,9 @@ def _owner(options: Mapping[str, Any], label: str) -> Selector | None:
 
 
 def _is_broad_word(word: Any) -> bool:
-    """EVERYTHING, or a function that is asked about each kind.
+    """Whether a word is EVERYTHING, or a function that selects kinds.
 
-    One that asks for what handlers ask for is a handler, and was decorated without
-    parentheses.
+    A function with the arguments of a handler is one, decorated without parentheses.
     """
     if word is EVERYTHING:
         return True
@@ -376,7 +375,7 @@ def _schedule(
 
 
 def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
-    """A duration, or a function of the object that answers one."""
+    """The duration in an option, or the function of the object that returns one."""
     value = options.get(name)
     if callable(value):
         return asking.callback(value, name)
@@ -425,7 +424,7 @@ def declare(
 def _own_id(
     fn: Callable[..., Any], role: Role, given: str | None, filters: Filters
 ) -> str:
-    """The id of a handler; that of a field has its name, too."""
+    """The id of a handler; with `field=` the field's path is a part of it."""
     own_id = _id_of(fn, given)
     if role is Role.INDEX:  # it is asked for by its bare name
         return own_id.rpartition(".")[2]

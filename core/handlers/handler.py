@@ -1,4 +1,4 @@
-"""Handlers as data: what one is called for, what it asks for, and its options."""
+"""Handlers as data: the role, the signature, and the options of each."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def form_of(fn: Callable[..., Any], label: str) -> Form:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Handler:
-    """One declared handler.  Durations are in seconds."""
+    """One declared handler; durations are in seconds."""
 
     id: str
     fn: Callable[..., Any]
@@ -227,7 +227,7 @@ class Handler:
     # The importable name of an impure handler (R9); others have none.
     function: str = ""
     parent: str = ""
-    # Its object says that it has begun to act before it does so elsewhere.
+    # It is noted on its object before its first effect on any other.
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
@@ -242,15 +242,15 @@ class Handler:
         return self.owner is None and self.filters.is_trivial
 
     def backoff_or(self, default: float | Backoff) -> float | Backoff:
-        """How long to wait after an arbitrary error: its own `backoff=`, or else this.
+        """The wait after an arbitrary error: its own `backoff=`, or else the default.
 
-        A handler's own 0 counts: it is tried again at once.
+        Its own may be 0: then it is tried again at once.
         """
         return default if self.backoff is None else self.backoff
 
     @property
     def observes_old(self) -> bool:
-        """Whether it can tell what the object was before (R1)."""
+        """Whether it observes the former state of the object (R1)."""
         return (
             not {"old", "diff"}.isdisjoint(self.signature.wants)
             or self.filters.old is not None

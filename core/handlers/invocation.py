@@ -1,13 +1,13 @@
-"""Driving a handler: with its journal in, to its next effect or its end.
+"""Driving a handler through its journal to its next effect, or to its end.
 
 A handler is a function, a coroutine or a generator; all three are the same
-conversation.  Its state is its *journal*: the answers that it has received so
-far.  Driving it from its start through the journal always leads to the same
-place, so a live coroutine is only a cache for the journal's tip.
+conversation. Its state is its *journal*: the answers that it has received so far. To
+drive it from its start through the journal always leads to the same point, so a live
+coroutine is only a cache for the end of the journal.
 
-Guarantees: no event loop is needed; nothing escapes that a handler raises;
-the same handler, situation and journal give the same advance, or a failure that
-names both effects.
+Guarantees: no event loop is needed; exceptions of a handler do not escape; the same
+handler, situation and journal give the same `Advance`, or a failure that names both
+effects.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One answer: to which effect (by digest), what, and at what wall time.
+    """One answer: the digest of the effect, its outcome, and the wall time.
 
-    `stopped` is why a daemon is to stop, as it was known at that time.
+    `stopped` is the reason for which a daemon is to stop, if there was one then.
     """
 
     digest: str
@@ -90,10 +90,10 @@ Journal = tuple[JournalEntry, ...]
 
 
 class Ending(NamedTuple):
-    """How an attempt ended.
+    """The end of an attempt: its plan, or its failure.
 
-    `patches` are what the `patch` argument collected; `children` are the sub-handlers
-    that it has declared, `settings` those that a startup handler wants from now on.
+    `patches` were collected by the argument `patch`; `children` are the sub-handlers
+    that it has declared, `settings` the ones that a startup handler has returned.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -104,9 +104,9 @@ class Ending(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """How far a drive came: to an effect that needs an answer, or to the end.
+    """The result of driving: an effect that needs an answer, or the end.
 
-    `lines` are the log lines since the journal's tip.
+    `lines` are the log lines since the end of the journal.
     """
 
     lines: tuple[Log, ...]
@@ -116,7 +116,7 @@ class Advance(NamedTuple):
 
 
 class _Drive:
-    """A conversation under way.  Lives outside of the state, in a cache."""
+    """A live conversation, which is not in the state, but in a cache."""
 
     __slots__ = (
         "conversation",
@@ -138,11 +138,11 @@ class _Drive:
         self.conversation: Any = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
-        """Run user code with its effects and sub-handlers witnessed."""
+        """Run the author's code, and collect its effects and sub-handlers."""
         outer = Witness.current.set(self.witness)
         parent = Declaring.current.set(self.declaring)
         depth = sys.get_coroutine_origin_tracking_depth()
-        # For the line of a coroutine that is dropped; a debugger may ask for more.
+        # It gives the line of a coroutine that is dropped; a debugger may want more.
         sys.set_coroutine_origin_tracking_depth(depth or 1)
         try:
             return move()
@@ -157,7 +157,7 @@ class _Drive:
         return tuple(self.declaring.children)
 
     def begin(self) -> Any:
-        """Call the handler; answers `_Asked` or `_Returned`."""
+        """Call the handler; returns `_Asked` or `_Returned`."""
         handler = self.situation.handler
         arguments = arguments_for(self.situation, self.writers)
         found = self.guarded(lambda: handler.fn(**arguments))
@@ -178,7 +178,7 @@ class _Drive:
         return _Asked(asked)
 
     def answer(self, effect: Effect, entry: JournalEntry) -> Any:
-        """Hand an answer to the conversation that asked with `effect`."""
+        """Send the answer of `effect` to the conversation that awaits it."""
         if entry.stopped:
             self.writers.stopped.reason = entry.stopped
         found = _answer_of(effect, entry)
@@ -192,7 +192,7 @@ class _Drive:
         return lines
 
     def close(self) -> None:
-        # Guarded, since a coroutine that it is done with is no slip of the author's.
+        # Guarded: a coroutine that is closed here is no error of the author's.
         if self.conversation is not None:
             self.guarded(self.conversation.close)
 
@@ -220,10 +220,10 @@ def _not_awaitable(asked: Any) -> str:
 
 @dataclass(slots=True)
 class LiveCache:
-    """Conversations at the tips of their journals, keyed by the exact journal.
+    """Live conversations at the end of their journals, keyed by the exact journal.
 
-    An entry is taken out when it is used, so a state that is stepped twice
-    drives anew the second time.  Correctness never depends on it.
+    An entry is removed when it is used, so a state that is stepped twice drives anew
+    the second time. Correctness never depends on the cache.
     """
 
     drives: dict[tuple[Any, ...], tuple[Journal, _Drive, Effect]] = field(
@@ -239,7 +239,7 @@ class LiveCache:
     def take(
         self, key: tuple[Any, ...], journal: Journal
     ) -> tuple[_Drive, Effect] | None:
-        """The conversation at the tip of exactly this journal, taken out."""
+        """Remove and return the conversation at the end of exactly this journal."""
         found = self.drives.get(key)
         if found is None or len(found[0]) != len(journal):
             return None
@@ -259,7 +259,7 @@ class LiveCache:
 
 
 def _close(drive: _Drive) -> None:
-    # It is over, whatever it still says.
+    # The conversation is over, and its errors do not matter any more.
     with suppress(BaseException):
         drive.close()
 
@@ -274,7 +274,7 @@ def advance(
     """
     if situation.handler.function:
         return _outside(situation, journal)
-    # The cache knows the journal as it was before its newest answer.
+    # The key in the cache is the journal without its newest answer.
     cached = live.take(key, journal[:-1]) if journal else None
     live.drop(key)
     drive = cached[0] if cached else _Drive(situation)
@@ -283,9 +283,9 @@ def advance(
             step = drive.answer(cached[1], journal[-1])
         else:
             step = _redrive(drive, journal)
-    except BaseException as problem:  # a handler's error is an outcome, whatever it is
+    except BaseException as problem:  # any error of a handler is an outcome
         return _failed(drive, problem)
-    # It has caught the error, and went on; or something of it is lost (R3).
+    # It has caught a refusal and gone on, or has dropped a coroutine (R3).
     slip = drive.witness.refused or drive.witness.dropped
     if slip is not None:
         return _failed(drive, slip)
@@ -296,7 +296,7 @@ def advance(
 
 
 def _outside(situation: Situation, journal: Journal) -> Advance:
-    """An impure handler asks for one call, and ends with its answer (R9)."""
+    """Drive an impure handler: it makes one call, and ends with its answer (R9)."""
     patch = None
     try:
         call = call_of(situation)
@@ -329,7 +329,7 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
                 f"answered (digest {entry.digest}: {entry.outcome!r:.120})"
             )
         if position == len(journal) - 1:
-            drive.fresh_lines()  # these were said before
+            drive.fresh_lines()  # these were logged before
         step = drive.answer(step.effect, entry)
     return step
 
@@ -337,12 +337,12 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
 def _failed(drive: _Drive, problem: BaseException) -> Advance:
     _close(drive)
     lines = drive.fresh_lines()
-    refused = drive.witness.refused  # also where it was made another error
+    refused = drive.witness.refused  # even if the handler has raised another error
     ending = Ending((), _patches_of(drive), failure_of(refused or problem))
     return Advance(lines, end=ending)
 
 
-# What asyncio says where there is none, and what it wants.
+# The remedy, for asyncio's message that there is no running event loop.
 _NO_LOOP = (
     "; a handler waits by fnop.sleep, and asks the world by fnop.call: "
     "one that needs asyncio is declared with impure=True"
@@ -350,7 +350,7 @@ _NO_LOOP = (
 
 
 def failure_of(problem: BaseException) -> Failure:
-    """What an exception of a handler means: the one place that decides it."""
+    """The failure that an exception of a handler means: this alone decides it."""
     name = type(problem).__name__
     message = text_of(problem)
     if message == "no running event loop":
@@ -387,10 +387,10 @@ def _returned(drive: _Drive, value: Any) -> Advance:
 
 
 def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:
-    """Raise `TypeError` for settings that a startup handler has made in vain.
+    """Raise `TypeError` for settings that a startup handler has made and lost.
 
-    Others may be made on the way to those that it returns; but if it returns none, or
-    has made further ones of what it returns, a `return` or a name is missing.
+    It may make others on the way to those that it returns; but if it returns none, or
+    has made further ones from those, a `return` or a name is missing.
     """
     if drive.situation.handler.role is not Role.STARTUP:
         return
@@ -418,9 +418,9 @@ def cancel(
 ) -> tuple[tuple[Log, ...], BaseException | None]:
     """End a waiting conversation with `Cancelled`, which it can catch (R16).
 
-    Answers the lines that it still said, and the error that the last of them is about
-    if it has failed meanwhile.  It is driven to its tip first where
-    the cache has lost it, so the outcome does not depend on the cache.
+    Returns its last log lines, and the error that the last of them is about if it has
+    failed meanwhile. It is first driven to the end of its journal where the cache has
+    lost it, so the result does not depend on the cache.
     """
     if situation.handler.function:
         return (), None
@@ -456,7 +456,7 @@ def _throw_cancelled(drive: _Drive) -> None:
 
 
 def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
-    """What the conversation gets: a value, or an exception to be raised in it."""
+    """The answer to the conversation: a value, or an exception to be raised in it."""
     match entry.outcome:
         case Applied(object=None):
             return True if isinstance(effect, Delete) else None

@@ -19,10 +19,10 @@ _SETTINGS = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What this operator does with one served resource.
+    """The handlers of one served resource, and the fields that they observe.
 
-    `remembers` tells that a decision after a restart depends on what was seen:
-    otherwise nothing is stored on its objects.
+    With `remembers` the decisions after a restart depend on the last-handled state;
+    otherwise nothing is stored on the objects.
     """
 
     resource: Resource
@@ -36,14 +36,14 @@ class Kind:
 
     @property
     def overlooks(self) -> bool:
-        """Whether an object may come to have handlers of updates, having had none."""
+        """Whether a change of an object may bring it its first handlers of updates."""
         return any(
             each.role is Role.UPDATE and not each.takes_all for each in self.changes
         )
 
     @property
     def waits_for_idleness(self) -> bool:
-        """Whether it matters when an object last changed."""
+        """Whether a timer of this kind waits until its object is idle."""
         return any(
             each.schedule is not None and each.schedule.idle is not None
             for each in self.background
@@ -55,7 +55,7 @@ def kind_of(
     handlers: Iterable[Handler],
     settings: Settings = _SETTINGS,
 ) -> Kind:
-    """The part of a program that is about one resource."""
+    """The part of a program for one resource."""
     handlers = tuple(handlers)
     changes = tuple(each for each in handlers if each.role in CHANGES)
     observers = [

@@ -1,11 +1,11 @@
-"""Which objects of a kind need not be seen at all: selectors for the API server.
+"""Selectors for the API server, made of the filters of handlers.
 
-What every handler of a kind asks for in its labels (or in the object's name) is asked
-of the server instead: objects that no handler is for are then neither sent nor kept.
+Filters for labels (or the object's name) that all handlers of a kind have are sent to
+the server: objects that match no handler are then neither sent nor stored.
 
-It is done where leaving the selection may look like a deletion, as it does in a watch
-(Kubernetes API concepts: a watch with a selector): not for kinds with handlers of
-deletions, event handlers, or finalizers.
+In a watch with a selector, an object that leaves the selection looks deleted
+(Kubernetes API concepts). So it is not done for kinds with handlers of deletions, event
+handlers, or finalizers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fnop.core.handlers.handler import Handler, Role
 
 __all__ = ["selectors_of"]
 
-# What every kind can be selected by (Kubernetes: field selectors).
+# The fields by which every kind can be selected (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
 
 
 def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
-    """What the API server is asked for; `given` is a label selector of the user's."""
+    """The selectors for a kind's handlers; `given` is the user's label selector."""
     handlers = tuple(handlers)
     wanted = [given] if given else []
     if not handlers or any(_tells_departures(each) for each in handlers):
@@ -40,7 +40,7 @@ def _tells_departures(handler: Handler) -> bool:
 
 
 def _common(each: Iterable[list[str]]) -> list[str]:
-    """What is in all of the lists, in the order of the first."""
+    """The items that are in all of the lists, in the order of the first."""
     first, *others = each
     return [one for one in first if all(one in other for other in others)]
 
