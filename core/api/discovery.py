@@ -23,7 +23,7 @@ __all__ = [
     "GRACE_SECONDS",
     "ROOTS",
     "Discovery",
-    "Page",
+    "Document",
     "answered",
     "begun",
     "patience_seconds",
@@ -47,7 +47,7 @@ GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Document:
     """One document that has been asked for."""
 
     path: str
@@ -69,7 +69,7 @@ class Discovery:
     `advice_seconds` is how long the server wants to be left alone, where it said so.
     """
 
-    pending: Map[int, Page]
+    pending: Map[int, Document]
     resources: tuple[Resource, ...] = ()
     problem: str | None = None
     forbidden: bool = False
@@ -135,14 +135,14 @@ def patience_seconds(tries: int) -> float:
     return min(_PATIENCE_SECONDS * 2.0 ** min(tries, 8), _PATIENCE_MAX_SECONDS)
 
 
-def begun(pages: dict[int, Page]) -> Discovery:
+def begun(pages: dict[int, Document]) -> Discovery:
     """A round with these questions under way."""
     return Discovery(Map(pages))
 
 
 def answered(
     discovery: Discovery, id: int, outcome: Outcome
-) -> tuple[Discovery, tuple[Page, ...]]:
+) -> tuple[Discovery, tuple[Document, ...]]:
     """Take one document in; the pages that are to be asked for next."""
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
@@ -156,8 +156,8 @@ def answered(
 
 
 def _with_document(
-    discovery: Discovery, page: Page, document: dict[str, Any]
-) -> tuple[Discovery, tuple[Page, ...]]:
+    discovery: Discovery, page: Document, document: dict[str, Any]
+) -> tuple[Discovery, tuple[Document, ...]]:
     """Take a document in; one of another shape than is documented is none."""
     try:
         told = _read(page, document)
@@ -174,7 +174,7 @@ def _with_document(
 _STALE = Unreachable("what the API server says of it is out of date")
 
 
-def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
+def _unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
     """A document that is not to be had: what it would say is not known."""
     is_root = page.path in ROOTS
     message = str(getattr(outcome, "message", "no document"))
@@ -194,11 +194,11 @@ class _Told(NamedTuple):
     """What a document says: kinds, where to read more, and what it cannot say."""
 
     resources: tuple[Resource, ...] = ()
-    pages: tuple[Page, ...] = ()
-    stale: tuple[Page, ...] = ()
+    pages: tuple[Document, ...] = ()
+    stale: tuple[Document, ...] = ()
 
 
-def _read(page: Page, document: dict[str, Any]) -> _Told:
+def _read(page: Document, document: dict[str, Any]) -> _Told:
     if page.path not in ROOTS:
         found = parse_resource_list(
             document, page.group, page.version, preferred=page.preferred
@@ -212,10 +212,10 @@ def _read(page: Page, document: dict[str, Any]) -> _Told:
     return _Told(pages=tuple(_group_pages(document)))
 
 
-def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
+def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
     """All groups of a root with their kinds; of those that are stale nothing."""
     resources: list[Resource] = []
-    stale: list[Page] = []
+    stale: list[Document] = []
     for item in document.get("items") or ():
         group = "" if root.path == "/api" else item["metadata"]["name"]
         for rank, each in enumerate(item.get("versions") or ()):
@@ -230,13 +230,13 @@ def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
     return _Told(tuple(resources), stale=tuple(stale))
 
 
-def _page(group: str, version: str, *, preferred: bool = True) -> Page:
+def _page(group: str, version: str, *, preferred: bool = True) -> Document:
     """The document of one group version."""
     parts = (*group_parts(group), version)
-    return Page("/" + "/".join(map(segment, parts)), group, version, preferred)
+    return Document("/" + "/".join(map(segment, parts)), group, version, preferred)
 
 
-def _group_pages(document: dict[str, Any]) -> list[Page]:
+def _group_pages(document: dict[str, Any]) -> list[Document]:
     pages = []
     for group in document.get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")

@@ -33,7 +33,7 @@ __all__ = [
     "HandleEvent",
     "Overlook",
     "ReadLive",
-    "Remember",
+    "RecordInMemory",
     "Rest",
     "StartAttempt",
     "TimeOut",
@@ -113,7 +113,7 @@ class Write(NamedTuple):
     writing: Writing
 
 
-class Remember(NamedTuple):
+class RecordInMemory(NamedTuple):
     """Remember without writing: nothing on the object needs to change.
 
     `released` says that the deletion of an object that others hold has been handled.
@@ -157,7 +157,7 @@ Action = (
     | Cancel
     | Expire
     | Write
-    | Remember
+    | RecordInMemory
     | Overlook
     | ReadLive
     | Forget

@@ -23,7 +23,7 @@ from fnop.core.objects.actions import (
     HandleEvent,
     Overlook,
     ReadLive,
-    Remember,
+    RecordInMemory,
     Rest,
     StartAttempt,
     TimeOut,
@@ -239,7 +239,7 @@ def _make(context: Context, record: ObjectRecord, action: Action) -> None:
             _end(context, record, action)
         case Write(writing):
             begin_write(context, record, writing)
-        case Remember(stored, ends, released):
+        case RecordInMemory(stored, ends, released):
             released = released or record.released
             keep(context, record._replace(stored=stored, released=released), ends=ends)
         case Overlook(seen):

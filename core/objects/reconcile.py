@@ -23,7 +23,7 @@ from fnop.core.objects.actions import (
     HandleEvent,
     Overlook,
     ReadLive,
-    Remember,
+    RecordInMemory,
     Rest,
     Write,
     earlier,
@@ -217,7 +217,9 @@ def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
     selected = selected_for(at, record, cause, seen)
     if cause.reason is Reason.CREATE and not selected and record.overlooked:
         # It has been there, and was nobody's: handlers of updates are for it now.
-        return Remember(record.stored._replace(seen=record.overlooked), ends=False)
+        return RecordInMemory(
+            record.stored._replace(seen=record.overlooked), ends=False
+        )
     aims = {each.id: aim_of(at, record.body, cause.reason, each) for each in selected}
     change = Change(
         cause.reason,

@@ -12,7 +12,7 @@ from fnop.core.memory.conditions import Condition, condition_of, told_by
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
-from fnop.core.objects.actions import Action, Remember, Rest, Write
+from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write
 from fnop.core.objects.detection import is_held
 from fnop.core.objects.progression import mark_of, may_save, progress_of
 from fnop.core.objects.selection import Moment
@@ -57,7 +57,7 @@ def record_progress(
             Writing(work.patches, results, written, memory, ended, condition=condition)
         )
     if ended:
-        return Remember(after, ends=True)
+        return RecordInMemory(after, ends=True)
     return Rest(due)
 
 
@@ -132,7 +132,7 @@ def _record_deletion(
             return Write(Writing(work.patches, work.results))
         if not is_held(at, record.body):
             stored = record.stored._replace(progress={})
-            return Remember(stored, ends=True, released=True)
+            return RecordInMemory(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
@@ -309,7 +309,7 @@ def upkeep(
         return Rest()
     if work.progress and not record.stored.progress:
         # A reverted change leaves its progress behind; it is of no use any more.
-        return Remember(record.stored, ends=True)
+        return RecordInMemory(record.stored, ends=True)
     if not record.readable:
         return Rest()
     if not may_save(at, record):
@@ -324,5 +324,5 @@ def upkeep(
         after = record.stored._replace(seen=completed(was, seen), progress={})
         return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
-        return Remember(record.stored._replace(seen=seen), ends=False)
+        return RecordInMemory(record.stored._replace(seen=seen), ends=False)
     return Rest()

@@ -25,11 +25,19 @@ from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 
-__all__ = ["LIMITS", "UNREADY", "Health", "Limits", "StreamHealth", "Timings", "health"]
+__all__ = [
+    "LIMITS",
+    "UNREADY",
+    "Health",
+    "HealthLimits",
+    "StreamHealth",
+    "Timings",
+    "health",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HealthLimits:
     """How long things can take while all is well, in seconds.
 
     A request has a deadline of its own (60 s), before which it may have to wait: for
@@ -43,7 +51,7 @@ class Limits:
     grace: float = 60.0
 
 
-LIMITS = Limits()
+LIMITS = HealthLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +142,11 @@ UNREADY = {
 
 
 def health(
-    program: Program, state: State, seen: Timings, now: Now, limits: Limits = LIMITS
+    program: Program,
+    state: State,
+    seen: Timings,
+    now: Now,
+    limits: HealthLimits = LIMITS,
 ) -> Health:
     """How the operator is at this moment.  Total and pure."""
     queue = state.due
@@ -211,7 +223,7 @@ def _place(stream: Stream) -> str:
 
 
 def _stuck_streams(
-    program: Program, state: State, seen: Timings, now: Now, limits: Limits
+    program: Program, state: State, seen: Timings, now: Now, limits: HealthLimits
 ) -> Iterator[str]:
     """Streams that should have said something, or should be open, long ago."""
     settings = settings_of(program, state)
@@ -233,14 +245,14 @@ def _stuck_streams(
 # ----------------------------------------------------- requests, calls, objects
 
 
-def _stuck_requests(ages: list[float], limits: Limits) -> Iterator[str]:
+def _stuck_requests(ages: list[float], limits: HealthLimits) -> Iterator[str]:
     age = max(ages, default=0.0)
     if age > limits.request:
         yield f"a request has had no answer for {age:.0f} s"
 
 
 def _stuck_calls(
-    program: Program, calls: list[tuple[str, float]], limits: Limits
+    program: Program, calls: list[tuple[str, float]], limits: HealthLimits
 ) -> Iterator[str]:
     """Calls that take longer than their handlers may; a daemon's may take for ever."""
     handlers = {each.id: each for each in program.handlers if calls}
@@ -254,7 +266,7 @@ def _stuck_calls(
 
 
 def _stuck_queue(
-    state: State, seen: Timings, now: Now, oldest: float | None, limits: Limits
+    state: State, seen: Timings, now: Now, oldest: float | None, limits: HealthLimits
 ) -> Iterator[str]:
     """Objects that wait while nothing at all is answered, and nobody else is to blame.
 

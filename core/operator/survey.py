@@ -59,14 +59,14 @@ _MISSED_SECONDS = 3.0
 
 def discover(turn: Turn) -> None:
     turn.survey = turn.survey._replace(due=None)
-    roots = tuple(map(discovering.Page, discovering.ROOTS))
+    roots = tuple(map(discovering.Document, discovering.ROOTS))
     _fetch(turn, discovering.begun({}), roots)
 
 
 def _fetch(
     turn: Turn,
     discovery: discovering.Discovery,
-    pages: tuple[discovering.Page, ...],
+    pages: tuple[discovering.Document, ...],
 ) -> None:
     """Ask for these documents, too."""
     pending = discovery.pending
@@ -94,7 +94,7 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
 
 def _with_document(
     discovery: discovering.Discovery, number: int, outcome: Outcome
-) -> tuple[discovering.Discovery, tuple[discovering.Page, ...]]:
+) -> tuple[discovering.Discovery, tuple[discovering.Document, ...]]:
     """Take one document in; one of another shape is as good as none."""
     path = discovery.pending[number].path
     try:
