@@ -161,7 +161,7 @@ def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[MalformedRecord, .
     Both are ordered by identity.
 
     >>> parse_peers({"b": {"priority": 5}, "a": {"lastseen": "soon"}})[1]
-    (Malformed(identity='a', problem="its lastseen 'soon' is no time"),)
+    (MalformedRecord(identity='a', problem="its lastseen 'soon' is no time"),)
     """
     if status is None:
         return (), ()
