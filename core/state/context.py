@@ -218,7 +218,7 @@ class Context:
         """The consequence of a failure, by the handler's options and the settings."""
         return self._turn.judge(handler, progress, failure)
 
-    # ---------------------------------------------------------- what is asked
+    # --------------------------------------------------------------- commands
 
     def emit(self, command: Command) -> None:
         """Add a command to those of this step."""

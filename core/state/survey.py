@@ -25,7 +25,7 @@ class Survey(NamedTuple):
     # The discovery under way, and when the next one is due (monotonic).
     discovery: Discovery | None = None
     due: float | None = None
-    # The number of discoveries since the last one that found something.
+    # The number of discoveries in vain, one after the other.
     tries: int = 0
     # Since the last discovery an effect has named a kind that is missing.
     wanted: bool = False
