@@ -146,7 +146,7 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
 
 
 def look_soon(turn: Turn) -> None:
-    """A definition has come or gone: the API server is not done with it at once."""
+    """Repeat discovery soon: the API server does not take in a definition at once."""
     restless_until = turn.now.mono + _RESTLESS_SECONDS
     turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
     look_in(turn, SOON_SECONDS)
