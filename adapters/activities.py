@@ -26,11 +26,11 @@ __all__ = ["Overdue", "Surroundings", "perform"]
 
 
 class Overdue(TimeoutError):
-    """A handler takes longer than it may."""
+    """A handler takes longer than its timeout."""
 
 
 class Surroundings:
-    """What a handler outside is given, and where its log lines go.
+    """The context of a handler that runs outside: its settings, memo, clock and log.
 
     `state` answers the operator's present state; before it begins that is empty.
     """
@@ -56,7 +56,7 @@ class Surroundings:
 
     @property
     def memo(self) -> ReadOnlyDict:
-        """What activities have remembered."""
+        """The values that activities have remembered."""
         return self.state().lifecycle.memo
 
 

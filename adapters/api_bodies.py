@@ -39,7 +39,7 @@ def body_of(content_type: str, content: bytes) -> Any:
 
 
 def _checked(value: Any, content: bytes) -> Any:
-    """The value, unless it is nested deeper than what is stored can be written.
+    """Return the value; raise if it is nested too deeply to be stored.
 
     Kubernetes takes 10,000 levels; no object that people write has 20.
     """
@@ -101,7 +101,7 @@ _WORDS = {
 
 
 def _malformed(content: bytes) -> Malformed:
-    """What Go's decoder says of what is no JSON, or has a number that is none to it.
+    """The error of Go's JSON decoder for a body that it cannot decode.
 
     >>> _malformed(b'{"a": 1').message
     'unexpected end of JSON input'
@@ -135,18 +135,18 @@ def _malformed(content: bytes) -> Malformed:
 
 
 class _NoNumber(Exception):
-    """What Python takes for a number, and JSON does not."""
+    """A number for Python that is not one in JSON, such as NaN."""
 
 
 def _no_number(name: str) -> NoReturn:
-    """NaN, Infinity or -Infinity: how Go gets on with it."""
+    """Raise for NaN, Infinity or -Infinity, in the words of Go's decoder."""
     sign, _, rest = name.rpartition("-")
     where = "in numeric literal" if name[0] == "-" else _WORDS["Expecting value"]
     raise _NoNumber(f"{(rest or sign)[0]!r} {where}")
 
 
 def _excerpt(content: bytes, length: int = 30) -> str:
-    """summarizeData: JSON as it is, anything else in hexadecimal.
+    """Show the beginning of a body, as summarizeData does: JSON as text, or in hex.
 
     >>> _excerpt(b"hello"), _excerpt(b"{bad")
     ('68656c6c6f', '{bad')

@@ -1,4 +1,4 @@
-"""What the simulated cluster takes from its clients: from whom, how much, how long.
+"""The limits of the simulated API server: clients, sizes, times.
 
 Times and sizes are those of kube-apiserver where it has any.
 """
@@ -29,7 +29,7 @@ HELD_BYTES = 256 * 1024 * 1024
 
 
 class Limits:
-    """For how many seconds a connection may stay as it is; tests make them shorter."""
+    """The seconds after which an idle connection is closed, by its state."""
 
     idle = 90.0  # http.Server.IdleTimeout
     head = 32.0  # http.Server.ReadHeaderTimeout
@@ -98,7 +98,7 @@ def timed_out() -> ApiResponse:
 
 
 def plain_refusal(status: str) -> bytes:
-    """The whole answer to what is no request, as Go's server gives it.
+    """The whole answer to a malformed request, as Go's server gives it.
 
     >>> plain_refusal("400 Bad Request").splitlines()[0]
     b'HTTP/1.1 400 Bad Request'

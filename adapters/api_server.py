@@ -41,7 +41,7 @@ __all__ = ["Credentials", "HttpServer", "Login"]
 
 # More than a body of this size is not even read to its end.
 PATIENCE_BYTES = 64 * 1024 * 1024
-# What a watch may be late by, before it is ended: events, and bytes.
+# The backlog at which a watch that a client reads too slowly is ended.
 LATE_EVENTS, LATE_BYTES = 10_000, 16 * 1024 * 1024
 BUFFER_BYTES = 256 * 1024
 BOOKMARK_SECONDS = 60.0  # kube-apiserver: about a minute
@@ -49,12 +49,12 @@ WATCH_SECONDS = 1800  # --min-request-timeout: up to twice as long, at random
 LAST_CHUNK = b"0\r\n\r\n"
 TOO_LONG = plain_refusal("431 Request Header Fields Too Large")
 NO_HOST = plain_refusal("400 Bad Request: missing required Host header")
-# What of a request a client has sent last.
+# The part of a request that a client has sent last.
 IDLE, HEAD, BODY = "idle", "head", "body"
 
 
 class Credentials(NamedTuple):
-    """Who a client says it is."""
+    """The identity that a client claims, before anybody has checked it."""
 
     authorization: str | None
     certificate: dict[str, object] | None
@@ -62,7 +62,7 @@ class Credentials(NamedTuple):
 
 
 class Login(Protocol):
-    """Finds out who sends a request (None: somebody who may do everything)."""
+    """Authentication of requests; None stands for a user who may do everything."""
 
     def __call__(self, given: Credentials) -> User | ApiResponse | None: ...
 
@@ -289,7 +289,7 @@ class Connection(asyncio.Protocol):
         return too_many() if self._server.is_full else None
 
     def hold(self, count: int) -> bool:
-        """So many more bytes are held for this client; whether all hold too many."""
+        """Count bytes held for this client; answers whether all hold too many."""
         self._held += count
         self._server.held += count
         return self._server.is_full
@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
         )
 
     def _content(self) -> tuple[str, Any]:
-        """The type of the body and its value; what was protobuf is JSON then."""
+        """The content type of a body and its value; protobuf is converted to JSON."""
         text = self._headers.get(b"content-type", b"").decode("latin-1")
         content_type = text.partition(";")[0].strip().lower() or JSON
         if not self._body:
@@ -387,7 +387,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _give_up(self, answer: bytes) -> None:
-        """The last answer; who is still sending gets the time to read it."""
+        """Send the last answer; a client that is still sending gets time to read it."""
         if self._is_over or self._transport.is_closing():
             return
         self._is_over = True
@@ -400,21 +400,21 @@ class Connection(asyncio.Protocol):
         loop.call_later(Limits.farewell, self._transport.abort)
 
     def turn_away(self) -> None:
-        """There are too many connections."""
+        """Refuse the connection: there are too many."""
         self._give_up(b"".join(encoded(too_many(), closing=True)))
 
     def _stay(self, seconds: float) -> None:
-        """Nothing may stay as it is for longer than that."""
+        """Set the deadline by which the connection has to change its state."""
         self._ends = self._server.time() + seconds
 
     @property
     def idle_until(self) -> float:
-        """When it ends if nothing is asked until then; infinite while it has work."""
+        """The time at which an idle connection ends; infinite while it has work."""
         is_idle = self._phase == IDLE and not self._is_paused and not self._is_over
         return self._ends if is_idle else inf
 
     def look(self, now: float) -> None:
-        """End it where it has stayed as it is for too long."""
+        """End the connection where it has been in one state for too long."""
         if now < self._ends:
             return
         if self._is_paused:
@@ -527,7 +527,7 @@ class Watch:
         self._connection.watch_ended()
 
     def forget(self) -> None:
-        """Nobody reads it any more."""
+        """Remove a watch that has no reader any more."""
         self.is_over = True
         self._timer.cancel()
         self._reminder.cancel()
@@ -539,7 +539,7 @@ class Watch:
 
 
 def seconds_of(request: ApiRequest) -> float:
-    """How long a watch lasts at most.
+    """The longest time that a watch lasts, in seconds.
 
     >>> seconds_of(ApiRequest("GET", "/", (("timeoutSeconds", "5"),)))
     5
@@ -553,7 +553,7 @@ def seconds_of(request: ApiRequest) -> float:
 # ------------------------------------------------------------------ the server
 
 
-# So many connections may wait to be accepted: watches are opened in bursts.
+# The connections that may wait to be accepted: watches are opened in bursts.
 BACKLOG = 1024
 
 
@@ -602,7 +602,7 @@ class HttpServer:
 
     @property
     def is_full(self) -> bool:
-        """It holds as much as it may, for clients that do not read or end."""
+        """Whether as many bytes are held as may be, for clients that do not read."""
         return self.held > HELD_BYTES
 
     def joined(self, connection: Connection) -> None:

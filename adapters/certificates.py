@@ -60,7 +60,7 @@ class Authority:
         self.certificate = self._signed(builder.add_extension(usage, critical=True))
 
     def for_server(self, addresses: tuple[str, ...]) -> Pair:
-        """For a server at these names and IP addresses."""
+        """A certificate for a server at these names and IP addresses."""
         x509 = self._x509
         names = [self._general_name(each) for each in addresses]
         return self._issued(
@@ -70,7 +70,7 @@ class Authority:
         )
 
     def for_client(self, user: str, groups: tuple[str, ...]) -> Pair:
-        """For a user: the common name; its groups are the organizations."""
+        """A certificate for a user; its organizations are the user's groups."""
         usage = self._x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
         return self._issued(self._named(user, groups), usage, None)
 
@@ -139,7 +139,7 @@ class Authority:
 
 
 def server_context(authority: Authority, pair: Pair) -> ssl.SSLContext:
-    """What the server speaks: TLS 1.2 and up, client certificates welcome."""
+    """The TLS settings of the server: 1.2 and up, client certificates are optional."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

@@ -60,7 +60,7 @@ def duration(text: str) -> float:
     """
     if not re.fullmatch(r"(\d+(\.\d+)?[smhd]?)+", text.strip()):
         raise click.BadParameter(
-            f"{text!r} is no duration; write 90, 90s, 15m or 1h30m"
+            f"{text!r} is not a duration; write 90, 90s, 15m or 1h30m"
         )
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
@@ -108,7 +108,7 @@ def main(ctx: click.Context) -> None:
 
 
 def _check_variables(command: click.Command) -> None:
-    """Refuse mistyped variables: what they were to say would not be heeded."""
+    """Refuse mistyped variables, which would have no effect."""
     prefix = f"{_PREFIX}_{command.name}_".upper()
     known = {f"{prefix}{each.name}".upper() for each in command.params}
     for name in sorted(os.environ):
@@ -117,7 +117,7 @@ def _check_variables(command: click.Command) -> None:
         near = nearest(name, known)
         hint = f"; did you mean {near}?" if near else ""
         raise click.UsageError(
-            f"the variable {name} is for no option of fnop {command.name}{hint}"
+            f"the variable {name} belongs to no option of fnop {command.name}{hint}"
         )
 
 
@@ -145,8 +145,8 @@ _modules = click.option(
 _guard = click.option(
     "--guard/--no-guard",
     default=True,
-    help="Whether handlers that are not impure are kept from acting on the world, in "
-    "a simulation and a replay; on a cluster there is a warning.",
+    help="Keep handlers that are not impure from acting on the world, in a simulation "
+    "and a replay; on a cluster only warn.",
 )
 
 
@@ -203,8 +203,8 @@ _guard = click.option(
     "--peering",
     callback=a_name,
     metavar="NAME",
-    help="Meet other operators in this peering object, and wait until it is there. "
-    'Without it "default" is looked for.',
+    help="Meet other operators in this peering object, and wait until it exists. "
+    'Without this option "default" is used, if it exists.',
 )
 @click.option(
     "-p",
@@ -212,7 +212,7 @@ _guard = click.option(
     type=int,
     default=0,
     show_default=True,
-    help="Among peers the highest serves; the others are frozen.",
+    help="The priority among peers: the highest serves, the others are frozen.",
 )
 @click.option("--dev", is_flag=True, help="The same as --priority=666.")
 @click.option(
@@ -221,45 +221,45 @@ _guard = click.option(
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="How long this operator counts as alive without a sign of life.",
+    help="How long peers take this operator for alive without a sign of life.",
 )
 @click.option("--standalone", is_flag=True, help="Do not look for other operators.")
 @click.option(
     "-L",
     "--liveness",
     metavar="URL",
-    help="Tell here whether the operator is well, and at /readyz whether it serves: "
+    help="Serve the liveness endpoint here, and the readiness endpoint at /readyz: "
     "http://0.0.0.0:8080/healthz.",
 )
 @click.option(
     "--metrics",
     metavar="URL",
-    help="Tell Prometheus here what is counted: http://0.0.0.0:9090/metrics.",
+    help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics.",
 )
 @click.option(
     "--leader-elect",
     is_flag=True,
-    help="Of several replicas one serves: who holds the lease fnop-NAME.",
+    help="Run as one of several replicas: the holder of the lease fnop-NAME serves.",
 )
 @click.option(
     "--lease-namespace",
     callback=a_namespace,
     metavar="NAME",
-    help="Where the lease is; the pod's namespace.",
+    help="The namespace of the lease; by default the pod's.",
 )
 @click.option(
     "--name",
     default="default",
     metavar="NAME",
     show_default=True,
-    help="This operator's name, which tells its marks on objects from others'.",
+    help="The operator's name, which its marks on objects carry.",
 )
 @click.option(
     "--state-key-file",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Sign the state on objects, and believe none without a signature: a key a "
-    "line, the first signs, any verifies.",
+    help="Sign the state on objects, and believe none without a signature. The file "
+    "has one key per line: the first signs, any verifies.",
 )
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
@@ -333,7 +333,7 @@ def run(
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)
     if redact and record is None:
-        raise click.UsageError("--redact is of no use without --record")
+        raise click.UsageError("--redact needs --record")
     recorder = None if record is None else _recorder(record, program, redact)
     try:
         if simulate:
@@ -350,7 +350,7 @@ def _refuse_of_simulations(options: dict[str, Any]) -> None:
     for name in ("for", "calls", "real_calls"):
         if options[name]:
             option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} is of no use without --simulate")
+            raise click.UsageError(f"--{option} needs --simulate")
 
 
 def _check_simulate(
@@ -363,17 +363,17 @@ def _check_simulate(
         rest = [each for each in manifests if each not in found]
         operator = " ".join([*given, *paths, *found])
         raise click.UsageError(
-            f"--simulate takes all the files that follow it, and {found[0]} is no "
+            f"--simulate takes all the files that follow it, and {found[0]} is not a "
             f"manifest; write: fnop run {operator} --simulate {' '.join(rest) or '...'}"
         )
 
 
 def _refuse_of_clusters() -> None:
-    """Refuse what a simulation has no use for, unless a variable says it for all."""
+    """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
     for name in ("liveness", "metrics", "context", "kubeconfig"):
         if source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} is of no use with --simulate")
+            raise click.UsageError(f"--{name} cannot be used with --simulate")
 
 
 def _close_recording(recorder: Any) -> None:
@@ -433,7 +433,7 @@ def _signing(settings: Settings, path: str | None) -> Settings:
 def _among_others(
     settings: Settings, *, simulated: bool, options: dict[str, Any]
 ) -> Settings:
-    """The settings with who this process is among others; alone in a simulation."""
+    """Add peering and candidacy to the settings; none of them in a simulation."""
     from fnop.adapters.rivals import candidate_of, member_of
 
     peering, alone = options["peering"], options["standalone"]
@@ -452,7 +452,7 @@ def _among_others(
     candidate = None
     where = options["lease_namespace"]
     if where and not options["leader_elect"]:
-        raise click.UsageError("--lease-namespace is of no use without --leader-elect")
+        raise click.UsageError("--lease-namespace needs --leader-elect")
     if options["leader_elect"]:
         candidate = candidate_of(settings.operator, settings.namespaces, where)
         if simulated:
@@ -684,7 +684,7 @@ async def _serve_cluster(
 @_files
 @_modules
 @click.option(
-    "--trusted", is_flag=True, help="Read a recording of any size, of your own."
+    "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )
 @_guard
 def replay(
@@ -765,7 +765,7 @@ def _show_difference(difference: Any, version: str) -> None:
 
 
 def _titled(command: dict[str, Any]) -> str:
-    """What a command does, and about which object."""
+    """The name of a command's effect, and the object that it is about."""
     effect: str = (command.get("effect") or {}).get("is", command["do"])
     about = command.get("subject")
     return f"{effect} about {about}" if about else effect

@@ -23,7 +23,7 @@ class ObjectProblem(Exception):
 
 
 def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
-    """Where the objects of a kind are, or one of them.
+    """The path of a kind's objects, or of one of them.
 
     >>> from fnop.interpreters.cluster.kinds import builtin_registry
     >>> path_of(kind_named(builtin_registry(), "apps/v1", "Deployment"), "n", "d")

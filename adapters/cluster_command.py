@@ -31,7 +31,7 @@ __all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
 
 EXIT_ERROR = 1
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
-# How pods find the API server: a real one makes this service for itself.
+# The service by which pods find the API server: a real one makes it for itself.
 OWN_SERVICE = {
     "metadata": {
         "name": "kubernetes",
@@ -54,7 +54,7 @@ MARK = "# A simulated cluster's; written by fnop cluster."
     type=click.IntRange(0, 65535),
     default=8001,
     show_default=True,
-    help="Where to listen; 0 takes a free port.",
+    help="The port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--host",
@@ -82,13 +82,13 @@ MARK = "# A simulated cluster's; written by fnop cluster."
 @click.option(
     "--rbac",
     is_flag=True,
-    help="Ask roles and bindings for permission. Implies --tls.",
+    help="Authorize requests by roles and bindings. Implies --tls.",
 )
 @click.option(
     "--tokens",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help='Users by bearer token, lines of: token,user,uid,"group1,group2". '
+    help='Bearer tokens of users, in lines of: token,user,uid,"group1,group2". '
     "Implies --tls.",
 )
 @click.option(
@@ -100,10 +100,10 @@ MARK = "# A simulated cluster's; written by fnop cluster."
     "--controllers",
     multiple=True,
     metavar="NAME=PACE",
-    help="Let a built-in controller be on, off, stuck, or so many seconds late, "
+    help="Set a built-in controller on, off, stuck, or late by some seconds, "
     "such as deployment=stuck or kubelet=5; repeat it for several.",
 )
-@click.option("--seed", metavar="TEXT", help="What uids and names are derived from.")
+@click.option("--seed", metavar="TEXT", help="The seed of uids and generated names.")
 def cluster(manifests: Sequence[str], **options: Any) -> None:
     """Serve a simulated Kubernetes cluster over HTTP until it is stopped.
 
@@ -297,7 +297,7 @@ def _pace(text: str) -> tuple[str, Pace]:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What TLS needs, and the admin's certificate."""
+    """The server's TLS settings, its authority, and the admin's certificate."""
 
     context: ssl.SSLContext
     authority: Authority
@@ -396,7 +396,7 @@ def _base64(content: bytes) -> str:
 def write_kubeconfig(
     path: str | Path, url: str, admin: tuple[bytes, Pair] | None = None
 ) -> None:
-    """Write it, readable for its owner only, but never over somebody else's.
+    """Write the kubeconfig, readable for its owner; refuse to overwrite others'.
 
     Raises `KubeconfigProblem`.
     """

@@ -30,7 +30,7 @@ ROUNDS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a served cluster is reached."""
+    """The address of a served cluster."""
 
     url: str
     kubeconfig: Path

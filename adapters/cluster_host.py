@@ -26,18 +26,18 @@ __all__ = ["Follower", "Following", "Host", "frame", "internal_error"]
 
 log = getLogger("fnop.cluster")
 
-# How long to leave controllers alone that have done nothing; and at most.
+# The pause of controllers that have done nothing, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
 
 Place = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
 
 
 class Follower(Protocol):
-    """Who reads a watch."""
+    """The reader of a watch."""
 
     @property
     def is_fresh(self) -> bool:
-        """No event has been shown yet."""
+        """Whether no event has been shown yet."""
 
     def take(self, line: bytes) -> None:
         """One more event, framed; it must not block."""
@@ -48,7 +48,7 @@ class Follower(Protocol):
 
 @dataclass(eq=False, slots=True)
 class View:
-    """What equal watches show; each event is made ready once for all of them."""
+    """The common view of equal watches; each event is encoded once for all of them."""
 
     request: ApiRequest
     opened: Cluster
@@ -79,7 +79,7 @@ _OLD = re.compile(r"(/api/[^/]+|/apis/[^/]+/[^/]+)/watch(/.+)")
 
 
 def place_of(path: str) -> Place | None:
-    """What a watch is about: the resource, and the namespace or all of them.
+    """The subject of a watch: a resource, and a namespace or all of them.
 
     >>> place_of("/api/v1/watch/namespaces/n/pods")
     (('', 'pods'), 'n')
@@ -92,7 +92,7 @@ def place_of(path: str) -> Place | None:
 
 
 class Host:
-    """The one place where the cluster's value changes, in an event loop."""
+    """The owner of the cluster's value, which changes here alone, in an event loop."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self.cluster = cluster
@@ -108,7 +108,7 @@ class Host:
 
     @property
     def watches(self) -> int:
-        """How many watches are open."""
+        """The number of open watches."""
         return sum(
             len(view.followers)
             for views in self._views.values()
@@ -163,7 +163,7 @@ class Host:
         return name not in _PASSING
 
     def forget(self, following: Following, follower: Follower) -> None:
-        """Nobody reads this watch any more."""
+        """Remove a watch that has no reader any more."""
         views = self._views.get(following.place, {})
         view = views.get(following.key)
         if view is None or follower not in view.followers:
@@ -175,7 +175,7 @@ class Host:
                 del self._views[following.place]
 
     def bookmark(self, following: Following) -> bytes | None:
-        """How far the watch has come, if it wants to know."""
+        """The version that the watch has reached, if it wants to know."""
         event = simulated.bookmark(self.cluster, following.request, self.now)
         return None if event is None else frame(event.type, event.object)
 
@@ -208,7 +208,7 @@ class Host:
 
     def _show_formed(self, view: View, seen: StoredEvent) -> None:
         """Tables and the like; of a table, a stream's first event has the heads."""
-        # Who takes a line is not fresh any more: so both groups come first.
+        # A follower that has taken a line is not fresh any more: group them before.
         groups = [
             (headed, [each for each in view.followers if each.is_fresh == headed])
             for headed in (True, False)
@@ -235,7 +235,7 @@ class Host:
     # ---------------------------------------------------------- controllers
 
     def start(self) -> None:
-        """Let the controllers look at what is there already."""
+        """Let the controllers process the objects that exist already."""
         self._schedule()
 
     def stop(self) -> None:
@@ -278,11 +278,11 @@ class Host:
             return
         if events:
             self._published(events)
-        # Whoever has something to do but does nothing shall not do it all the time.
+        # A controller that is due but does nothing must not keep the loop busy.
         self._schedule(0.0 if events else IDLE_SECONDS)
 
 
-# What of a watch's query says where it begins and ends, not what it shows.
+# The query parameters that bound a watch; they do not change what it shows.
 _PASSING = frozenset(
     (
         "watch",

@@ -1,4 +1,4 @@
-"""Who sends a request: client certificates, bearer tokens, impersonation."""
+"""Authentication: client certificates, bearer tokens, impersonation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_tokens(path: str) -> dict[str, User]:
         token, name, uid, *rest = [*map(str.strip, row), "", ""][: max(3, len(row))]
         if len(row) < 3 or not token or not name:
             raise TokenProblem(
-                f'{path}:{line} is no token; write: token,user,uid,"group1,group2"'
+                f'{path}:{line} is not a token; write: token,user,uid,"group1,group2"'
             )
         groups = [each.strip() for each in rest[0].split(",")] if rest else []
         found[token] = User(name, (*filter(None, groups), EVERYBODY), uid)
@@ -70,7 +70,7 @@ def user_of(certificate: Mapping[str, Any]) -> User:
 
 
 class Authentication:
-    """Authenticates as kube-apiserver does: certificate, then token, then nobody.
+    """Authenticates as kube-apiserver does: by certificate, by token, else anonymously.
 
     Without RBAC nobody may be nobody: then there is no permission to withhold.
     """
@@ -99,7 +99,7 @@ class Authentication:
 
 
 class Admin:
-    """Whoever it is, may do everything, or act as anybody."""
+    """A login that lets every client do everything, and impersonate anybody."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -27,18 +27,24 @@ __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 
 # Where the API server is for pods, unless their environment says otherwise.
 _INSIDE = "kubernetes.default.svc"
-# What a kubeconfig can say that a `ConnectionInfo` has no field for.
+# The entries of a kubeconfig for which a `ConnectionInfo` has no field.
 _UNSUPPORTED = ("exec", "auth-provider", "as", "as-groups", "as-uid", "tls-server-name")
 
 
 def login_with_kubeconfig(
     *, kubeconfig: str | None = None, context: str | None = None, **_: Any
 ) -> ConnectionInfo | None:
-    """The credentials in a kubeconfig: the one given, $KUBECONFIG, ~/.kube/config.
+    """Read credentials from a kubeconfig: for a login handler to call, or to be.
 
-    Of its `context`, or the current one.  None where there is no file.  What else a
-    login handler is given is let pass: `login_with_kubeconfig(**kwargs)`.  Raises
-    `LoginError` where the file cannot be used, or names a plugin, which only fnop runs.
+    `kubeconfig` is the file, by default that in $KUBECONFIG or ~/.kube/config;
+    `context` is the context in it, by default the current one. All else that a login
+    handler is given is ignored. Answers None where there is no file. Raises
+    `LoginError` where the file cannot be used, or names a credentials plugin, which
+    only fnop itself runs.
+
+        @fnop.on.login()
+        def login(**kwargs):
+            return fnop.login_with_kubeconfig(context="staging", **kwargs)
     """
     match located(kubeconfig):
         case Success(paths):
@@ -50,10 +56,13 @@ def login_with_kubeconfig(
 
 
 def login_with_service_account(**_: Any) -> ConnectionInfo | None:
-    """The credentials of the pod's service account; None outside of a pod.
+    """Read the credentials of the pod's service account; None outside of a pod.
 
-    The token is read anew at each login.  What a login handler is given is let pass:
-    `login_with_service_account(**kwargs)`.
+    The token is read anew at each login. All that a login handler is given is ignored.
+
+        @fnop.on.login()
+        def login(**kwargs):
+            return fnop.login_with_service_account(**kwargs)
     """
     token = service_account.token()
     if token is None:
@@ -105,7 +114,7 @@ def _info_of(access: Access) -> ConnectionInfo:
 
 
 def _either(section: Section, field: str, key: str) -> dict[str, Any]:
-    """What is in the file itself counts before another file, as in kubectl."""
+    """The data of a file itself, or else the path to it, as in kubectl."""
     if data := section.get(f"{key}-data"):
         return {f"{field}_data": data}
     return {f"{field}_path": section.get(key)}

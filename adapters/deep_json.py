@@ -1,4 +1,4 @@
-"""JSON of any depth: an object that nobody can read must not hide all others.
+"""JSON of any depth: an unreadable object must not hide all others.
 
 Kubernetes takes 10,000 levels, the parser 1,024.  Whoever may create one object of a
 kind could keep an operator from listing that kind at all.
@@ -38,7 +38,7 @@ def loads(text: bytes, around: int = 0) -> Any:
 
 
 def shallow(text: bytes, levels: int = LEVELS_MAX) -> bytes:
-    """The same JSON, with null in the place of what is nested deeper.
+    """The same JSON, with null in the place of values that are nested too deeply.
 
     >>> shallow(b'{"a": [1, {"b": "}"}], "c": "]"}', 2)
     b'{"a": [1, null], "c": "]"}'

@@ -1,8 +1,8 @@
-"""Operators within other programs, and as programs: put together, run, and ended.
+"""Operators within other programs, and as programs.
 
-`operator` is for programs with an event loop, `run` for those without; the command
-line runs by `serving` here, too.  Nothing is global: several operators can be in one
-process, and in one loop, and do not see each other.
+`operator` is for programs with an event loop, `run` for those without; the command line
+runs operators by `serving`, too. Nothing is global: several operators can be in one
+process, and in one event loop, and do not see each other.
 """
 
 from __future__ import annotations
@@ -66,18 +66,34 @@ __all__ = [
     "stopped_by_signals",
 ]
 
-# What can be set from outside, or be waited for.
+# A flag that another part of the program sets, or waits for.
 Flag: TypeAlias = "asyncio.Event | asyncio.Future[Any] | threading.Event | Future[Any]"
-# A flag of threads is looked at so often; it has no way to tell a loop.
+# The interval at which a flag of threads is polled: it cannot wake an event loop.
 _LOOK_SECONDS = 0.1
 
 
 class OperatorFailed(Exception):
-    """The operator has ended because it cannot go on; the text says why."""
+    """Raised where an operator has ended because it cannot go on; the text says why.
+
+    For example:
+
+        try:
+            fnop.run(namespaces=["default"])
+        except fnop.OperatorFailed as problem:
+            sys.exit(str(problem))
+    """
 
 
 class Running:
-    """An operator that runs."""
+    """A running operator, as `async with fnop.operator() as running` gives it.
+
+    For example:
+
+        async with fnop.operator(namespaces=["default"]) as running:
+            await running.ready()
+            running.stop("that was all")
+            await running.ended()
+    """
 
     def __init__(
         self, runner: Runner, task: asyncio.Task[Exit], look: Callable[[], Health]
@@ -88,22 +104,22 @@ class Running:
 
     @property
     def state(self) -> State:
-        """All that it knows at this moment."""
+        """The operator's state at this moment (`fnop.core.operator.step`)."""
         return self._runner.state
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over."""
+        """Whether the operator has ended."""
         return self._task.done()
 
     def health(self) -> Health:
-        """Whether it makes progress, and whether it serves."""
+        """Tell whether the operator makes progress, and whether it serves."""
         return self._look()
 
     async def ready(self) -> None:
-        """Wait until everything that is served has been listed once.
+        """Wait until all served objects have been listed once.
 
-        Raises `OperatorFailed` where it ends before.
+        Raises `OperatorFailed` where the operator ends before that.
         """
         waiting = asyncio.create_task(self._runner.ready.wait())
         try:
@@ -117,11 +133,18 @@ class Running:
             raise OperatorFailed("the operator was stopped before it was ready")
 
     def stop(self, reason: str = "it is asked to stop") -> None:
-        """Let it end, in order; asked again after a second, it ends at once."""
+        """Ask the operator to end in order; a second call ends it at once.
+
+        `reason` is for the log. A second call counts from a second after the first one
+        on.
+        """
         self._runner.stop(reason)
 
     async def ended(self) -> None:
-        """Wait until it is over.  Raises `OperatorFailed` where it ends by an error."""
+        """Wait until the operator has ended.
+
+        Raises `OperatorFailed` where it has ended because of an error.
+        """
         exit = await asyncio.shield(self._task)
         if exit.status:
             raise OperatorFailed(exit.reason)
@@ -140,7 +163,7 @@ async def serving(
     observers: Iterable[Observer] = (),
     say: Callable[[Say], None] = write,
 ) -> AsyncIterator[Running]:
-    """Run a program for as long as the block, at the end of which it is stopped.
+    """Run a program for the duration of the block, at whose end it is stopped.
 
     Without an `api` it is that of the cluster which the user means.  Its endpoints
     answer until it has ended.  Raises `ConfigurationProblem` before the block, and
@@ -216,7 +239,7 @@ def _host_of(api: Api) -> str:
 
 
 async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
-    """Stop it in order; who cancels this cancels the operator."""
+    """Stop the operator in order; a cancellation meanwhile cancels it."""
     if not task.done():
         running.stop("its program wants it to end")
     try:
@@ -232,10 +255,10 @@ async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
 
 @contextmanager
 def stopped_by_signals(running: Running) -> Iterator[None]:
-    """Let SIGINT and SIGTERM stop it in order; in the main thread, that is.
+    """Let SIGINT and SIGTERM stop the operator in order; in the main thread alone.
 
-    What is ignored stays so, as for a job in the background of a shell (POSIX: the
-    shell, asynchronous lists); afterwards all is as it was.
+    A signal that is ignored stays so, as for a job in the background of a shell (POSIX:
+    the shell, asynchronous lists); the former signal handlers come back afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -254,10 +277,10 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
 
 
 class _Signals:
-    """Hands signals to the loop; ends the process where the loop hears none.
+    """Hands signals to the event loop; ends the process where the loop hears none.
 
-    A handler that never returns holds the loop: then nothing can be stopped in order,
-    and a second signal ends it at once.
+    A handler that never returns blocks the loop: then nothing can be stopped in order,
+    and a second signal ends the process at once.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, running: Running) -> None:
@@ -265,12 +288,12 @@ class _Signals:
         self._unheard: float | None = None
 
     def hear(self, number: int, _frame: object) -> None:
-        """A signal has come, in the main thread, between two of its instructions."""
+        """Take a signal, in the main thread, between two of its instructions."""
         now = self._loop.time()
         if self._unheard is None:
             self._unheard = now
         elif now > self._unheard + REPEAT_SECONDS:
-            sys.stderr.write("fnop: ended at once: a handler does not let go\n")
+            sys.stderr.write("fnop: ended at once: a handler blocks the operator\n")
             sys.stderr.flush()
             os._exit(1)
         name = signal.Signals(number).name
@@ -292,21 +315,26 @@ class operator:
 
         await fnop.operator(stop_flag=stopped)
 
-    Its handlers are those of `registry`, or all that have been declared without one.
-    `settings` are the operator's; `namespaces` (names or patterns) and `clusterwide`
-    are a shorter way to say what is served.  The cluster is found as kubectl finds it,
-    with `kubeconfig` and `context`, unless there is an `api`.  With a `peering` or a
-    `priority` it meets other operators; else, or `standalone`, it does not look for
-    them.  With `leader_elect` it is one of several replicas, of which one serves: who
-    holds the lease `fnop-<name>` in the `lease_namespace`, or in the pod's.
-    `liveness` and `metrics` are addresses to answer at.  `executor`, of threads, runs
-    called functions and impure handlers that are not coroutines; without one there are
-    as many threads as the settings say.  `ready_flag` is set once everything has been
-    listed, `stop_flag` ends the operator; both are events or
-    futures, of asyncio or of threads.
+    - `registry`: the `Registry` of its handlers; None takes all that have been declared
+      without one.
+    - `settings`: its `Settings`. `namespaces` (names or patterns) and `clusterwide` are
+      a shorter way to say which namespaces are served.
+    - `kubeconfig`, `context`: the file and the context to connect by; by default the
+      cluster is found as kubectl finds it. `api`: a connection to use instead.
+    - `peering`, `priority`: the name of the peering and the operator's priority among
+      its peers; without either, or with `standalone`, it looks for no peers.
+    - `leader_elect`: it is one of several replicas, of which the holder of the lease
+      `fnop-<name>` serves; the lease is in the `lease_namespace`, by default the pod's.
+    - `liveness`, `metrics`: addresses of the endpoints, such as
+      "http://0.0.0.0:8080/healthz".
+    - `executor`: an executor of threads for called functions and impure handlers; by
+      default there are as many threads as `Settings.call_threads` says.
+    - `ready_flag`: is set once all served objects have been listed; `stop_flag` ends
+      the operator. Both are events or futures, of asyncio or of threads.
 
-    Cancelled, it ends in order; cancelled again, at once.  Where it cannot begin it
-    raises `ConfigurationProblem`, and where it cannot go on `OperatorFailed`.
+    Cancelled, it ends in order; cancelled again, at once. Raises `TypeError` and
+    `ValueError` for arguments that cannot be, `ConfigurationProblem` where it cannot
+    connect, and `OperatorFailed` where it cannot go on.
     """
 
     def __init__(
@@ -332,7 +360,7 @@ class operator:
     ) -> None:
         if executor is not None and not isinstance(executor, Executor):
             raise TypeError(
-                "executor= takes one of threads, such as a ThreadPoolExecutor, "
+                "executor= takes an executor of threads, such as a ThreadPoolExecutor, "
                 f"not {executor!r}"
             )
         for flag in (ready_flag, stop_flag):
@@ -399,7 +427,7 @@ class operator:
 
 
 class Options(TypedDict, total=False):
-    """What `run` takes: the same as `operator`."""
+    """The arguments of `run`: the same as of `operator`."""
 
     registry: Registry | None
     settings: Settings | None
@@ -421,9 +449,13 @@ class Options(TypedDict, total=False):
 
 
 def run(**options: Unpack[Options]) -> None:
-    """Run an operator until it ends or a signal ends it; takes what `operator` takes.
+    """Run an operator until it ends, or a signal (SIGINT, SIGTERM) ends it.
 
-    Raises `ConfigurationProblem` and `OperatorFailed`.
+    `options` are the arguments of `operator`. Raises `ConfigurationProblem` and
+    `OperatorFailed`.
+
+        if __name__ == "__main__":
+            fnop.run(namespaces=["default"], liveness="http://0.0.0.0:8080/healthz")
     """
 
     async def main() -> None:

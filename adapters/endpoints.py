@@ -1,4 +1,4 @@
-"""Small HTTP servers beside an operator, for who watches over it."""
+"""Small HTTP servers beside an operator, for monitoring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Answer", "Endpoint", "Page", "endpoint_of", "serving"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to listen, and the path that is meant."""
+    """An address to listen on, and a path."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Answer:
     content_type: str = "application/json"
 
 
-# What answers a GET, given its parameters and its headers.
+# A function that answers a GET, given its parameters and its headers.
 Page = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[Answer]]
 
 
@@ -53,10 +53,10 @@ def endpoint_of(url: str, path: str) -> Endpoint:
         parts = urlsplit(url)
         host, port = parts.hostname or "localhost", parts.port
     except ValueError as problem:
-        raise ConfigurationProblem(f"{url!r} is no address: {problem}") from None
+        raise ConfigurationProblem(f"{url!r} is not an address: {problem}") from None
     if parts.scheme != "http":
         raise ConfigurationProblem(
-            f"{url!r} is no http address; write http://0.0.0.0:8080{path}"
+            f"{url!r} is not an http address; write http://0.0.0.0:8080{path}"
         )
     return Endpoint(host, 80 if port is None else port, parts.path.rstrip("/") or path)
 

@@ -35,7 +35,7 @@ def _options(command: Any) -> Any:
     for option in (
         click.option("--context", metavar="NAME", help="The kubeconfig's context."),
         click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file."),
-        click.option("-i", "--id", "identity", help="Whose record it is; you@host."),
+        click.option("-i", "--id", "identity", help="The record's author; you@host."),
         click.option(
             "-P",
             "--peering",
@@ -71,14 +71,14 @@ def _options(command: Any) -> Any:
     default=3600,
     show_default=True,
     metavar="SECONDS",
-    help="They go on by themselves after so long.",
+    help="The time after which they resume by themselves.",
 )
-@click.option("-m", "--message", default="", help="Why; the operators log it.")
+@click.option("-m", "--message", default="", help="The reason; the operators log it.")
 def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) -> None:
-    """Let operators keep still, until `fnop resume`.
+    """Freeze operators, until `fnop resume`.
 
-    They stop handling anything while there is a record of a higher priority than
-    theirs in their peering object.
+    Operators stop handling objects while their peering object has a record of a higher
+    priority than theirs.
 
     \b
       fnop freeze -A -m "the storage is being moved"
@@ -96,7 +96,7 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
 @click.command()
 @_options
 def resume(**where: Any) -> None:
-    """Let operators go on that `fnop freeze` has frozen."""
+    """Resume operators that `fnop freeze` has frozen."""
     from fnop.adapters.rivals import person
 
     identity = person(where["identity"])
@@ -105,12 +105,12 @@ def resume(**where: Any) -> None:
 
 
 def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
-    """Write a record into each of the peering objects; where that was done."""
+    """Write a record into each of the peering objects; answers their places."""
     namespaces: Sequence[str] = where["namespace"]
     if bool(namespaces) == where["all_namespaces"]:
         raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
     if has_patterns(namespaces):
-        raise click.UsageError("name each namespace; patterns are not for this")
+        raise click.UsageError("name each namespace; patterns are not supported here")
     try:
         for each in namespaces:
             check_namespace(each)

@@ -56,7 +56,7 @@ class ConfigurationProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to reach the server: kubernetes_asyncio's `Configuration`, and its namespace.
+    """The settings of a connection: a `Configuration`, and its namespace.
 
     `namespace` is the one of the context or of the service account, if they have one.
     """
@@ -75,7 +75,7 @@ class Logins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to log in from: kubeconfigs, or (None) the pod we run in."""
+    """The source of a login: kubeconfigs, or (None) the pod that fnop runs in."""
 
     files: tuple[Path, ...] | None
     context: str | None

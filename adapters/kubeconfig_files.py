@@ -91,7 +91,7 @@ def _title(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """What several files say as one: sections by name, their paths absolute.
+    """Several kubeconfigs merged into one: sections by name, their paths absolute.
 
     `title` names the files, `current` is the context that they select, or "".
     """
@@ -188,7 +188,7 @@ class Access(NamedTuple):
 def access_in(
     paths: Iterable[Path], context: str | None
 ) -> Success[Access] | Failure[str]:
-    """What the files say about a context, or about the one that they select."""
+    """The access that a context in the files gives, or the selected context."""
     match read(paths):
         case Success(kubeconfig):
             return access(kubeconfig, context)
@@ -197,7 +197,7 @@ def access_in(
 
 
 def access(kubeconfig: Kubeconfig, name: str | None) -> Success[Access] | Failure[str]:
-    """What a context, or the selected one, stands for.
+    """The access that a context, or the selected one, gives.
 
     A failure is a sentence: there is no such context, it leads nowhere, or its token
     cannot be read.  A context may have no user, but none that is missing.

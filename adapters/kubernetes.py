@@ -56,7 +56,8 @@ FAREWELL_SECONDS = 0.1
 _READ_BUFFER = 2**21
 _SHOWN_TEXT = 1000
 _SHOWN_PAGE = 200
-# So many digits that a number becomes infinity: a recording has none.
+# The longest advice: a number of very many digits would become infinity, which a
+# recording cannot hold.
 _ADVICE_MAX_SECONDS = 1e9
 
 _HEADERS = {
@@ -156,7 +157,7 @@ class KubernetesApi:
             return response, await response.read()
 
     def _timeout_of(self, request: ApiRequest) -> aiohttp.ClientTimeout:
-        """When a request is given up.  Urgent ones end when they are of no use."""
+        """The timeout of a request; an urgent one ends when it is of no more use."""
         given, limits = self._timeout, [request.seconds]
         if request.urgent and request.before is not None:
             left = request.before - SystemClock().now().mono
@@ -305,7 +306,7 @@ class KubernetesApi:
 
 
 def _connection_of(login: Login) -> Any:
-    """What a connection is made with; a certificate is never the same as before."""
+    """The settings of a connection; a client certificate always counts as changed."""
     found = login.configuration
     certificate = object() if found.cert_file else None
     return found.host, found.ssl_ca_cert, found.verify_ssl, found.proxy, certificate
@@ -450,7 +451,7 @@ def _status(code: int, text: bytes) -> dict[str, Any]:
 
 
 def _page(text: bytes) -> str:
-    """What a page says, in one line; an API server answers in JSON or plain text."""
+    """Describe a web page in one line; an API server answers in JSON or plain text."""
     said = " ".join(_shown(text).split())[:_SHOWN_PAGE]
     return (
         "a page has come that no API server sends, so look at the proxies and load "
@@ -477,7 +478,7 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
 
 
 def _check_time(request: ApiRequest) -> None:
-    """Who has waited too long for its turn does not begin: a lease may have ended."""
+    """Refuse to send a request whose time has passed: a lease may have ended."""
     if request.before is not None and SystemClock().now().mono >= request.before:
         raise Unreachable("not sent: the time for it has passed", sent=False)
 

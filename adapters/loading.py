@@ -44,7 +44,7 @@ SCRIPT = "fnop_script_"
 _MANIFESTS = (".yaml", ".yml", ".json")
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
-# What was made importable because a file was loaded from there.
+# Folders that were made importable because a file was loaded from there.
 _FOLDERS: set[Path] = set()
 # The packages of modules that were loaded by their names, wherever they are installed.
 _PACKAGES: set[str] = set()
@@ -79,9 +79,13 @@ _APART: dict[str, tuple[Handler, ...]] = {}
 
 
 def module_of_file(path: str | Path) -> ModuleType:
-    """The module of an operator's file; its handlers are kept apart from others'.
+    """Load the module of an operator's file; its handlers are kept apart from others'.
 
-    The file is run once in a process, whoever asks for it.  Raises `LoadProblem`.
+    `path` is the file, whatever it is called. It is run once in a process, however
+    often it is loaded. Raises `LoadProblem` where it cannot be.
+
+        operator = load("operator.py")
+        assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
     """
     return _apart(str(Path(path).resolve()))
 
@@ -93,7 +97,7 @@ def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
 
 
 def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
-    """What a function of a file that was loaded apart was declared as."""
+    """The handlers that a function was declared as, in a file that was loaded apart."""
     found = _APART.get(getattr(function, "__module__", ""), ())
     return [each for each in found if each.fn is function]
 
@@ -107,7 +111,7 @@ def _apart(path: str) -> ModuleType:
 
 
 def _declared_by(module: ModuleType) -> tuple[Handler, ...]:
-    """Of a file that was loaded before, in the usual way."""
+    """The handlers of a file that was loaded before, in the usual way."""
     name = module.__name__
     return tuple(e for e in default_registry.handlers if e.fn.__module__ == name)
 
@@ -127,7 +131,7 @@ def resolve(name: str) -> Callable[..., Any]:
     except AttributeError as problem:
         raise LoadProblem(f"{name} cannot be found: {problem}") from problem
     if not callable(found):
-        raise LoadProblem(f"{name} is no function but {found!r}")
+        raise LoadProblem(f"{name} is not a function but {found!r}")
     return found  # type: ignore[no-any-return]  # callable() says no more
 
 
@@ -144,7 +148,7 @@ def _checked(path: str) -> Path:
         raise LoadProblem(f"there is no file {path}")
     if file.suffix in _MANIFESTS:
         raise LoadProblem(
-            f"{path} is no Python file but, by its name, a manifest; fnop run takes "
+            f"{path} is, by its name, a manifest and not a Python file; fnop run takes "
             "manifests after --simulate"
         )
     return file.resolve()
@@ -265,11 +269,11 @@ def _sentence(problem: BaseException, what: str) -> str:
 
 
 def _advice(module: str) -> str:
-    """What to do about a module that there is not."""
+    """Advice on a module that cannot be found."""
     package, _, inside = module.partition(".")
     if package == "fnop":
         if hasattr(sys.modules[package], inside):
-            return f"{module} is no module: write import fnop, and {module}.NAME"
+            return f"{module} is not a module: write import fnop, and {module}.NAME"
         return "fnop has no such part; write import fnop"
     if package == "kopf":
         return "import fnop in its place (docs/porting.md)"
@@ -277,7 +281,7 @@ def _advice(module: str) -> str:
 
 
 def authors_place(problem: BaseException) -> str:
-    """Where in the author's own code an exception came from: `operator.py:4`, or ""."""
+    """The place in the author's own code that raised: `operator.py:4`, or ""."""
     file, line = _authors_line(problem)
     return _place(file, line) if file else ""
 
@@ -322,7 +326,7 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _shown(file: Path) -> str:
-    """The path as short as it is plain: relative below the working directory."""
+    """The path for messages: relative if it is below the working directory."""
     return str(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     )

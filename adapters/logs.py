@@ -92,7 +92,7 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 
 
 class Console:
-    """Where the lines of the core become log lines."""
+    """The console's log: it turns lines of the core into log records."""
 
     def __init__(
         self, level: int, handler: logging.Handler, formatter: logging.Formatter
@@ -164,7 +164,7 @@ class _Line:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, to be told from other people's; a closed stream is nobody's error."""
+    """fnop's own log handler; it ignores a closed stream."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not self.stream.closed:

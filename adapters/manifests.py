@@ -100,13 +100,13 @@ def _text(source: str) -> str:
 
 
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """The document itself or, of a list, what is in it."""
+    """The document itself or, of a list, its items."""
     if not isinstance(document, dict):
-        raise ManifestProblem(f"{where} is no manifest but {_brief(document)}")
+        raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
         items = document["items"] or []
         if not isinstance(items, list):
-            raise ManifestProblem(f"{where} has items that are no list")
+            raise ManifestProblem(f"{where} has items that are not a list")
         for number, item in enumerate(items, 1):
             yield from _objects(item, f"item {number} of {where}")
     else:
@@ -119,10 +119,10 @@ def _check(document: dict[str, Any], where: str) -> None:
         if not document.get(field):
             raise ManifestProblem(f"{where} has no {field}")
         if not isinstance(document[field], str):
-            raise ManifestProblem(f"{where} has a {field} that is no text")
+            raise ManifestProblem(f"{where} has a {field} that is not a text")
     metadata = document.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise ManifestProblem(f"{where} has metadata that is no mapping")
+        raise ManifestProblem(f"{where} has metadata that is not a mapping")
     name = metadata.get("name") or metadata.get("generateName")
     if not name:
         raise ManifestProblem(f"{where} has no metadata.name")
@@ -144,7 +144,7 @@ def _brief(value: Any) -> str:
 
 
 class Unparsed(NamedTuple):
-    """What is wrong with a text, and in which line, where that is known."""
+    """The fault of a text, and its line, where that is known."""
 
     line: int | None
     form: str
@@ -163,7 +163,7 @@ def parsed_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
 
 
 def _documents(name: str, text: str) -> list[Any]:
-    """What the text holds, as JSON if it looks like it, else as YAML."""
+    """The documents in a text, as JSON if it looks like it, else as YAML."""
     match _parsed(text, is_json=name.endswith(".json")):
         case Success(documents):
             return documents
@@ -207,7 +207,7 @@ def _from_yaml(
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what is nested so deep that the reader would run out of its stack.
+    """Refuse a document that is nested too deeply for the reader's stack.
 
     The events of a text are read without recursion, what is made of them is not.
     """
@@ -278,7 +278,7 @@ def _json_int(text: str) -> float:
 
 
 class _Room:
-    """How many values a document may come to, its aliases written out."""
+    """A bound on the values of a document, with its aliases written out."""
 
     def __init__(self, left: int = 1_000_000) -> None:
         self.left = left
@@ -315,7 +315,7 @@ def _json(
 
 
 def _number(value: float, where: str) -> float:
-    """As Go writes it: 1.0 is 1, and an integer has 64 bits or becomes a float."""
+    """A number as Go writes it: 1.0 is 1, and an integer beyond 64 bits a float."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else float(value)
     if not math.isfinite(value):
@@ -334,7 +334,7 @@ def _key(key: Any, where: str) -> str:
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
 _FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
-# What plain scalars are: the tag, the form, the characters it can begin with.
+# The plain scalars: tag, form, and the characters that it can begin with.
 _FORMS = (
     ("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),

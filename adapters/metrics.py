@@ -1,7 +1,7 @@
-"""What is counted of an operator, for Prometheus.
+"""The metrics of an operator, for Prometheus.
 
-Nothing is kept by the Prometheus library: when it asks, the numbers of the meter and of
-the state are told.  Names are those of client-go and controller-runtime, where these
+The Prometheus library keeps nothing: when it collects, it gets the numbers of the meter
+and of the state.  Names are those of client-go and controller-runtime, where these
 have one for the same thing; docs/health.md has all.
 """
 

@@ -1,4 +1,4 @@
-"""Models of called functions: who answers `fnop.call` in a simulation.
+"""Models of called functions, which answer `fnop.call` in a simulation.
 
 A function of an operator's file is `module:name`, where the module is what the file is
 loaded as.  Who writes a model knows the file: its stem does as well, `operator:name`.
@@ -76,7 +76,7 @@ def _checked(module: ModuleType) -> Mapping[Any, Model]:
     if isinstance(calls, Mapping) and all(map(callable, calls.values())):
         return calls
     raise LoadProblem(
-        f"CALLS of {module.__file__} is no mapping from 'module:name' to functions"
+        f"CALLS of {module.__file__} is not a mapping from 'module:name' to functions"
     )
 
 
@@ -120,7 +120,7 @@ class Models(dict[str, Model]):
         self._by_name = dict(by_name)
         self._given = [*map(_name_of, exact), *sorted(own)]
         self._real = real
-        # What was asked for, and whether it was answered; and by which model.
+        # The functions that were called: whether each was answered, and by which model.
         self._asked: dict[str, bool] = {}
         self._answered: set[str] = set()
 
@@ -159,7 +159,7 @@ class Models(dict[str, Model]):
         return f"no call was answered by the model{several} {shown}"
 
     def _hint(self, name: str) -> str:
-        """The function that was meant, of those that nobody has answered."""
+        """The function that was probably meant, among those without an answer."""
         wanted = {
             _shown(each) if ":" in name else _bare(each): None
             for each, is_answered in self._asked.items()

@@ -104,11 +104,17 @@ _RESOURCE = Resource("example.com", "v1", "objects", "Object", verbs=("list", "w
 
 @dataclass(frozen=True)
 class Plan(Sequence[Any]):
-    """What a handler has decided, in one attempt.
+    """The decision of a handler in one attempt.
 
-    As a sequence: the effects that it has awaited, yielded and returned, in their
-    order; what it wrote through `patch` is the last of them.  Its result, its wish to
-    be called again and its log lines are apart.
+    As a sequence it is its `effects`, those that the handler has awaited, yielded and
+    returned, in their order; the writes through `patch` are the last of them. Apart
+    from them are its `result`, its wish to be called `again`, its log `lines`, a
+    `failure` and with it `retries_after`, the ids of its sub-handlers, `children`, and
+    the `memo` afterwards.
+
+        plan = plan_of(created, {"spec": {"size": 1}})
+        assert plan.patched == {"status": {"phase": "Bound"}}
+        assert plan.succeeded
     """
 
     effects: tuple[Effect, ...]
@@ -141,14 +147,15 @@ class Plan(Sequence[Any]):
         return self.failure is None and self.again is None
 
     def failed(self, text: str = "") -> bool:
-        """Whether it failed for good, with an error that has this text in it."""
+        """Whether the handler failed for good, with this `text` in its error."""
         is_final = self.failure is not None and self.retries_after is None
         return is_final and text in str(self.failure)
 
     def part(self, id: str, answers: Answers = ()) -> Plan:
-        """What one of the sub-handlers decides that it has declared.
+        """The plan of a sub-handler that the handler has declared.
 
-        Raises `KeyError` that names the others.
+        `id` is the sub-handler's own id; `answers` are as for `plan_of`. Raises
+        `KeyError` that names the declared ones for any other.
         """
         if id not in self._parts:
             there = ", ".join(self.children) or "none"
@@ -156,7 +163,7 @@ class Plan(Sequence[Any]):
         return _Drive(self._parts[id], answers).plan()
 
     def of(self, kind: type[Effect]) -> list[Any]:
-        """The effects of one class, such as `fnop.effects.Patch`."""
+        """The effects of one class, the `kind`, such as `fnop.effects.Patch`."""
         return [each for each in self.effects if isinstance(each, kind)]
 
     @property
@@ -189,28 +196,33 @@ def plan_of(
     guard: bool = True,
     **named: Any,
 ) -> Plan:
-    """Call a handler as the framework would, and see what it decides.
+    """Call a handler once, as the framework would, and return what it decides.
 
-    `handler` is the function; what it was decorated with is taken from the registry,
-    and where it has several decorators, `reason` tells which (such as "resume");
-    without it, `create`, or with `old` the one of changes.  `body` is the object,
-    `old` what it was when it was last handled.
+    `handler` is the function; its decorator is looked up in the `registry`, the global
+    one by default. Where it has several, `reason` chooses, such as "resume"; by default
+    it is `create`, or with `old` the one of changes. `body` is the object, `old` the
+    object as it was when it was last handled; both are completed with a name, a
+    namespace and a uid. `type` is that of a watch event. `retry` is the number of the
+    attempt from 0, `now` its moment and `started` that of the first one (datetimes, or
+    Unix seconds). `memo`, `param`, `resource` and `settings` are the arguments of these
+    names; `resource` is the object's kind.
 
-    `answers` are for effects that it awaits: a mapping from effects to answers, a
-    function of the effect, or a sequence, in the order of asking.  An answer is what
-    the handler is to get, or an exception for it.  Not needed for what has an obvious
-    answer: sleeps, events, log lines, writes (the object as it would be).
+    `answers` are for the effects that it awaits: a mapping from effects to answers, a
+    function of the effect, or a sequence, in the order of asking. An exception as an
+    answer is raised. Events, log lines, sleeps and writes need no answer: a write is
+    answered by the object as it would be. `indices` are given by their names, as
+    mappings from keys to values: `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
 
-    `indices` are what the handler gets under their names, as each key with its values:
-    `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
+    A handler that is not impure and acts on the world, such as by a connection, fails;
+    with `guard=False` it may act.
 
-    A handler that is not impure and acts on the world, such as by a connection, fails
-    of it; without a `guard` it does act.
+    Raises `AssertionError` for an effect without an answer, for answers of a sequence
+    that are left over where the handler succeeds, and for an index that is not given;
+    `TypeError` for a `body` or `old` that is not an object.
 
-    Raises `AssertionError` for an effect that no answer is given for, for answers of a
-    sequence that a handler which succeeds has not asked for, and for an index that the
-    handler asks for and is not given.  Raises `TypeError` for a `body` or `old` that is
-    no object.
+        asked = fnop.get("secrets", name="s")
+        plan = plan_of(bind, {"spec": {"secret": "s"}}, answers={asked: None})
+        assert plan.retries_after == 5
     """
     teach_yaml()
     if named:
@@ -259,15 +271,18 @@ def matches(
     registry: Registry | None = None,
     guard: bool = True,
 ) -> bool:
-    """Whether the filters of a handler let it be called for an object.
+    """Ask whether the filters of a handler let it be called for an object.
 
-    `body`, `old`, `reason`, `type`, `memo` and `indices` are as for `plan_of`.  What is
-    looked at are `labels=`, `annotations=`, `field=` with its values, and `when=`; not
-    `owner=`, nor whether something has changed at all.
+    `handler`, `body`, `old`, `reason`, `type`, `now`, `memo`, `indices`, `resource`,
+    `settings`, `registry` and `guard` are as for `plan_of`. The filters are `labels=`,
+    `annotations=`, `field=` with its values, and `when=`; neither `owner=`, nor whether
+    anything has changed.
 
     Raises what a function among the filters raises, `fnop.core.values.errors.NotPure`
-    where one acts on the world (which it does without a `guard`), and `AssertionError`
-    for an index that it asks for and is not given.
+    where one acts on the world and is guarded, and `AssertionError` for an index that
+    is not given.
+
+        assert matches(served, {"metadata": {"labels": {"app": "web"}}})
     """
     _check_object(body, "body")
     _check_object(old, "old")
@@ -364,7 +379,7 @@ def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
 
 
 def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The handled object as it is given anew, which may leave out what it is.
+    """A handled object that is given anew, with its identity filled in.
 
     >>> pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {}}}
     >>> _identified({"spec": {}}, pod)
@@ -383,7 +398,7 @@ def _reason_of(handler: Handler) -> str | None:
     return None if handler.role is Role.EVENT else handler.role.value
 
 
-# What a handler of several decorators is called for, where the test does not say.
+# The roles by which a handler of several decorators is called, without a `reason`.
 _NEW = frozenset((Role.CREATE,))
 _CHANGED = frozenset((Role.UPDATE, Role.FIELD))
 
@@ -396,7 +411,7 @@ def _handler(
     param: Any,
     indices: Mapping[str, Index],
 ) -> Handler:
-    """What the function was declared as; a plain function counts as on.create."""
+    """The handler that a function was declared as; a plain one is an `on.create`."""
     declared = [each for each in registry.handlers if each.fn is fn]
     declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]
@@ -510,7 +525,7 @@ class _InOrder:
 
 
 def _outcome(effect: Effect, answer: Any) -> Outcome:
-    """What the framework would have got, for the handler to get this answer."""
+    """The outcome of an effect by which the handler gets this answer."""
     match answer:
         case BaseException():
             return _raised(answer)
@@ -543,7 +558,7 @@ def _raised(error: BaseException) -> Outcome:
 
 
 class _AnsweredFlag(StopFlag):
-    """What an impure daemon gets as `stopped`: its waiting is answered at once."""
+    """The argument `stopped` of an impure daemon: its waiting is answered at once."""
 
     def __init__(self, answering: Answering) -> None:
         super().__init__()
@@ -568,7 +583,7 @@ class _AnsweredFlag(StopFlag):
 
 
 class _AwaitedFlag(_AnsweredFlag):
-    """That of a coroutine."""
+    """The flag of a coroutine."""
 
     async def wait(self, timeout: float | None = None) -> bool:
         return bool(super().wait(timeout))
@@ -674,7 +689,7 @@ class _Drive:
                 raise AssertionError(self._unanswered(effect))
 
     def _given(self, effect: Effect, given: Any) -> Outcome:
-        """The outcome of an answer; who sleeps sees the handled object afterwards."""
+        """The outcome of an answer; a sleep shows the handled object as it is then."""
         if not isinstance(effect, Sleep) or not isinstance(given, Mapping):
             return _outcome(effect, given)
         if self.body is not None:
@@ -696,7 +711,7 @@ class _Drive:
         return Applied(thaw_json(after))
 
     def _unread(self, target: Target | None) -> dict[str, Any]:
-        """What an address tells of the object that is there."""
+        """The fields of an object that its address tells."""
         assert target is not None
         own = self.situation.body
         namespace = target.namespace or (own.namespace if own is not None else None)
@@ -753,7 +768,7 @@ class _Drive:
         )
 
     def _patches(self, written: Iterable[Patch | Transform]) -> Iterator[Patch]:
-        """What the `patch` argument has collected; of a function, what it changes."""
+        """The patches collected by the argument `patch`; of a function, its changes."""
         for each in written:
             merge = each.merge
             if isinstance(each, Transform):

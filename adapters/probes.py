@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a probe has answered, or why it did not, at a monotonic time."""
+    """The answer of a probe, or why there is none, at a monotonic time."""
 
     at: float
     value: Any = None
@@ -42,7 +42,7 @@ class Result:
 
 
 class Probes:
-    """The probe handlers of an operator, and what they have last answered."""
+    """The probe handlers of an operator, with their last answers."""
 
     def __init__(self, handlers: tuple[Handler, ...], around: Surroundings) -> None:
         self._handlers = handlers

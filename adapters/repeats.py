@@ -1,4 +1,4 @@
-"""What comes again and again in a simulated run is shown a few times, with a count."""
+"""Folding of repeated log lines in a simulated run: a few are shown, then a count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fnop.core.seam.commands import Say
 __all__ = ["Repeats"]
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-# So often a line is shown: what goes well may well do so several times.
+# The times that a line is shown, by its level: successes may well repeat.
 _SHOWN_MAX = {"info": 10, "warning": 1, "error": 1}
 
 
@@ -28,7 +28,7 @@ class _Repeated:
 
 
 class Repeats:
-    """Lines of the log go through `say`; `close` tells how often some came again.
+    """Pass log lines on by `say`; `close` tells how often the folded ones came.
 
     Warnings and errors of one handler with one error are the same, whatever numbers
     are beside the error, such as the next delay, and whichever object they are about.
@@ -54,7 +54,7 @@ class Repeats:
             found.objects.add(say.subject.label)
 
     def close(self, at: float) -> None:
-        """Show once more what came again, with the count, without its traceback.
+        """Show the last of each group of folded lines, with its count.
 
         The run has ended `at` this wall time; what came last is shown last.
         """
@@ -68,7 +68,7 @@ class Repeats:
 
 
 def _key(say: Say) -> tuple[str, ...]:
-    """What two lines have in common that are shown as one."""
+    """The key under which log lines count as repetitions of one another."""
     error = say.error or ""
     if say.level == "info":
         whose = say.subject

@@ -1,4 +1,4 @@
-"""This process among others: who it is, as the command line and the machine say."""
+"""This process among its peers: its identity, from the command line and the machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["candidate_of", "facts", "member_of", "person"]
 
 
 def facts() -> dict[str, Any]:
-    """What tells this process from others."""
+    """The facts that identify this process: its user, its host, its pod."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
@@ -34,7 +34,7 @@ def facts() -> dict[str, Any]:
 
 
 def person(given: str | None) -> str:
-    """Under which name somebody freezes operators, and lets them go on."""
+    """The name under which a person freezes and resumes operators."""
     return given or manual_identity(**facts())
 
 
@@ -48,7 +48,7 @@ def member_of(
     identity: str | None = None,
     wall: float,
 ) -> Member | None:
-    """This operator among its peers; None for one that looks for none.
+    """The operator's membership of a peering; None for one that looks for no peers.
 
     A named `peering` has to be there; without a name "default" is looked for.
     """
@@ -68,7 +68,7 @@ def member_of(
 def candidate_of(
     operator: str, namespaces: tuple[str, ...] | None, lease_namespace: str | None
 ) -> Candidate:
-    """This replica as a candidate for the lease `fnop-<operator>`.
+    """The replica's candidacy for the lease `fnop-<operator>`.
 
     Where the lease is: as asked for, in the pod's own namespace, in the one namespace
     that is served, or in `default`.

@@ -16,8 +16,7 @@ from fnop.interpreters.simulation import SimulatedRun
 __all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]
 
 _CRD = "CustomResourceDefinition"
-# What a cluster has from its beginning is nobody's result.
-# What a cluster has, or makes in every namespace, by itself.
+# Objects that a cluster has, or makes in every namespace, by itself: not results.
 _OWN = frozenset(
     (
         ("Namespace", "default"),

@@ -1,4 +1,4 @@
-"""An operator, a cluster and virtual time in one value: for tests of whole stories."""
+"""The simulation for tests: an operator, a cluster and virtual time in one value."""
 
 from __future__ import annotations
 
@@ -44,14 +44,22 @@ Operator = str | Path | ModuleType | Registry | Iterable[Handler] | None
 class Simulation:
     """A cluster in memory with one operator, on virtual time.
 
-    `operator` is a file, a loaded module, a registry or handlers; None is whatever has
-    been registered. `crds` and `objects` are manifests, files or folders of them.
-    `calls` answers `fnop.call`: a model for each function.  Equal beginnings lead to
-    equal ends, to the byte; nothing waits, and no network is used: a handler that is
-    not impure fails where it acts on the world, unless there is no `guard`.
+    `operator` is a file, a loaded module, a `Registry` or handlers; None takes all that
+    have been declared without a registry. `crds` and `objects` are manifests, or files
+    or folders of them. `namespace` is that of objects without one. `settings` are the
+    operator's. `calls` maps functions that `fnop.call` runs, and impure handlers, to
+    models that answer in their place. `seed` varies what is random; equal seeds lead to
+    equal runs, to the byte. A handler that is not impure fails where it acts on the
+    world, unless `guard` is False. No network is used, and no real time passes.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
-    `namespace` where a verb does not say another: `get("claims/c", namespace="b")`.
+    `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
+    `AssertionError` for a manifest that the cluster refuses.
+
+        def test_a_claim_gets_its_phase():
+            sim = Simulation("operator.py", crds="crd.yaml", objects="claim.yaml")
+            assert sim.settle()["claims/c"].status["phase"] == "Bound"
+            assert not sim.errors
     """
 
     def __init__(
@@ -95,9 +103,9 @@ class Simulation:
     # --------------------------------------------------------------- the user
 
     def apply(self, manifests: Manifests) -> Simulation:
-        """Create objects, or change them to what their manifests say.
+        """Create the objects of `manifests`, or merge them into those that exist.
 
-        Raises `AssertionError` with the server's sentence for what it refuses.
+        Raises `AssertionError` with the server's sentence where it refuses one.
         """
         for manifest in sorted(_manifests(manifests), key=_order):
             meta = manifest.get("metadata") or {}
@@ -128,7 +136,10 @@ class Simulation:
     ) -> Simulation:
         """Merge changes into an object: `edit("claims/c", spec={"size": "2Gi"})`.
 
-        What is in `status` goes to the status where that is apart; None removes.
+        `where` names the object, as kind/name; `namespace` is the simulation's by
+        default. `changes` are top-level stanzas; None removes a field. A `status` is
+        written to the status subresource where there is one. Raises `AssertionError`
+        where it is refused.
         """
         resource, name = self._address(where)
         path = path_of(resource, namespace or self.namespace, name)
@@ -147,7 +158,11 @@ class Simulation:
         namespace: str | None = None,
         propagation: str | None = None,
     ) -> Simulation:
-        """Delete an object, as `kubectl delete --wait=false` does."""
+        """Delete an object, as `kubectl delete --wait=false` does.
+
+        `where` names the object, as kind/name; `namespace` is the simulation's by
+        default; `propagation` is "Background", "Foreground" or "Orphan".
+        """
         resource, name = self._address(where)
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if propagation is not None:
@@ -157,9 +172,10 @@ class Simulation:
         return self
 
     def pace(self, controller: str, pace: Pace) -> Simulation:
-        """Let a controller of the cluster be `On()`, `Off()`, `Stuck()` or `Slow(5)`.
+        """Set a controller's pace: `On()`, `Off()`, `Stuck()`, `Slow(5)`.
 
-        They are in `fnop.testing`; `kubelet` is who runs pods.
+        `controller` is its name, such as "deployment"; "kubelet" runs pods. The `pace`
+        is one of `fnop.testing`.
         """
         self._run.cluster = paced(self._run.cluster, {controller: pace})
         return self
@@ -167,20 +183,22 @@ class Simulation:
     # --------------------------------------------------------------- the time
 
     def settle(self) -> Simulation:
-        """Let the operator and the cluster work until nothing is left to do.
+        """Run the operator and the cluster until nothing is left to do.
 
-        Timers and daemons never end: it is over when each of them has had its turn
-        and nothing was written.  Virtual time passes as needed, a week at most.  What
-        is not going to end is given up; `unsettled` is then a sentence that tells why.
+        Virtual time passes as needed, a week at most. Timers and daemons never end: the
+        run has settled when each of them has had its turn and nothing was written. A
+        run that goes in a circle or fails for ever is given up: `settled` is then
+        False, and `unsettled` tells why in a sentence.
         """
         self.settled = self._run.settle()
         return self
 
     def wait(self, duration: timedelta | float) -> Simulation:
-        """Let so much time pass (a number is seconds): from none to ten years.
+        """Let a `duration` pass: a timedelta, or seconds, from 0 to ten years.
 
-        Raises `AssertionError` where the operator lets none pass: it is called again
-        and again at once.  Raises `TypeError` and `ValueError` for what is no duration.
+        Raises `AssertionError` where virtual time does not pass, since the operator is
+        called again and again at once, and `TypeError` or `ValueError` for anything but
+        a duration.
         """
         if isinstance(duration, timedelta):
             duration = duration.total_seconds()
@@ -190,12 +208,12 @@ class Simulation:
         return self
 
     def restart(self) -> Simulation:
-        """The operator dies where it stands, and a new one begins."""
+        """Kill the operator where it stands, and start a new one."""
         self._run.crash()
         return self
 
     def stop(self) -> Simulation:
-        """Ask the operator to end, and let it."""
+        """Ask the operator to end in order, and let it."""
         self._run.stop()
         self._run.settle(seconds=120)
         return self
@@ -204,18 +222,18 @@ class Simulation:
 
     @property
     def unsettled(self) -> str:
-        """Why the last `settle` has not come to rest; "" where it has."""
+        """Why the last `settle` has not settled, in a sentence; "" where it has."""
         return self._run.unsettled
 
     def __repr__(self) -> str:
-        """As a failed `assert sim.settled` shows it."""
+        """The text that a failed `assert sim.settled` shows."""
         state = "settled" if self.settled else f"not settled: {self.unsettled}"
         return f"<Simulation after {self.elapsed}, {state.removesuffix(': ')}>"
 
     def __getitem__(self, where: str) -> View:
-        """An object that is to be there: `sim["claims/c"].status["phase"]`.
+        """An object that must exist: `sim["claims/c"].status["phase"]`.
 
-        Raises `KeyError` that tells which objects of the kind there are instead.
+        Raises `KeyError` that names the objects of the kind which exist instead.
         """
         found = self.get(where)
         if found is None:
@@ -223,22 +241,29 @@ class Simulation:
         return found
 
     def __contains__(self, where: str) -> bool:
+        """Whether an object exists: `"claims/c" in sim`."""
         return self.get(where) is not None
 
     def get(self, where: str, *, namespace: str | None = None) -> View | None:
-        """An object, or None where there is none."""
+        """Read an object, or None where there is none.
+
+        `where` names it, as kind/name; `namespace` is the simulation's by default.
+        """
         resource, name = self._address(where)
         found = self._found(resource, name, namespace or self.namespace)
         return None if found is None else View.of(found, self._run.clock.now().wall)
 
     def objects(self, kind: str) -> list[View]:
-        """All objects of a kind, in all namespaces."""
+        """Read all objects of a `kind`, in all namespaces."""
         wall = self._run.clock.now().wall
         resource = self._resource(kind)
         return [View.of(each, wall) for each in objects_of(self._run, resource)]
 
     def events(self, where: str | None = None) -> list[View]:
-        """The Kubernetes Events, or those about one object."""
+        """Read the Kubernetes Events, or only those about one object.
+
+        `where` names the object, as kind/name.
+        """
         found = self.objects("events.v1.")
         if where is None:
             return found
@@ -253,27 +278,27 @@ class Simulation:
 
     @property
     def elapsed(self) -> timedelta:
-        """How much virtual time has passed."""
+        """The virtual time that has passed."""
         return timedelta(seconds=self._run.clock.elapsed)
 
     @property
     def now(self) -> datetime:
-        """The virtual wall clock."""
+        """The time of the virtual wall clock."""
         return datetime.fromtimestamp(self._run.clock.now().wall, UTC)
 
     @property
     def log(self) -> list[str]:
-        """What the operator has logged, line by line."""
+        """The messages that the operator has logged."""
         return [say.message for say in self._said]
 
     @property
     def errors(self) -> list[str]:
-        """The log's errors."""
+        """The messages that the operator has logged as errors."""
         return [say.message for say in self._said if say.level == "error"]
 
     @property
     def writes(self) -> list[str]:
-        """The operator's own requests that write, as `PATCH /api/v1/...`."""
+        """The operator's own writing requests, as `PATCH /api/v1/...`."""
         requests = (each for each in self._run.requests if each.method != "GET")
         return [f"{each.method} {each.path}" for each in requests]
 
@@ -324,7 +349,7 @@ class Simulation:
         return self._resource(kind), name
 
     def _absence(self, where: str) -> str:
-        """What to say of an object that is not there."""
+        """The sentence about an object that does not exist."""
         resource, _ = self._address(where)
         names = [
             f"{each.name} in {each.namespace}" if each.namespace else str(each.name)

@@ -35,16 +35,16 @@ __all__ = ["manifests", "values_of_schema"]
 Json = Any
 Schema = Mapping[str, Any]
 
-# How many items a list or mapping gets that has no bound of its own; fewer, the deeper
-# it is: what is large is slow to be made small again.
+# The most items of a list or mapping that has no bound of its own; fewer, the deeper
+# it is: large values are slow to shrink.
 ITEMS_MAX = 4
-# How many optional fields an object gets at a time; the same.
+# The most optional fields of an object at a time; fewer, the deeper it is.
 FIELDS_MAX = 8
 # Without bounds, numbers stay where arithmetic with them means something.
 NUMBER_MAX = 10**9
-# How often a text or number is drawn until it is what it has to be.
+# The most tries to draw a text or number that fits.
 TRIES_MAX = 12
-# How many parts of a value are left out, one after the other, to see whether it helps.
+# The most parts of a faulty value that are left out in turn to mend it.
 MENDING_MAX = 60
 
 _NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
@@ -72,12 +72,17 @@ def manifests(
     namespace: str = "default",
     status: bool = False,
 ) -> SearchStrategy[dict[str, Any]]:
-    """Objects of a kind, from its CustomResourceDefinition (or the file of it).
+    """A Hypothesis strategy for objects of a kind, by its CustomResourceDefinition.
 
-    `kind` tells which, where the file defines several.  They are all called like their
-    kind, unless `name` says otherwise.  `status` is left out unless it is asked for.
+    `definition` is a manifest, or a file. `kind` chooses where the file defines
+    several. `name` is the objects' name, or a strategy for names; by default it is the
+    kind's. `namespace` is that of namespaced kinds. With `status` the objects have one,
+    too. Raises `ValueError` where there is no such definition, or it has no schema.
 
-    Raises `ValueError` where there is no such definition, or it has no schema.
+        @given(manifests("crd.yaml"))
+        def test_every_claim_settles(claim):
+            sim = Simulation("operator.py", crds="crd.yaml", objects=claim)
+            assert sim.settle().settled
     """
     crd = _definition(definition, kind)
     spec = crd["spec"]
@@ -134,7 +139,7 @@ def _definition(
 
 
 def values_of_schema(schema: Schema) -> SearchStrategy[Json]:
-    """Values that an OpenAPI v3 structural schema lets through.
+    """A Hypothesis strategy for values that an OpenAPI v3 structural `schema` accepts.
 
     >>> values_of_schema({"type": "integer", "minimum": 3, "maximum": 3}).example()
     3
@@ -146,7 +151,7 @@ def values_of_schema(schema: Schema) -> SearchStrategy[Json]:
 # ------------------------------------------------------------------ validation
 
 _RULES = "x-kubernetes-validations"
-# What a strategy cannot promise of what it draws: the value has to be looked at.
+# Keywords that drawing alone cannot guarantee: the drawn value has to be validated.
 _ASKED = frozenset(
     (
         *("not", "anyOf", "oneOf", "allOf", _RULES),
@@ -155,7 +160,7 @@ _ASKED = frozenset(
     )
 )
 
-# How many faults a value has; none, where it is taken.
+# A function that counts the faults of a value; 0 means that it is accepted.
 Faults = Callable[[Json], int]
 
 
@@ -168,7 +173,7 @@ def _compiled(schema: Schema) -> Compiled | None:
 
 
 def _faults_of(compiled: Compiled | None) -> Faults:
-    """What the server has against new values: filled with defaults, then checked."""
+    """Count the faults that the server finds: it fills defaults in, then validates."""
     if compiled is None:
         return lambda _: 0
     return lambda value: len([*object_faults(compiled, compiled.filled(value))])
@@ -536,7 +541,7 @@ def _like(pattern: str) -> SearchStrategy[str]:
 def _digits(
     count: int, weights: Sequence[int], base: int, *, begin: str = ""
 ) -> SearchStrategy[str]:
-    """So many digits and a last one, with which their weighted sum is a multiple."""
+    """Digits with a check digit: their weighted sum is a multiple of `base`."""
 
     def checked(found: list[int]) -> str:
         digits = [*map(int, begin), *found]

@@ -76,8 +76,8 @@ _TOLD_EACH = 100
     "places",
     multiple=True,
     metavar="PLACE",
-    help="Where else the state is: the prefix of an annotation, such as example.com, "
-    "or a field, such as status.example.state; repeat it for several.",
+    help="Another place of the state: the prefix of an annotation, such as "
+    "example.com, or a field, such as status.example.state; repeat it for several.",
 )
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")

@@ -1,4 +1,4 @@
-"""What handlers are given, in YAML: as the plain mappings and lists that it is.
+"""Dumping of handlers' arguments to YAML, as plain mappings and lists.
 
 YAML libraries look at the exact class of a value, and write a subclass of `dict` as a
 Python object, or refuse it.  They can be told, once for all their dumpers.

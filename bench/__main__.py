@@ -89,7 +89,7 @@ async def measure(given: Options, kubeconfig: str, log: Path) -> Results:
 
 
 def in_turn(names: Sequence[str], number: int) -> Sequence[str]:
-    """The contenders of a round: who comes first in one comes last in the next.
+    """The order of the contenders in a round: the first in one is the last in the next.
 
     >>> in_turn(["floor", "fnop"], 1), in_turn(["floor", "fnop"], 2)
     (['floor', 'fnop'], ['fnop', 'floor'])
@@ -110,7 +110,7 @@ def summary(found: Round) -> str:
 
 
 def conclude(given: Options, results: Results) -> int:
-    """Print what was found; 0 when every contender ran and no budget was missed."""
+    """Print the results; 0 when every contender ran and no budget was missed."""
     medians = results.medians()
     verdicts = report.verdicts(medians, given.objects, given.delete_handler)
     deleting = ", with a deletion handler" if given.delete_handler else ""

@@ -75,12 +75,12 @@ def timers(objects: int, interval: float, seconds: float) -> dict[str, float]:
 
 
 def version(sim: Simulation) -> int:
-    """How many writes the cluster has taken."""
+    """The number of writes that the cluster has taken."""
     return max(int(each.meta["resourceVersion"]) for each in sim.objects(KIND))
 
 
 def idle(objects: int, daemons: bool) -> dict[str, float]:
-    """The memory of an operator with so many objects, in MB, by a child process."""
+    """The memory of an idle operator with many objects, in MB, in a child process."""
     command = [sys.executable, "-m", "bench.background", "--memory", str(objects)]
     if daemons:
         command.append("--daemons")

@@ -1,4 +1,4 @@
-"""What the API server counts: requests that write, by what they write to."""
+"""The request counters of the API server: writing requests, by resource."""
 
 import re
 from dataclasses import dataclass

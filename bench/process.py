@@ -14,7 +14,7 @@ PATIENCE = 15.0  # seconds from SIGTERM to SIGKILL
 
 
 def command(contender: str, namespace: str, kubeconfig: str) -> list[str]:
-    """How to run a contender, as quiet as each of them can be."""
+    """The command line of a contender, as quiet as each of them can be."""
     python = sys.executable
     scope = ["-n", namespace, "--standalone", "--quiet"]
     match contender:

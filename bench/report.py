@@ -63,7 +63,7 @@ def medians(rounds: Iterable[Figures]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A budget, what was measured against it, and whether it was kept."""
+    """A budget, the figure measured against it, and whether it was kept."""
 
     measure: str
     limit: str

@@ -18,7 +18,7 @@ DEADLINE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of one contender took."""
+    """The measurements of one run of one contender."""
 
     contender: str
     objects: int
@@ -37,7 +37,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What all runs have in common."""
+    """The settings that all runs have in common."""
 
     session: aiohttp.ClientSession
     kubeconfig: str
@@ -88,7 +88,7 @@ class Trial:
 async def _finished(
     process: Process, changes: AsyncIterator[Json], objects: int
 ) -> workload.Results:
-    """When the work was done, unless the process or our patience ends first."""
+    """The time at which the work was done, unless the deadline passes first."""
     working = asyncio.create_task(workload.all_handled(changes, objects))
     await asyncio.wait(
         {working, process.exited},

@@ -98,7 +98,7 @@ async def namespace(session: aiohttp.ClientSession) -> AsyncIterator[str]:
 
 
 async def padding_for(session: aiohttp.ClientSession, name: str, size: int) -> int:
-    """How much padding makes an object *size* bytes long as the server sends it."""
+    """The padding that makes an object *size* bytes long as the server sends it."""
     async with filled(session, name, 1, padding=0):
         body = (await bodies(session, name))[0]
     return max(0, size - len(orjson.dumps(body)))
@@ -148,7 +148,7 @@ async def bodies(session: aiohttp.ClientSession, name: str) -> list[Json]:
 
 
 async def version(session: aiohttp.ClientSession, name: str) -> str:
-    """Where a watch would begin now."""
+    """The version at which a watch would begin now."""
     _, answer = await request(session, "GET", path(name), limit="1")
     return str(answer["metadata"]["resourceVersion"])
 
@@ -176,14 +176,14 @@ async def changes(
 
 
 class Results(NamedTuple):
-    """When the first and the last object got its result, by `time.perf_counter`."""
+    """The times of the first and the last result, by `time.perf_counter`."""
 
     first: float
     last: float
 
 
 async def all_handled(stream: AsyncIterator[Json], objects: int) -> Results:
-    """When the objects got their results; returns once all is quiet after that."""
+    """Wait for the results of all objects, until all is quiet; answers their times."""
     done: dict[str, float] = {}  # names, and when
     async for body in stream:
         name = body["metadata"]["name"]

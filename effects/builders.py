@@ -71,9 +71,9 @@ R = TypeVar("R")
 def _named_after(
     places: int, example: str
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function of so many arguments by their places; others have to be named.
+    """Make a function take `places` positional arguments at most; others need names.
 
-    The example shows how, with the first two arguments in it.
+    The `example` in the error shows how, with the first two arguments in it.
     """
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -92,16 +92,16 @@ def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
     given = ", ".join(f"{each!r:.40}" for each in args[places:])
     shown = [f"{each!r:.40}" if isinstance(each, str) else "..." for each in args]
     meant = example.format(*shown, "...")
-    return f"say what {given} is, by its name, as in {meant}"
+    return f"give {given} by its name, as in {meant}"
 
 
 def _instead(
     places: int, otherwise: str, **remedies: str
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function of so many arguments by their places, and none of these names.
+    """Make a function take `places` positional arguments, and refuse some names.
 
-    For each name there is a sentence that says what to write instead; `otherwise` says
-    it for too many arguments.
+    `remedies` maps each refused name to a sentence that says what to write instead;
+    `otherwise` says it for too many arguments.
     """
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -120,7 +120,7 @@ def _instead(
 
 
 def _reporting(fn: Callable[P, R]) -> Callable[P, R]:
-    """A function of a reason and a message, and not of the object that it is about."""
+    """Make a builder of Events take a reason and a message, and not the object."""
 
     @functools.wraps(fn)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -139,7 +139,17 @@ def _reporting(fn: Callable[P, R]) -> Callable[P, R]:
 def target(
     kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
 ) -> Target:
-    """The address of an object, for effects on objects other than the handled one."""
+    """Address an object other than the handled one, for an effect on it.
+
+    `kind` names the kind as `kubectl` does: "pods", "Pod", "po", "deployments.apps".
+    `name` is the object's name. `namespace` defaults to the handled object's own. With
+    a `uid` the effect is for that object alone: another object of the same name is a
+    conflict. Raises `ValueError` for a name or namespace that Kubernetes does not
+    allow.
+
+    >>> str(target("deployments.apps", name="web", namespace="prod"))
+    'deployments.apps web in prod'
+    """
     return Target(kind, name, namespace, uid)
 
 
@@ -196,11 +206,18 @@ def patch(
     subresource: str | None = None,
     **fields: _Any,
 ) -> Patch:
-    """Change fields of the handled object, or of the one given.
+    """Change fields of the handled object, or of another one.
 
-    `fields` are top-level stanzas as a JSON merge patch: None removes a key.  Raises
-    `ValueError` where `metadata=` gives a label or annotation another value than
-    `labels=` or `annotations=`, and for one that is no text.
+    `where` is the other object: a target, a manifest, or an object that was read.
+    `fields` are its top-level stanzas, such as `spec={...}` and `status={...}`, as a
+    JSON merge patch (RFC 7386): None removes a key, a list is replaced as a whole.
+    `labels` and `annotations` are added to those in `metadata=`; a None removes one.
+    `json` takes operations of a JSON patch (RFC 6902) instead of fields. `subresource`
+    names an endpoint such as "scale"; the status needs none.
+
+    Awaited, it answers the patched object. Raises `ValueError` for a patch that changes
+    nothing, for one with both fields and `json`, for a label or annotation that is not
+    a text, and for one that is given two values.
 
     >>> patch(status={"phase": "Ready"}).merge
     {'status': {'phase': 'Ready'}}
@@ -233,9 +250,19 @@ def apply(
     manifest: Iterable[Manifest], *, force: bool = ...
 ) -> builtins.list[Effect]: ...
 def apply(manifest: Any, *, force: bool = False) -> Any:
-    """Server-side apply under this operator's field manager.
+    """Apply a manifest by server-side apply, under this operator's field manager.
 
-    Of several manifests it is a plan, to be returned.
+    `manifest` has an `apiVersion`, a `kind` and a `metadata.name`; a model of a client
+    library will do. Several manifests make a list of effects, a plan to be returned.
+    With `force` fields that others manage are taken over; without it they are a
+    conflict.
+
+    Awaited, it answers the object. Raises `ValueError` for an incomplete manifest and
+    for one with `generateName`.
+
+    >>> config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    >>> apply(config, force=True).force
+    True
     """
 
     def applied(one: Manifest) -> Apply:
@@ -249,9 +276,19 @@ def create(manifest: Manifest) -> Create: ...
 @overload
 def create(manifest: Iterable[Manifest]) -> builtins.list[Effect]: ...
 def create(manifest: Any) -> Any:
-    """Create an object; give it a name that is the same at every run.
+    """Create an object; it is a conflict if the name is taken.
 
-    Of several manifests it is a plan, to be returned.
+    `manifest` has an `apiVersion`, a `kind` and a `metadata.name` that is the same at
+    every run, so that a repeated handler finds its own object. Several manifests make a
+    list of effects, a plan to be returned. Without a namespace the object is created in
+    the handled object's own.
+
+    Awaited, it answers the object. Raises `ValueError` for an incomplete manifest and
+    for one with `generateName`.
+
+    >>> config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    >>> create(config).manifest["metadata"]["name"]
+    'a'
     """
 
     def created(one: Manifest) -> Create:
@@ -270,7 +307,20 @@ def delete(
     resource_version: str | None = None,
     propagation: str | None = None,
 ) -> Delete:
-    """Delete an object given as such, or as a kind with `name=`."""
+    """Delete an object, given by its kind and `name`, as a target, or as it was read.
+
+    `where` is a kind such as "pods", or a target, a manifest or an object that was
+    read. `name` and `namespace` (the handled object's own by default) go with a kind.
+    The object is deleted only if it still has this `uid` and this `resource_version`,
+    where they are given; else it is a conflict. `propagation` is "Background",
+    "Foreground" or "Orphan"; None leaves the choice to the API server.
+
+    Awaited, it answers whether there was such an object. Raises `TypeError` for a kind
+    without a name.
+
+    >>> delete("pods", name="web", propagation="Foreground").target.name
+    'web'
+    """
     if isinstance(where, str):
         if name is None:
             raise TypeError(
@@ -284,7 +334,15 @@ def delete(
 
 @_named_after(1, "fnop.get({}, name={})")
 def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
-    """Read an object live; awaiting it answers the object, or None."""
+    """Read an object from the API server.
+
+    `kind` names the kind as `kubectl` does; `namespace` defaults to the handled
+    object's own. Awaited, it answers the object of this `name`, or None if there is
+    none.
+
+    >>> str(get("secrets", name="password").target)
+    'secrets password'
+    """
     return Get(Target(kind, name, namespace))
 
 
@@ -296,10 +354,18 @@ def list(
     labels: Mapping[str, str] | str | None = None,
     fields: Mapping[str, str] | str | None = None,
 ) -> List:
-    """Read a collection live; `namespace="*"` reads all namespaces.
+    """Read the objects of a kind from the API server.
 
-    Give what comes from others as a mapping, not within a selector's text: a value that
-    would select something else is refused.
+    `kind` names the kind as `kubectl` does. `namespace` defaults to the handled
+    object's own; "*" reads all namespaces. `labels` and `fields` select objects: a
+    mapping of what they must equal, or a selector's text. Give values from other
+    people's objects in a mapping: one that would select something else is refused there
+    with `ValueError`.
+
+    Awaited, it answers a list of objects.
+
+    >>> list("pods", labels={"app": "web"}, namespace="*").label_selector
+    'app=web'
     """
     if isinstance(labels, Mapping):
         labels = label_selector(labels)
@@ -342,12 +408,18 @@ def adopt(
     nested: str | Iterable[str] = (),
     labels: Iterable[str] | None = None,
 ) -> Any:
-    """A child that shall exist and be owned by the handled object.
+    """Make sure that a child exists and is owned by the handled object.
 
-    It gets the owner's labels, as do the `nested` parts of it: `"spec.template"`.
-    `labels` are the names, or patterns, of those that it gets; None leaves that to
-    `Settings(inherited_labels=...)`.  Of several children it is a plan, to be
-    returned; a `role` is for one.
+    `child` is a manifest; one without a name gets a name that is the same at every run.
+    Several children make a list of effects, a plan to be returned. `role` tells
+    nameless children of one handler apart, where they are not always all there.
+    `nested` are dotted paths within the child, such as "spec.template", that get the
+    owner's labels, too. `labels` are the names, or patterns, of the owner's labels that
+    the child gets; None leaves that to `Settings(inherited_labels=...)`.
+
+    A child that exists is left as it is; awaited, the effect answers it. Raises
+    `ValueError` for an incomplete manifest, for `generateName`, and for one role of
+    several children.
 
     >>> [each.kind for each in adopt([{"apiVersion": "v1", "kind": "Pod"}])]
     ['Adopt']
@@ -372,19 +444,40 @@ def event(
     type: str = "Normal",
     about: _Targeted | None = None,
 ) -> Event:
-    """A Kubernetes Event about the handled object, or about another one."""
+    """Report a Kubernetes Event about the handled object; it never fails a handler.
+
+    `reason` is a word in CamelCase, of 128 bytes at most. `message` is a sentence; the
+    middle of one of more than 1024 bytes is left out. `type` is "Normal" or "Warning".
+    `about` is another object: a target, a manifest, or an object that was read. Raises
+    `ValueError` for an empty or long reason and another type.
+
+    >>> event("Created", "the database is there").type
+    'Normal'
+    """
     return Event(reason, message, type, None if about is None else _target_of(about))
 
 
 @_reporting
 def info(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
-    """A Kubernetes Event of the type Normal."""
+    """Report a Kubernetes Event of the type Normal.
+
+    `reason`, `message` and `about` are as for `event`.
+
+    >>> info("Created").type
+    'Normal'
+    """
     return event(reason, message, about=about)
 
 
 @_reporting
 def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
-    """A Kubernetes Event of the type Warning."""
+    """Report a Kubernetes Event of the type Warning.
+
+    `reason`, `message` and `about` are as for `event`.
+
+    >>> warn("DiskFull", "90 % of the disk are in use").type
+    'Warning'
+    """
     return event(reason, message, type="Warning", about=about)
 
 
@@ -396,11 +489,11 @@ def exception(
     exc: BaseException | None = None,
     about: _Targeted | None = None,
 ) -> Event:
-    """A Kubernetes Event of the type Warning about an exception.
+    """Report a Kubernetes Event of the type Warning about an exception.
 
-    The exception is the one that is being handled, unless one is given.  Its class is
-    the reason, unless there is one; its text ends the message.  Raises `ValueError`
-    where there is no exception.
+    `exc` is the exception; by default it is the one that is being handled. `reason`
+    defaults to its class. `message` stands before its text. `about` is as for `event`.
+    Raises `ValueError` where there is no exception.
 
     >>> report = exception(message="no disk", exc=OSError("full"))
     >>> report.reason, report.message
@@ -419,25 +512,51 @@ def exception(
 
 
 def sleep(seconds: float) -> Sleep:
-    """Wait; awaiting it answers a fresh view of the object."""
+    """Wait for some `seconds`, from 0; awaiting it answers a fresh view of the object.
+
+    In a list that is returned it delays the effects after it. Raises `ValueError` or
+    `TypeError` for anything but a number from 0 to ten years.
+
+    >>> sleep(5).seconds
+    5
+    """
     return Sleep(seconds)
 
 
 def wait(timeout: float | None = None) -> Wait:
     """Wait until the daemon is to stop; awaiting it answers whether it is.
 
-    `stopped.wait` is this: at most so many seconds, or for as long as it takes.
+    `timeout` is the longest wait in seconds; None waits for as long as it takes. A
+    daemon calls it as `await stopped.wait(10)`.
+
+    >>> wait(10).seconds
+    10
     """
     return Wait(timeout)
 
 
 def again(after: float, because: str = "") -> Again:
-    """Not yet: run this handler again after so many seconds."""
+    """Call this handler again after some seconds; to be returned.
+
+    `after` is the delay in seconds, from 0. `because` says what is waited for; the
+    object shows it in a condition. The wait is no failure: it counts towards the
+    handler's `timeout=`, not towards its `retries=`.
+
+    >>> again(10, because="the disk is being made").after
+    10
+    """
     return Again(after, because)
 
 
 def result(value: _Any) -> Return:
-    """A result that would not be taken for one, such as a list."""
+    """Return a `value` as the handler's result, where it could be taken for a plan.
+
+    A list needs it; other JSON values can be returned as they are. The result is
+    written to `status.<handler's id>`. Raises `TypeError` for what is not JSON.
+
+    >>> result([1, 2]).value
+    [1, 2]
+    """
     return Return(value)
 
 
@@ -467,39 +586,79 @@ def function_name(function: _Any) -> str:
 
 @_named_after(1, "fnop.call(function, id={1})")
 def call(function: _Any, /, **arguments: _Any) -> Call:
-    """Run `function(**arguments)` outside; awaiting it answers what it returned.
+    """Run `function(**arguments)` outside of the handler, where it may touch the world.
 
-    The function must stand at the top level of an importable module, and the
-    arguments must be JSON values.
+    `function` stands at the top level of an importable module; a plain function runs in
+    a thread, a coroutine function on the event loop. `arguments` are JSON values.
+    Awaited, it answers what the function returned, or raises its `PermanentError` or
+    `TemporaryError`, and `CallFailed` for any other exception. A handler that is
+    repeated calls again: give the function a token that makes this harmless, such as
+    the object's `uid`. Raises `ValueError` for a lambda or a nested function, and
+    `TypeError` for arguments that are not JSON.
+
+    >>> import json
+    >>> call(json.dumps, obj=1).function
+    'json:dumps'
     """
     return Call(function_name(function), arguments)
 
 
 def random(size: int, *, secret: bool = False) -> Random:
-    """Fresh random bytes; ids that must survive a re-run derive from the uid.
+    """Draw random bytes; awaiting it answers them.
 
-    With `secret` a recording does not hold them, for passwords and keys.
+    `size` is the number of bytes, 1 to 1024. With `secret`, for passwords and keys, a
+    recording does not hold them. A repeated handler gets other bytes: derive ids that
+    must stay the same from the object's uid.
+
+    >>> random(16, secret=True).size
+    16
     """
     return Random(size, secret)
 
 
 @_named_after(2, "fnop.log({}, {}, size=...)")
 def log(level: str, message: str, **fields: _Any) -> Log:
-    """A log line about the handled object."""
+    """Write a line about the handled object to the operator's log.
+
+    `level` is "debug", "info", "warning" or "error"; `message` is the line; `fields`
+    are JSON values that `--log-format json` shows beside it. The argument `logger` does
+    the same. Raises `ValueError` for another level.
+
+    >>> log("info", "resized", size=3).fields
+    {'size': 3}
+    """
     return Log(level, message, fields)
 
 
 @_named_after(0, "fnop.remember(address=...)")
 def remember(**changes: _Any) -> Remember:
-    """Keep values in the object's memo, for later runs in this process."""
+    """Keep values in the object's memo, for later handlers in this process.
+
+    `changes` are names and JSON values; None removes a name. Handlers read them from
+    the argument `memo`.
+
+    >>> remember(address="10.0.0.7").changes
+    {'address': '10.0.0.7'}
+    """
     return Remember(changes)
 
 
 def freeze(reason: str) -> Freeze:
-    """Stop serving until `resume()`."""
+    """Stop the whole operator from serving, until a `resume`.
+
+    Watch streams are closed and daemons stop; the process stays. `reason` says why, for
+    the log.
+
+    >>> freeze("the database is being moved").reason
+    'the database is being moved'
+    """
     return Freeze(reason)
 
 
 def resume() -> Resume:
-    """Serve again."""
+    """Serve again after a `freeze`; only a startup handler can return it.
+
+    >>> resume().kind
+    'Resume'
+    """
     return Resume()

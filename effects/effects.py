@@ -68,7 +68,7 @@ def _place(frame: FrameType) -> str:
 def _endless(effect: Any, where: str) -> BaseException:
     return TypeError(
         f"{Witness.UNASKED_MAX} effects were built and not awaited, the last of them "
-        f"the {effect.kind} at {where}: await it; a plan that is returned is shorter"
+        f"the {effect.kind} at {where}: await each effect, or return a shorter plan"
     )
 
 
@@ -104,7 +104,7 @@ class Witness:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """See what is built in this context."""
+        """Note the effects that are built in this context."""
         outer = self.current.set(self)
         try:
             yield
@@ -141,7 +141,7 @@ class Witness:
         self.made.append((made, base, _place(sys._getframe(2))))
 
     def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
-        """Take note of a coroutine that nobody can await any more."""
+        """Note a coroutine that can never be awaited any more."""
         if self.dropped is None:
             self.dropped = TypeError(
                 f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "
@@ -150,13 +150,13 @@ class Witness:
 
 
 def _made_at(coroutine: CoroutineType[Any, Any, Any]) -> str:
-    """Where it was made, if Python has kept it (`cr_origin`)."""
+    """The place where a coroutine was created, if Python has kept it (`cr_origin`)."""
     origin = coroutine.cr_origin
     return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
 
 
 class _Effect:
-    """What all effects share: they can be awaited, and they check themselves."""
+    """The base of all effects: they can be awaited, and validate their own fields."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class _Effect:
 
 
 class _Asking(_Effect):
-    """An effect that has an answer, which is there when it is awaited."""
+    """An effect with an answer, which is available only by awaiting the effect."""
 
     __slots__ = ()
 
@@ -211,7 +211,7 @@ class _Asking(_Effect):
 
 
 class _Question(_Asking):
-    """One that is built for its answer alone: nobody means the effect itself."""
+    """An effect that is built for its answer alone, such as a read."""
 
     __slots__ = ()
 
@@ -224,8 +224,8 @@ class _Question(_Asking):
 
 def _refuse_change(effect: _Effect) -> NoReturn:
     raise TypeError(
-        f"{_built_by(effect)} has taken what it was given as it was, and cannot be "
-        "changed: change the manifest before, or the object that it answers, by a patch"
+        f"{_built_by(effect)} cannot be changed once it is built: change the manifest "
+        "before, or the object that it answers, by a patch"
     )
 
 
@@ -245,9 +245,9 @@ _BUILT_BY = {"Wait": "stopped.wait"}
 
 
 def unanswered(effect: Any) -> str | None:
-    """Why an effect is no part of a plan: its answer is all that it is for.
+    """Explain why an effect cannot be part of a plan: nobody would get its answer.
 
-    None for any other, which a plan may have.
+    None for any other effect, which a plan may have.
     """
     if not isinstance(effect, _Question):
         return None
@@ -280,11 +280,15 @@ def _selector(effect: object, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object's address: a kind in any selector form, a namespace, a name.
+    """The address of an object: its kind, its namespace, its name.
 
-    `namespace` None means the handled object's own namespace for namespaced
-    kinds.  With a `uid` a patch is for the object with it alone: it is a conflict where
-    another object has the name.
+    `resource` names the kind in any form that `kubectl` takes. `namespace` None means
+    the handled object's own, for namespaced kinds. With a `uid` an effect is for that
+    object alone: it is a conflict where another object has the `name`. Build it by
+    `fnop.target`.
+
+    >>> str(Target("pods", "web", "prod"))
+    'pods web in prod'
     """
 
     resource: str
@@ -453,7 +457,9 @@ class List(_Question):
 
 
 def label_patterns(given: Any) -> tuple[str, ...] | None:
-    """Names of labels, or patterns; `TypeError` for what names none.
+    """The names of labels, or patterns of names, as a tuple; None stays None.
+
+    Raises `TypeError` for anything but several texts.
 
     >>> label_patterns(["app", "example.com/*"]), label_patterns(None)
     (('app', 'example.com/*'), None)
@@ -473,13 +479,12 @@ def label_patterns(given: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Adopt(_Asking):
-    """See to it that a child of the handled object exists and is owned by it.
+    """Make sure that a child of the handled object exists and is owned by it.
 
-    A child without a name gets a deterministic one, from the owner's uid, the
-    handler's id and `role` (or the child's place among the handler's children).
-    `nested` are dotted paths within the child that get the owner's labels, too.
-    `labels` are the names, or patterns, of those that it gets; None leaves that to the
-    settings.
+    A child without a name gets a deterministic one, from the owner's uid, the handler's
+    id and `role` (or the child's place among the handler's children). `nested` are
+    dotted paths within the child that get the owner's labels, too. `labels` are the
+    names, or patterns, of the labels that it gets; None leaves that to the settings.
     """
 
     child: Any
@@ -539,7 +544,7 @@ def _shorten(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sleep(_Asking):
-    """Come back to this conversation, or go on with this plan, later."""
+    """Go on with this conversation, or this plan, after some seconds."""
 
     seconds: float
 
@@ -549,9 +554,9 @@ class Sleep(_Asking):
 
 @dataclass(frozen=True, slots=True)
 class Wait(_Question):
-    """Wait until a daemon is to stop, at most so long; answers whether it is.
+    """Wait until a daemon is to stop; answers whether it is.
 
-    Without seconds it waits for as long as it takes.
+    `seconds` is the longest wait; None waits for as long as it takes.
     """
 
     seconds: float | None = None
@@ -717,3 +722,10 @@ Effect = (
     | Log
     | Remember
 )
+"""Any effect: the type of one entry of a plan.
+
+For example:
+
+    def plan(name: str, **_: Any) -> list[fnop.Effect]:
+        return [fnop.event("Creating", name), fnop.patch(status={"phase": "New"})]
+"""

@@ -55,12 +55,12 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
     >>> manifest_of("Pod")
     Traceback (most recent call last):
         ...
-    TypeError: str is no manifest; give a mapping, or a model of a client library
+    TypeError: str is not a manifest; give a mapping, or a model of a client library
     """
     found = _read(value)
     if found is None:
         raise TypeError(
-            f"{_name(value)} is no manifest; give a mapping, or a model of a client "
+            f"{_name(value)} is not a manifest; give a mapping, or a model of a client "
             "library"
         )
     return found
@@ -69,10 +69,10 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
 def each_manifest(
     values: Any, make: Callable[[Mapping[str, Any]], Any], *, flat: bool = False
 ) -> Any:
-    """What `make` makes of a manifest; a list of it for an iterable of them.
+    """Call `make` with each manifest: its answer for one, a list for an iterable.
 
-    Iterables may stand in each other, and so do the lists, unless they are to be
-    `flat`.  Raises `TypeError` for what is no manifest.
+    Iterables may be nested, and then the lists are, unless they are to be `flat`.
+    Raises `TypeError` for anything that is not a manifest.
 
     >>> pods = [{"kind": "Pod"}, ({"kind": "Job"},)]
     >>> each_manifest(pods, lambda one: one["kind"])
@@ -85,7 +85,7 @@ def each_manifest(
         return make(found)
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, type)):
         raise TypeError(
-            f"{_name(values)} is no manifest; give a mapping, a model of a client "
+            f"{_name(values)} is not a manifest; give a mapping, a model of a client "
             "library, or a list of them"
         )
     made = [each_manifest(value, make, flat=flat) for value in values]
@@ -125,7 +125,7 @@ def _is_openapi(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What a model holds, in JSON."""
+    """The fields of a client library's model, as plain JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -36,7 +36,7 @@ _SHOWN = 60
 
 
 def check_name(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is the name of no object.
+    """Raise `ValueError` for a text that cannot be the name of an object.
 
     >>> check_name("../secrets/x", "name")
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ def check_name(value: Any, where: str) -> None:
 
 
 def check_namespace(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is the name of no namespace."""
+    """Raise `ValueError` for a text that cannot be the name of a namespace."""
     if not _fits(_NAMESPACE, value):
         raise ValueError(
             f"{where} {_shown(value)} cannot be a namespace: one has 1 to 63 small "
@@ -60,11 +60,11 @@ def check_namespace(value: Any, where: str) -> None:
 
 
 def check_subresource(value: Any, where: str) -> None:
-    """Raise `ValueError` for what is no subresource."""
+    """Raise `ValueError` for a text that cannot be the name of a subresource."""
     if not _fits(_SUBRESOURCE, value):
         raise ValueError(
-            f"{where} {_shown(value)} cannot be a subresource; give such as 'status' "
-            "or 'scale'"
+            f"{where} {_shown(value)} cannot be a subresource; give one such as "
+            "'status' or 'scale'"
         )
 
 
@@ -128,8 +128,8 @@ def field_selector(fields: Mapping[str, str]) -> str:
     for key, value in fields.items():
         if not _fits(_FIELD, key) or not isinstance(value, str):
             raise ValueError(
-                f"fields: {_shown(key)}: {_shown(value)} is no field and its text; "
-                "give such as {'status.phase': 'Running'}"
+                f"fields: {_shown(key)}: {_shown(value)} is not a field with its text; "
+                "give a mapping such as {'status.phase': 'Running'}"
             )
     terms = (f"{key}={_escaped(fields[key])}" for key in sorted(fields))
     return ",".join(terms)

@@ -1,4 +1,4 @@
-"""What performing an effect can answer.
+"""The outcomes: all that performing an effect can answer.
 
 Faults are named by whose they are: `Conflict`, `Missing` and `Refused` are the
 API server's word, `Unreachable` and `Unknown` the network's, `Raised` the
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Done.  `object` is the object after it, where the server sent one."""
+    """The effect was performed; `object` is the object after it, if there is one."""
 
     object: Any = None
 
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """409: somebody was quicker, or the name is taken (`reason` tells which).
+    """HTTP 409: another write came first, or the name is taken (see `reason`).
 
     `managers` are those whose fields a server-side apply would change.
     """
@@ -76,7 +76,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """It was certainly not done, and may succeed later (429, 503, no network)."""
+    """The request was certainly not performed; a later one may succeed (429, 503)."""
 
     message: str
     retry_after_seconds: float | None = None
@@ -84,7 +84,7 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The request was sent; nobody knows whether it was applied."""
+    """The request was sent; it is unknown whether it was applied."""
 
     message: str
 

@@ -144,7 +144,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# What runs operators needs the outer rooms: they are imported when it is asked for.
+# Names from the outer rooms, which are imported when one of these is first used.
 _OUTER = {
     name: "fnop.adapters.embedding"
     for name in ("OperatorFailed", "Running", "operator", "run")

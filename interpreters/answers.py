@@ -1,4 +1,4 @@
-"""What an API server has answered: outcomes of effects, pages of listings, watch lines.
+"""The answers of an API server: outcomes of effects, pages of listings, watch lines.
 
 Pure, and shared by every cluster, real or simulated: what the simulator exercises is
 what production runs.  An answer may come from something in between, so nothing in it
@@ -202,7 +202,7 @@ def _excerpt(value: Any) -> str:
 
 
 def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
-    """What a response means; `effect` None is a fetched document."""
+    """The outcome that a response means; `effect` None is a fetched document."""
     status, body = response.status, response.body
     if 200 <= status < 300 and not _can_answer(effect, body):
         # Something in between has answered, or half of the server.
@@ -265,8 +265,8 @@ def _success(effect: Effect | None, body: Any) -> Outcome:
     return Applied(body)
 
 
-# What etcd, and the server's client of it, say to more than 1.5 MiB, and 2; they will
-# say so again.
+# The errors of etcd, and of the server's client of it, for more than 1.5 MiB, and 2:
+# another attempt would fail, too.
 _TOO_LARGE = (
     "etcdserver: request is too large",
     "code = ResourceExhausted desc = trying to send message larger than max",
@@ -276,7 +276,7 @@ _CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 
 
 def _managers_of(body: Any) -> tuple[str, ...]:
-    """Whose fields a server-side apply conflicts with; none where that is not told.
+    """The field managers with which a server-side apply conflicts, if they are told.
 
     >>> cause = {"message": 'conflict with "kubectl" using v1', "field": ".data.a"}
     >>> _managers_of({"details": {"causes": [cause, cause]}})

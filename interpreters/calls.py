@@ -44,7 +44,7 @@ class CallThreads:
         self._number = 0
 
     def of(self, number: int) -> Executor:
-        """As many threads as the settings now say; what runs in others goes on."""
+        """The pool of as many threads as the settings say."""
         if self._given is not None:
             return self._given
         if self._pool is None or self._number != number:
@@ -61,10 +61,10 @@ class CallThreads:
 
 
 class StopFlag:
-    """What an impure daemon gets as `stopped`: false until it is to stop.
+    """The argument `stopped` of an impure daemon: true once it is to stop.
 
-    Whenever it looks at it, the views that it was given show its object as it is now.
-    They are changed in its own thread or task, where it is at this, and nowhere else.
+    Each time that the daemon reads it, the views that the daemon was given are brought
+    up to date, in the daemon's own thread or task and nowhere else.
     """
 
     def __init__(self) -> None:
@@ -144,12 +144,12 @@ class LiveStopped(StopFlag):
         return self.is_set()
 
 
-# So many effects that a call builds are remembered: a daemon may go on for ever.
+# The most effects of a call that are remembered: a daemon may go on for ever.
 _BUILT_MAX = 1_000
 
 
 class _Run:
-    """One call: the arguments to give, and what to make of its end."""
+    """One call of a function: its arguments, and the outcome of its end."""
 
     def __init__(
         self, call: Call, say: Callable[[Log], None], stopped: StopFlag | None
@@ -157,7 +157,7 @@ class _Run:
         self.call = call
         self.outside = None
         self.arguments: dict[str, Any] = call.arguments
-        # What it builds, in its own thread or task: others have others.
+        # Remembers the effects that the call builds; each thread or task has its own.
         self.witness = Witness(_BUILT_MAX)
         if call.as_handler:
             flag = LiveStopped() if stopped is None else stopped  # it may be false
@@ -167,20 +167,20 @@ class _Run:
         self._say, self._has_reminded = say, False
 
     def _remind(self) -> None:
-        """Say of the first effect that it waits for the end: who goes on may forget."""
+        """Warn that the first effect is not performed before the handler returns."""
         if self.witness.built and not self._has_reminded:
             self._has_reminded = True
             effect, where = self.witness.built[0]
             text = (
                 f"the {effect.kind} built at {where} is not performed before the "
-                "handler ends and returns it; who goes on for ever awaits its effects, "
-                "in a handler that is not impure"
+                "handler ends and returns it; in a handler that goes on for ever await "
+                "it instead, without impure=True"
             )
             with Witness.looking_away():
                 self._say(Log("warning", text))
 
     def returned(self, value: Any) -> Outcome:
-        """What came of it; what is refused, is so for good: its effects are done."""
+        """The outcome of a call that has returned; a refused answer is final."""
         try:
             return Answer(self._answer(value))
         except Exception as problem:
@@ -207,7 +207,7 @@ class _Run:
 
 
 def _nobody(line: Log) -> None:
-    """A log line that nobody wants."""
+    """Drop a log line."""
 
 
 def called(
@@ -275,7 +275,7 @@ def _in_turns(
     turn: Callable[[], AbstractContextManager[None]],
     stopped: StopFlag,
 ) -> Generator[Any, Any, Any]:
-    """What a coroutine is, with each of its turns in a context of its own.
+    """Run a coroutine with each of its turns in a context of its own.
 
     It has none any more once it is given up: one that swallows its cancellation would
     keep the loop, and the process, for ever.
@@ -302,7 +302,7 @@ def _in_turns(
 
 
 def raised(problem: BaseException) -> Raised:
-    """What an exception of a called function is to the handler that called it."""
+    """The outcome of a call that raised, as the handler gets it."""
     name, text = type(problem).__name__, text_of(problem)
     match problem:
         case TemporaryError():

@@ -19,7 +19,7 @@ class Clock(Protocol):
     """Something that tells the time."""
 
     def now(self) -> Now:
-        """This moment, wall and monotonic, in seconds."""
+        """The present moment, wall and monotonic, in seconds."""
         ...
 
 
@@ -31,7 +31,7 @@ class SystemClock:
 
 
 class ThreadClock:
-    """How much of the time a thread has been held up by others, and not by itself.
+    """A clock of one thread: the time that it has run, and that it has waited.
 
     The kernel counts for how long a thread could have run while others did (Linux:
     `schedstat`, in nanoseconds).  Where it does not tell, `waited` is None, and the

@@ -1,4 +1,4 @@
-"""How objects go through the work queue, and how long attempts take.
+"""The way of objects through the work queue, and the durations of attempts.
 
 An observer for metrics alone: nobody else pays for it.  It looks at the queue as it was
 before a step and as it is after it, which are two values; what is not in the second
@@ -79,7 +79,7 @@ class Flow:
             self._has_waited(key, 0.0)
 
     def _on_served(self, state: State, moment: float) -> None:
-        """What was due before the step, and has left its place in the queue."""
+        """Take in the objects that were due before the step and have left the queue."""
         queue, due = self._before, state.objects.queue.due
         while True:
             key, rest = queue.take(moment)

@@ -1,4 +1,4 @@
-"""What the author's code does to the world, where it is only to decide.
+"""The guard: it notices acts on the world by code that is only to decide.
 
 A handler that is not impure decides, and so do filters, index functions and whatever
 else of the author's is called within `step`: a simulation and a replay call them as
@@ -6,9 +6,9 @@ often as they like.  One that connects to a server or writes a file acts each ti
 Python tells of such acts by its audit events (PEP 578); one hook for the process looks
 at those of threads that take a step at the moment.
 
-What is not noticed: connections that were made before, and what a library in C does by
-itself.  What is let pass: reading, printing, logging through the standard `logging`,
-what a module does while it is imported, and what the garbage collector closes.
+It does not notice connections that were made before, and what a library in C does by
+itself.  It lets pass reading, printing, logging through the standard `logging`, what a
+module does while it is imported, and what the garbage collector closes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What somebody did: a handler, by its id, or else a function, by its name.
+    """An act on the world by a handler (its id), or else by a function (its name).
 
     `place` is the file and line of the function.
     """
@@ -58,12 +58,12 @@ class Act:
 
     @property
     def refusal(self) -> str:
-        """Why it may not, and what to do."""
+        """The reason why the act is refused, and the remedy."""
         return f"{self}: {self._remedy}"
 
     @property
     def warning(self) -> str:
-        """What it means on a cluster, where it is let pass."""
+        """The warning on a cluster, where the act is let pass."""
         return (
             f"{self}, which a simulation or a replay refuses, for there it would act "
             f"again: {self._remedy} (told once for each handler)"
@@ -103,7 +103,7 @@ class Guard:
         return acts
 
     def saw(self, deed: str, frame: FrameType | None) -> None:
-        """Somebody is about to do this.  Raises `NotPure` where it is refused."""
+        """Note an act that is about to happen. Raises `NotPure` where it is refused."""
         author = _author(frame)
         if author is None or not self._is_on():
             return

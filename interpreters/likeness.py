@@ -1,4 +1,4 @@
-"""Whether what is decided now is what was decided then, where secrets are tokens.
+"""Comparison of present and recorded decisions, where secrets are tokens.
 
 A replay has tokens where the run had values: what it makes of them is another text,
 too.  So a second operator, the twin, is fed the same inputs with other tokens.  Where
@@ -61,7 +61,7 @@ class Retold:
         self._drawing = drawing
 
     def input(self, input: dict[str, Any]) -> dict[str, Any]:
-        """The input as it is told; the same value where nothing in it is another."""
+        """Translate an input for the replay; an unchanged one is returned as it is."""
         told = self._drawn(input) if self._vary else input
         line = canonical(told)
         told = self._replaced(told, line)
@@ -73,7 +73,7 @@ class Retold:
         return self._replaced(told, canonical(told))
 
     def _replaced(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
-        """With what stands for texts of the recording, in names, too."""
+        """Replace the texts of the recording by their counterparts, in names, too."""
         texts = self.texts.found_in(line)
         if not texts:
             return told
@@ -113,7 +113,7 @@ def _url_base64(raw: bytes) -> str:
 
 
 class Likeness:
-    """What recorded texts have turned out to be in the replay, one to one."""
+    """The correspondence of recorded texts to those of the replay, one to one."""
 
     def __init__(self, told: Retold, twins: Retold, known: Mapping[str, str]) -> None:
         self._told = told
@@ -222,7 +222,7 @@ class Likeness:
         )
 
     def _derived_alike(self, recorded: str, now: str, twin: str) -> bool:
-        """Of a text that is made of a secret: what is around that is the recorded."""
+        """Whether a text that is made of a secret is as recorded around the secret."""
         start = _common(now, twin)
         end = _common(now[start:][::-1], twin[start:][::-1])
         stop = len(now) - end
@@ -235,7 +235,7 @@ class Likeness:
         return True
 
     def _encoded_alike(self, recorded: str, now: str) -> bool:
-        """What is written in base64 in them is looked into."""
+        """Compare the base64 words in two texts by their decoded contents."""
         (gaps, ours), (other_gaps, theirs) = words_of(recorded), words_of(now)
         return (
             bool(ours)
@@ -292,7 +292,7 @@ _EDGE = re.compile(r"[A-Za-z0-9]+$")
 
 
 def _common(one: str, other: str) -> int:
-    """How long two texts are the same, without a last word that may go on in one.
+    """The length of the common beginning of two texts, up to a whole word.
 
     >>> _common("the sum is 3f", "the sum is 3a")
     11
@@ -303,7 +303,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _spans(parts: list[str], text: str) -> list[str] | None:
-    """What stands in a text between parts of it; None if it has not these parts.
+    """The texts between the given parts of a text; None if it has not these parts.
 
     >>> _spans(["a ", ", b ", ""], "a 1, b 2"), _spans(["a", "b"], "ab")
     (['1', '2'], None)

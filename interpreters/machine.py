@@ -84,10 +84,10 @@ class Machine:
         return commands
 
     def acts(self) -> list[Act]:
-        """What the author's code has done to the world, since the last look."""
+        """The acts of the author's code on the world since the last call."""
         return [] if self._guard is None else self._guard.news()
 
     def close(self) -> None:
-        """Let go of conversations that are still open."""
+        """Close the conversations that are still open."""
         with interruptible(), self._guard or nullcontext():
             self.live.clear()

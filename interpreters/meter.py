@@ -1,4 +1,4 @@
-"""What can be counted of an operator from outside: a fold over its steps, and its API.
+"""The figures of an operator seen from outside: a fold over its steps, and its API.
 
 `Meter` sees what every observer sees, and keeps what the state forgets: when a stream
 was last heard, since when a command awaits its answer, how attempts have ended.  It
@@ -49,7 +49,7 @@ _HEARD = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
 class Histogram:
-    """How often a value was at most so much.
+    """The counts of values up to each of some bounds.
 
     >>> times = Histogram((1.0, 5.0))
     >>> times.add(1.0)
@@ -68,7 +68,7 @@ class Histogram:
         self.total += value
 
     def cumulated(self) -> list[int]:
-        """How many values are within each bound; the last number is that of all."""
+        """The number of values within each bound; the last one counts all."""
         found, sum_ = [], 0
         for count in self._counts:
             sum_ += count
@@ -155,7 +155,7 @@ class Meter:
 
 
 def counted_as(say: Say) -> Counted | None:
-    """What the attempt counts as of whose end a line tells; None for any other line.
+    """The result of an attempt, by the line of its end; None for other lines.
 
     >>> from fnop.core.seam.commands import AttemptEnded
     >>> counted_as(Say("info", "in any words", ended=AttemptEnded("success")))

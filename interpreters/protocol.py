@@ -1,4 +1,4 @@
-"""What an interpreter asks of a Kubernetes API: send a request, follow a watch.
+"""The protocol of a Kubernetes API for interpreters: send a request, follow a watch.
 
 Two things speak this protocol: the client of a real cluster
 (`fnop.adapters.kubernetes`) and the simulated cluster behind any of its
@@ -33,7 +33,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who sends a request, as authentication found out."""
+    """The sender of a request, as authentication found out."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class WatchLine:
 
 
 class Unreachable(Exception):
-    """No answer came.  `sent` tells whether the server may have acted on it."""
+    """Raised where no answer came; `sent` tells whether the server may have acted."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -127,7 +127,7 @@ class StreamRefused(Exception):
 
 
 class StreamSilent(Exception):
-    """No byte came for longer than the caller is ready to wait."""
+    """Raised where no byte came for longer than the caller is ready to wait."""
 
 
 class StreamUndecodable(Exception):

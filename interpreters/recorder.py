@@ -33,7 +33,7 @@ _BLOCK = 64 * 1024
 
 
 def header_of(program: Program, version: str) -> dict[str, Any]:
-    """The first record: what was running, and how it was set up."""
+    """The first record: the operator's version, settings and handlers."""
     settings = program.settings
     return {
         "fnop": version,
@@ -48,7 +48,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """Who the operator was among others: what it decides depends on it."""
+    """The operator's identity among its peers, as JSON: its decisions depend on it."""
     found = asdict(value)
     return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
 

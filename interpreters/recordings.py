@@ -1,4 +1,4 @@
-"""Reading recordings, also those of somebody else.
+"""Reading of recordings, including untrusted ones.
 
 A file is read in pieces, and bounded in whatever it can make grow: how much text comes
 out of it, how long a record is, how deep it is nested, and how many records there are.
@@ -25,7 +25,7 @@ class RecordingProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a recording may come to.
+    """The limits of a recording that is read, against hostile files.
 
     `ratio` is how many bytes of text a byte of the file may make, `ratio_free_bytes`
     how much text there may be without regard to it.
@@ -72,17 +72,17 @@ def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
         if number == 0:
             raise _no_recording() from problem
         raise RecordingProblem(
-            f"the recording has a line that is no JSON, after {number} that are: "
-            f"{problem}; it is damaged, and what is before it can be had with zcat"
+            f"the recording has a line that is not JSON, after {number} that are: "
+            f"{problem}; it is damaged; zcat shows the lines before it"
         ) from problem
     if not isinstance(record, dict):
         if number == 0:
             raise _no_recording()
         raise RecordingProblem(
-            f"the recording has a line that is no record, after {number} that are; "
+            f"the recording has a line that is not a record, after {number} that are; "
             "it is damaged"
         )
-    # So many brackets at least has a value of that depth.
+    # A value of that depth has at least as many brackets.
     if line.count(b"{") + line.count(b"[") > limits.depth and _is_deeper(
         record, limits.depth
     ):
@@ -98,7 +98,7 @@ def _too_deep(limits: Limits) -> RecordingProblem:
 
 
 def _no_recording() -> RecordingProblem:
-    return RecordingProblem(f"this is no recording of fnop; {_MAKE_ONE}")
+    return RecordingProblem(f"this is not a recording of fnop; {_MAKE_ONE}")
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
@@ -201,7 +201,7 @@ def _lines(file: BinaryIO, limits: Limits) -> Iterator[bytes | None]:
 
 
 def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
-    """The header; `RecordingProblem` if this is no recording we can read."""
+    """The header; `RecordingProblem` if this is not a recording that can be read."""
     try:
         header = next(records)
     except StopIteration:

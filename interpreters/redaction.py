@@ -1,4 +1,4 @@
-"""Taking secrets out of what is recorded: keyed tokens stand in their place.
+"""Redaction of secrets in recordings: keyed tokens stand in their place.
 
 What is a secret is decided by its place: the data of Secrets, fields with names such
 as `password`, and the fields that a user lists.  A copy of such a value elsewhere, in
@@ -115,7 +115,7 @@ def _frequency_bits(raw: bytes) -> float:
 MARK = "redacted-"
 TOKEN_LENGTH = 33
 _ID_BYTES = 12
-# What a token looks like, in clear text, in base64 and in hexadecimal.  The mark, and
+# The forms of a token, in clear text, in base64 and in hexadecimal.  The mark, and
 # the whole, take up whole groups of base64; and no encoding has to escape it.
 TOKEN = re.compile(
     rf"{MARK}[0-9a-f]{{24}}"
@@ -158,8 +158,8 @@ def _ascii_in_json(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
-# How values are escaped, and the mark of a token for one so escaped.  The marks are
-# escaped as well: who reads the text gets the token itself.
+# The ways to escape a value, and the mark of its token for each.  The marks are
+# escaped as well: a reader of the text gets the token itself.
 _ESCAPES: dict[str, Callable[[str], str]] = {
     "redacted%2D": lambda text: quote(text, safe=""),
     "redacted%2d": quote,
@@ -173,14 +173,14 @@ _ESCAPES: dict[str, Callable[[str], str]] = {
 
 
 def escapes(value: str, token: str) -> Iterator[tuple[str, str]]:
-    """A value as it is escaped, with its token, where this makes a difference."""
+    """The escaped forms of a value, with those of its token, where they differ."""
     for mark, escape in _ESCAPES.items():
         if escape(value) != value:
             yield escape(value), token.replace(MARK, mark)
 
 
 def has_token(line: bytes) -> bool:
-    """Whether there may be a token in a line, also within what is encoded."""
+    """Whether a line may hold a token, also within encoded texts."""
     return _MARKS.search(line) is not None
 
 
@@ -201,7 +201,7 @@ def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(value: bytes) -> Iterator[str]:
-    """What a key, a password in a URL, or a line may be used for by itself."""
+    """The parts of a secret that could be used alone, such as a password in a URL."""
     text = _text_of(value) or ""
     if "BEGIN CERTIFICATE" in text:
         return  # certificates are public, and they have many lines
@@ -219,7 +219,7 @@ _LINE = 64
 
 
 def _inner_base64(value: bytes) -> Iterator[str]:
-    """What the base64 of a longer text has where it holds the value, by its offset."""
+    """The base64 forms of a value within a longer text, by its offset in that."""
     for offset in range(3):
         whole = base64.b64encode(b"\0" * offset + value)
         for form in (whole, whole.translate(bytes.maketrans(b"+/", b"-_"))):
@@ -288,7 +288,7 @@ class Substitutions:
 
     def replaced(self, text: str, heads: Sequence[str]) -> str:
         """A text with these of the texts replaced, also where they are encoded."""
-        # What is encoded first: a part of it would be replaced otherwise.
+        # Encoded texts first: otherwise a part of one might be replaced.
         text = words_rewritten(text, lambda inner: self.replaced(inner, heads))
         for head in heads:
             if head in text:
@@ -325,7 +325,7 @@ _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
 
 
 def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
-    """A text with what is written in base64 in it rewritten, and encoded again.
+    """Rewrite the contents of base64 words in a text, and encode them again.
 
     >>> words_rewritten("Basic dXNlcjpwYXNzd29yZA==", str.upper)
     'Basic VVNFUjpQQVNTV09SRA=='
@@ -347,7 +347,7 @@ def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
 
 
 def words_of(text: str) -> tuple[list[str], list[str]]:
-    """What is written in base64 in a text, and all between that which can be read.
+    """The base64 words in a text, decoded, and the texts between them.
 
     >>> words_of("Basic dXNlcjpwYXNzd29yZA==")
     (['Basic ', ''], ['user:password'])
@@ -372,7 +372,7 @@ def _decoded(word: str) -> str | None:
 
 
 def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
-    """A JSON value with its texts rewritten, and what is encoded in them.
+    """Rewrite the texts in a JSON value, and those that are encoded in them.
 
     Those with fewer characters than `shortest` stay.
     """
@@ -620,7 +620,7 @@ def _differs(some: Iterable[Any], others: Iterable[Any]) -> bool:
 
 
 class Digests:
-    """What the core's digests of an object become where the object is changed."""
+    """The new digests of objects whose contents a redaction changes."""
 
     def __init__(self, program: Program) -> None:
         scopes = {(), *(each.field for each in program.handlers)}
@@ -647,7 +647,7 @@ class Digests:
 
 
 def _bare(digest: str) -> str:
-    """A digest without its version, as it is a part of several texts."""
+    """A digest without its version, as several texts contain it."""
     return digest.partition(":")[2]
 
 
@@ -829,7 +829,7 @@ class Redaction:
     def _with_digests(
         self, record: dict[str, Any], found: dict[str, Any]
     ) -> dict[str, Any]:
-        """With the digests of what is recorded, in place of those of what was there."""
+        """Replace the digests of former contents by those of the recorded contents."""
         self._digests.learn(record["input"], found["input"], self._copies)
         copies = self._copies.found_in(canonical(found))
         redacted: dict[str, Any] = (

@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How a replay went.  `truncated` tells that the recording ends mid-block.
+    """The result of a replay; `truncated` tells that the recording ends mid-block.
 
     `known` are the values, made by the handlers themselves, that stand for tokens;
     `acts` is what the author's code was forbidden to do in the world, where it is only
@@ -93,7 +93,7 @@ class Replayed:
 
 
 def recorded_settings(header: dict[str, Any]) -> Settings:
-    """The settings of the recorded operator, and who it was among others.
+    """The settings of the recorded operator, with its identity among its peers.
 
     Raises `RecordingProblem` for a header that cannot be.
     """
@@ -115,10 +115,10 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
 
 
 def other_handlers(header: dict[str, Any], program: Program) -> str:
-    """How the handlers are other ones than those of the recording; or "".
+    """The difference between the handlers now and those of the recording; or "".
 
-    Who replays other handlers, or the files in another order, sees a difference that
-    no decision of a handler has made.
+    A replay of other handlers, or of the files in another order, shows a difference
+    that is not due to a handler's decision.
     """
     names = header.get("handlers")
     recorded = [str(each) for each in names] if isinstance(names, list) else []
@@ -128,7 +128,7 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
     lacks, has = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
     found = []
     if lacks:
-        found.append(f"handlers of the recording are not there now: {_few(lacks)}")
+        found.append(f"handlers of the recording are missing now: {_few(lacks)}")
     if has:
         found.append(f"handlers are not in the recording: {_few(has)}")
     if not found:
@@ -280,9 +280,10 @@ def _compared(
 def _paired(
     was: dict[str, Any] | None, is_: dict[str, Any] | None, longer: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """What differs: of two kinds of commands one is more, and the other comes later.
+    """The two commands to be shown as a difference; None where one has no counterpart.
 
-    `longer` is by how many commands there are more now than were recorded.
+    Of two commands of different kinds one is additional, and the other comes later.
+    `longer` is the number of commands now, less the number recorded.
     """
     if was is None or is_ is None or was["do"] == is_["do"] or not longer:
         return was, is_
@@ -335,7 +336,7 @@ class _Twins:
     def _others(
         self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
     ) -> list[dict[str, Any]] | None:
-        """What the twin decides; None once it goes another way."""
+        """The twin's commands; None once it decides otherwise."""
         if self._twin is None:
             return None
         told = input_from_wire(self._twins.input(input))
@@ -374,7 +375,7 @@ def _another(token: str) -> str:
 
 
 class _Given:
-    """Whom tokens have reached: the objects, by their labels, that handlers are about.
+    """The objects, by their labels, whose handlers may have been given tokens.
 
     An index shows an object to the handlers of all others.
     """
@@ -387,7 +388,7 @@ class _Given:
         self._asked: dict[int, str] = {}
         # Requests for random bytes that are a secret.
         self.drawing: set[int] = set()
-        # What the present input is about.
+        # The subject of the present input.
         self._about = ""
 
     def input(self, input: dict[str, Any], *, redacted: bool) -> None:
@@ -409,7 +410,7 @@ class _Given:
                     self.drawing.add(each["id"])
 
     def has_reached(self, command: dict[str, Any]) -> bool:
-        """Whether who decided a command may have been given a token."""
+        """Whether the author of a command may have been given a token."""
         about = command.get("subject", self._about)
         return self._all or about in self._reached
 

@@ -1,4 +1,4 @@
-"""From commands to API requests; what is answered is read in `answers`.
+"""Translation of commands to API requests; `answers` reads the responses.
 
 Pure, and shared by every cluster, real or simulated: what the simulator
 exercises is what production runs.

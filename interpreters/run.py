@@ -77,11 +77,11 @@ from fnop.interpreters.watchdog import (
 
 __all__ = ["Runner"]
 
-# So many inputs are taken before the transport gets a turn.
+# The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
-# How long coroutines that are cancelled at the end may take to tidy up.
+# The seconds that coroutines which are cancelled at the end have to tidy up.
 TIDY_SECONDS = 5.0
-# How long those that are given up may take to be gone.
+# The seconds that given-up ones have to be gone.
 _UNWINDING_SECONDS = 1.0
 
 
@@ -183,7 +183,7 @@ class Runner:
 
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:
-        """A turn of an author's coroutine, in which nobody else has one."""
+        """One turn of an author's coroutine; no other coroutine runs meanwhile."""
         watchdog = self._watchdog
         if watchdog is None:  # nobody runs it: a test takes its steps one by one
             yield
@@ -340,7 +340,7 @@ class Runner:
         return loop.run_in_executor(threads, work)
 
     def _said(self, command: Perform, line: Log) -> None:
-        """A log line of an impure handler, as it is said."""
+        """Show a log line of an impure handler at once."""
         say = Say(line.level, line.message, command.subject, command.handler)
         self._on_say(replace(say, exception=line.exception))
 

@@ -1,9 +1,9 @@
-"""Whether a simulated run comes to rest, and if not, who does not let it.
+"""Detection of whether a simulated run comes to rest, and if not, what prevents it.
 
-A run has settled when nothing is due.  Some never do: a timer that counts, a handler
-that fails for ever, one that changes what it is called for.  Each is found by what can
-be seen from outside: how often it has had a turn, what it has written, and whether time
-passes or the cluster changes meanwhile.
+A run has settled when nothing is due. Some runs never settle: a timer counts, a handler
+fails for ever, or it changes what it is called for. Each is recognized from outside: by
+the number of its turns, by its writes, and by whether time passes or the cluster
+changes meanwhile.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 __all__ = ["Calm", "Despair", "Restlessness", "left_of"]
 
-# Timers and daemons that have changed something so often will go on with it, and so
-# will handlers that have changed one object so often.
+# The number of changes after which timers and daemons, or the handlers of one object,
+# are taken to go on for ever.
 ROUNDS_MAX = 200
-# So often the same error in a row is not going to be another one ...
+# The number of equal errors in a row by which a handler is taken to fail for ever ...
 REPEATS_MAX = 20
-# ... nor one that the author foresees.
+# ... and the number of those that the author foresees.
 WAITS_MAX = 500
-# So many steps at once, or without a change in the cluster, go in a circle: at the
-# least, and for each object.  A conversation may well ask 2,000 questions in a row.
+# The number of steps at once, or without a change in the cluster, that is taken for a
+# circle: at the least, and for each object.  A conversation may ask 2,000 questions.
 STEPS_MAX, STEPS_EACH = 6_000, 200
-# So many are taken off again in a second.
+# The number of steps that each second of virtual time allows for.
 RATE_MAX, RATE_EACH = 200, 50
-# And so many are too many in any case.
+# The multiple of STEPS_MAX and STEPS_EACH that is too many in any case.
 STEPS_FACTOR = 10
-# The first and the last of these writes are looked at: which fields do they change?
+# The number of first and of last writes whose changed fields are looked at.
 LOOKS = 10
-# So many handlers and fields are named.
+# The most handlers and fields that a sentence names.
 NAMES_SHOWN = FIELDS_SHOWN = 3
-# Who is the busiest is seen by so many turns, the last ones: others may be done.
+# The number of last turns by which the busiest handler is found: others may be done.
 TURNS_SEEN = 1_000
 
 _TENDING = (Role.TIMER, Role.DAEMON)
-# What changes with every write, or by the operator itself.
+# The metadata that changes with every write, or by the operator itself.
 _OWN_FIELDS = frozenset(("resourceVersion", "generation", "managedFields"))
 
 
@@ -84,7 +84,7 @@ class Calm:
 
     @property
     def is_lasting_unrest(self) -> bool:
-        """Whether they have changed something for so long that they will go on."""
+        """Whether timers and daemons have changed objects for too long to stop."""
         return self.rounds > ROUNDS_MAX
 
 
@@ -107,7 +107,7 @@ class Despair:
         self.errors: dict[tuple[Key, str], _Failing] = {}
 
     def hear(self, say: Say) -> None:
-        """Take a line of the log in."""
+        """Take in a line of the log."""
         if say.handler is None:
             return
         key = ACTIVITY if say.subject is None else _key_of(say.subject)
@@ -119,7 +119,7 @@ class Despair:
             self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
 
     def reason(self, state: State) -> str:
-        """Who fails for ever, where nothing but the failing handlers is due; or ""."""
+        """Name a handler that fails for ever, where only such are due; or ""."""
         failing: defaultdict[Key, set[str]] = defaultdict(set)
         for (key, handler), found in self.errors.items():
             if found.times >= (WAITS_MAX if found.foreseen else REPEATS_MAX):
@@ -135,13 +135,12 @@ class Despair:
             [
                 (key, handler)
                 for key, handler in self.errors
-                if handler in failing[key]
-                and is_left(state.record(key), handler)
+                if handler in failing[key] and is_left(state.record(key), handler)
             ]
         )
 
     def present(self, state: State, *, tending: bool = False) -> str:
-        """Who has failed the last time, of timers and daemons or of all; or ""."""
+        """Name the handler that failed last, among timers and daemons or all; or ""."""
         return self._told(
             [
                 (key, handler)
@@ -169,7 +168,7 @@ def _is_background(state: State, key: Key, handler: str) -> bool:
 
 
 def _others(number: int) -> str:
-    """How many more there are of whom the same is told.
+    """The end of a sentence: how many others the same is true of.
 
     >>> _others(0), _others(1), _others(2)
     ('', ', and so does 1 other', ', and so do 2 others')
@@ -183,7 +182,7 @@ def _key_of(subject: Subject) -> Key:
 
 
 def label_of(key: Key) -> str:
-    """How an object is named to a user: `claims/c in default`."""
+    """The name of an object for users: `claims/c in default`."""
     if key == ACTIVITY:
         return "the operator itself"
     if not key.resource:
@@ -233,7 +232,7 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
 
 
 def left_of(state: State, now: float) -> str:
-    """What is still to be done, in a sentence; or ""."""
+    """Name the handler that is due next, and when, in a sentence; or ""."""
     for key, due in state.due:
         record = state.record(key)
         if record is None:
@@ -242,19 +241,19 @@ def left_of(state: State, now: float) -> str:
         names += sorted(_unfinished(record))
         if names:
             wait = max(0.0, due - now)
-            return f"{names[0]} of {label_of(key)} is to go on in {wait:g} s"
+            return f"{names[0]} of {label_of(key)} is due in {wait:g} s"
     return ""
 
 
 class _Writes:
-    """What one object was changed by: how often, by whom, and in which fields."""
+    """The changes of one object: their number, their authors, and their fields."""
 
     __slots__ = ("authors", "fields", "key", "second", "since", "times", "turn")
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.times = 0
-        # Of these, how many before the present second, and which one that is.
+        # The number of changes before the present second, and that second.
         self.since, self.second = 0, 0.0
         self.turn: Any = None
         self.authors: Counter[str] = Counter()
@@ -262,7 +261,7 @@ class _Writes:
 
 
 class Restlessness:
-    """What the operator does within one `settle` or `wait`, and that it goes nowhere.
+    """The operator's turns and writes within one `settle` or `wait`, to find circles.
 
     Memory is bounded: of each object that is written counts are kept, and fields only
     of its first and last writes.
@@ -270,10 +269,10 @@ class Restlessness:
 
     def __init__(self, run: SimulatedRun, *, bounded: bool) -> None:
         self._run = run
-        # With a bound in time, only what lets no time pass has to be found.
+        # With a bound in time, only circles that let no time pass have to be found.
         self._bounded = bounded
         self._roles = _roles(run.machine.program)
-        # By who writes, and where: a thousand objects may well share one.
+        # By the writer and the path: a thousand objects may write one object.
         self._writes: dict[tuple[Key, str], _Writes] = {}
         self._ended: Counter[Key] = Counter()
         self._busy: deque[tuple[Key, str]] = deque(maxlen=TURNS_SEEN)
@@ -286,14 +285,14 @@ class Restlessness:
     # ----------------------------------------------------------------- seeing
 
     def hear(self, say: Say) -> None:
-        """An attempt has ended: what is written next is of another one."""
+        """Take in the end of an attempt: later writes are of another attempt."""
         if say.took is not None and say.subject is not None:
             key = _key_of(say.subject)
             self._ended[key] += 1
             self._busy.append((key, say.handler or ""))
 
     def asks(self, command: Perform) -> None:
-        """A handler asks for something, or the operator for itself."""
+        """Take in a request of a handler, or of the operator itself."""
         if command.subject is not None and command.handler:
             self._busy.append((_key_of(command.subject), command.handler))
 
@@ -334,7 +333,7 @@ class Restlessness:
     # ---------------------------------------------------------------- judging
 
     def reason(self) -> str:
-        """Why it is not going to come to rest, in a sentence; or ""."""
+        """Why the run is not going to come to rest, in a sentence; or ""."""
         run = self._run
         if run.clock.elapsed >= self._now + 1.0:
             self._pass_time(run.clock.elapsed - self._now)
@@ -349,7 +348,7 @@ class Restlessness:
         if self._is_over(run.steps - self._changed):
             return f"nothing in the cluster changes: {self._busiest()}"
         if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
-            return f"it goes on and on: {self._busiest()}"
+            return f"the run does not end: {self._busiest()}"
         return ""
 
     def _pass_time(self, seconds: float) -> None:
@@ -367,19 +366,20 @@ class Restlessness:
 
     def _loop(self, found: _Writes) -> str:
         return (
-            f"{self._change(found)}, {found.times} times by now: a handler that writes "
-            "what it, or another one, is called for is called again; let it write only "
-            "what differs"
+            f"{self._change(found)}, {found.times} times by now: each write calls a "
+            "handler again that writes; let it write only what differs"
         )
 
     def circling(self) -> str:
-        """Who changes an object again and again, if any does, in a sentence; or ""."""
+        """Name the handlers that change an object over and over, in a sentence; or
+        "".
+        """
         going = [each for each in self._writes.values() if self._goes_on(each)]
         found = max(going, key=lambda each: each.times, default=None)
         return "" if found is None or found.times < LOOKS else self._loop(found)
 
     def _goes_on(self, found: _Writes) -> bool:
-        """Whether an object is still being changed: who is done goes in no circle."""
+        """Whether an object is still being changed; one at rest is in no circle."""
         pace, now = self._pace_of(found), self._run.clock.now().mono
         return pace is None or not is_quiet(pace, now)
 
@@ -388,7 +388,7 @@ class Restlessness:
         return None if record is None else record.pace
 
     def tending(self) -> str:
-        """What timers and daemons go on writing, in a sentence."""
+        """Name the fields that timers and daemons write on and on, in a sentence."""
         found = max(self._writes.values(), key=lambda each: each.times, default=None)
         what = "" if found is None else f": {self._change(found)}"
         return f"timers and daemons write something at each of {ROUNDS_MAX} turns{what}"
@@ -400,11 +400,10 @@ class Restlessness:
         return f"{joined(names[:NAMES_SHOWN])} {verb} {what} of {label_of(found.key)}"
 
     def _who_and_what(self, found: _Writes) -> tuple[list[str], list[str]]:
-        """The handlers that keep it up, and the fields, as far as they are known.
+        """The handlers of a circle, and the fields that they change, as far as known.
 
-        The operator itself knows best, of an object that it is called for.  Of any
-        other, who has written it a few times only is not to blame, and a field that
-        was changed a few times only was changed by somebody else.
+        The operator itself knows them best, for an object that it is called for.  For
+        any other object, rare authors and rare fields are left out.
         """
         pace = self._pace_of(found)
         by = culprits(pace) if pace is not None else {}
@@ -423,7 +422,7 @@ class Restlessness:
 
 
 def _most(counts: Counter[str]) -> list[str]:
-    """Those that come at least half as often as the most frequent one.
+    """The names that come at least half as often as the most frequent one.
 
     >>> _most(Counter(a=1, b=20, c=10)), _most(Counter())
     (['b', 'c'], [])
@@ -454,7 +453,7 @@ def _writer(command: Perform) -> Key:
 def _changes(command: Perform) -> bool:
     """Whether handlers ask for a change of an object: not for a new one, or an Event.
 
-    What the operator writes for itself, such as that something has failed, is no sign.
+    The operator's own writes, such as of a failure, do not count.
     """
     if not command.handler or not isinstance(command.effect, (Patch, Apply)):
         return False

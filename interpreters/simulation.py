@@ -103,7 +103,7 @@ class SimulatedRun:
         self.ready = False
         self.exit: Exit | None = None
         self.steps = 0
-        # What nobody else counts: acts that were refused, and nobody has failed of.
+        # The refused acts that have failed no handler: nothing else counts them.
         self.failures = 0
         # Functions that were called and have no model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
@@ -128,7 +128,7 @@ class SimulatedRun:
 
     @property
     def state(self) -> State:
-        """What the operator knows, but for the calls of impure daemons that wait.
+        """The operator's state, without the calls of impure daemons that wait.
 
         To wait, as they do for ever, is nothing that is left to do.
         """
@@ -140,7 +140,7 @@ class SimulatedRun:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
-        # What an operator holds is read-only; what a server gets is plain JSON.
+        # The operator's values are read-only; a server gets plain JSON.
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
         self.cluster, response, events = simulated.answer(
@@ -206,7 +206,7 @@ class SimulatedRun:
         return False
 
     def _endless(self, calm: Calm) -> str:
-        """Why it is of no use to wait any longer; or ""."""
+        """Why waiting longer is useless, in a sentence; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
         return self._despair.reason(self.state)
@@ -215,7 +215,7 @@ class SimulatedRun:
         """Whether nothing but the turns of timers and daemons is left to do."""
         state, wakes = self.state, self.strands.wakes
         if self.looks_again:
-            self.unsettled = "kinds are looked for that are not there"
+            self.unsettled = "the operator looks for kinds that do not exist"
             return False
         if is_settled(state) and not wakes:
             return True
@@ -275,7 +275,7 @@ class SimulatedRun:
         return self.cluster.registry is not self._surveyed
 
     def _next(self, recurring: bool) -> float | None:
-        """When something happens next: here, or in the cluster by itself.
+        """The time of the next event, in the operator or in the cluster by itself.
 
         Whoever has settled waits for nothing but what the cluster has yet to do, and
         not for what it does again and again, nor for kinds that are not there.
@@ -318,7 +318,7 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Say what was refused, unless somebody has failed of it and that is said.
+        """Log a refused act, unless somebody has failed of it, which is logged already.
 
         A filter, or an index, may have caught the error.
         """
@@ -381,7 +381,7 @@ class SimulatedRun:
         self._watches.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
-        """What comes of an effect; None for a daemon that has begun, and waits."""
+        """Perform an effect; None for a daemon that has begun, and waits."""
         call = command.effect
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
@@ -437,7 +437,7 @@ class SimulatedRun:
         return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
 
     def _saying(self, command: Perform) -> Callable[[Log], None]:
-        """What takes the log lines of an impure handler, as they are said.
+        """A function that shows the log lines of an impure handler at once.
 
         It holds no run in memory: the threads of daemons have it.
         """

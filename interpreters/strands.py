@@ -21,15 +21,15 @@ from fnop.interpreters.clock import VirtualClock
 
 __all__ = ["Strands"]
 
-# How long the simulator waits for a daemon to wait, or to end, in real seconds.
+# The longest time until a daemon has to wait or to end, in real seconds.
 PATIENCE_SECONDS = 10.0
-# How long one may take to end when the simulation is over, in real seconds.
+# The longest time for its end when the simulation is over, in real seconds.
 _END_SECONDS = 1.0
-# Who waits for no time would let none pass: so much (virtual seconds) is the least.
+# The shortest wait in virtual seconds: time would not pass with shorter ones.
 _LEAST_SECONDS = 0.001
-# How often a daemon that was told to stop may ask again before it is kept waiting.
+# The times that a daemon may wait after it was told to stop, before it is kept waiting.
 _DEAF_MAX = 1_000
-# How often a daemon of a simulation that is over may go on waiting.
+# The times that a daemon may wait on after its simulation is over.
 _CHANCES = 100
 _CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
 
@@ -52,7 +52,7 @@ class Strands:
 
     @property
     def wakes(self) -> list[float]:
-        """When those go on that do not wait for the end alone, in virtual seconds."""
+        """The virtual seconds at which waiting daemons go on."""
         return [each.until for each in self._strands.values() if each.until is not None]
 
     def begin(
@@ -186,7 +186,7 @@ class _Strand:
 
 
 class _Waiting(StopFlag):
-    """What a simulated daemon gets as `stopped`."""
+    """The argument `stopped` of a simulated daemon."""
 
     def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class _Waiting(StopFlag):
 
 
 class _Parked(_Waiting):
-    """That of a plain function, which waits in its thread."""
+    """The flag of a plain function, which waits in its thread."""
 
     def wait(self, timeout: float | None = None) -> bool:
         if self._waits() and not self._strand.park(self._until(timeout)):
@@ -217,7 +217,7 @@ class _Parked(_Waiting):
 
 
 class _Awaited(_Waiting):
-    """That of a coroutine: its loop waits when all of its tasks do."""
+    """The flag of a coroutine: its loop waits when all of its tasks do."""
 
     def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
         super().__init__(strand, clock)

@@ -114,7 +114,9 @@ class Uninstaller:
                 found, more = discovering.answered(found, key, outcome)
                 pages += more
         if found.problem is not None and not found.resources:
-            raise UninstallProblem(f"the API server refuses us: {found.problem}")
+            raise UninstallProblem(
+                f"the API server refuses this operator: {found.problem}"
+            )
         return found.catalogue, found.problem
 
     async def namespaces(self, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -197,7 +199,7 @@ class Uninstaller:
     async def count(
         self, resource: Resource, namespaces: tuple[str, ...] | None
     ) -> Tally:
-        """How many objects of a kind carry marks, and which."""
+        """Count the objects of a kind that carry marks, and name some."""
         for _ in range(_LISTINGS_MAX):
             try:
                 return await self._count(resource, namespaces)
@@ -347,7 +349,7 @@ def _of_key(catalogue: Catalogue, key: str) -> Resource | None:
 def _places(
     resource: Resource, namespaces: tuple[str, ...] | None
 ) -> tuple[str | None, ...]:
-    """Where a kind is listed, as the operator does: the cluster, or some namespaces."""
+    """The paths of a kind's listings: the whole cluster's, or some namespaces'."""
     if namespaces is None or not resource.namespaced:
         return (None,)
     return namespaces

@@ -25,14 +25,14 @@ __all__ = ["AWAIT", "SLOW_STEP_SECONDS", "Watchdog", "slow_step"]
 # A handler that blocks the others for longer is named when it comes back.
 SLOW_STEP_SECONDS = 0.5
 
-# So long may a step take before it is named; and again after as long.
+# The seconds after which a step that is not over is named; and again after as many.
 PATIENCE_SECONDS = 5.0
-# What helps a coroutine that lets nobody else have a turn.
+# The advice for a coroutine that blocks the event loop.
 AWAIT = (
-    "await what takes time, as a daemon its stopped.wait(seconds), or let it be no "
-    "coroutine: then it runs in a thread"
+    "await what takes time, such as stopped.wait(seconds) in a daemon, or write a "
+    "plain function, which runs in a thread"
 )
-# What a thread has waited for a processor is read so often; it costs some 10 us.
+# The interval at which a thread's wait for a processor is read; it costs some 10 us.
 _READ_SECONDS = 0.1
 
 
@@ -81,7 +81,7 @@ class Watchdog:
         self._step += 1
 
     def end(self, least: float = 0.0) -> float:
-        """A step has ended; the seconds of it that were its own, if at `least` so many.
+        """End a step; answers its own seconds if they are at least `least`.
 
         Less than these are answered roughly: they cost no look at the processors.
         """
@@ -93,7 +93,7 @@ class Watchdog:
         return self._times.busy() - self._busy if own is None else own
 
     def _own(self, took: float) -> float | None:
-        """What of the time the thread has spent by itself; None where nobody knows."""
+        """The time that the thread has run itself; None where it is unknown."""
         before, now = self._waited, self._times.waited()
         if before is None or now is None:
             return None
@@ -122,7 +122,7 @@ class Watchdog:
 
 
 def slow_step(seconds: float, commands: Iterable[Command]) -> str:
-    """What to say of a step that took so long; its commands tell whose it was."""
+    """The warning about a slow step; the step's commands tell whose it was."""
     names = {
         command.handler
         for command in commands
@@ -135,7 +135,7 @@ def slow_step(seconds: float, commands: Iterable[Command]) -> str:
 
 
 def _standstill(seconds: float, where: str, coroutine: str) -> str:
-    still = f"the operator stands still for {seconds:.1f} s"
+    still = f"the operator has been blocked for {seconds:.1f} s"
     if not coroutine:
         remedy = "move slow work into fnop.call, or into an impure handler"
         return f"{still}, at {where}; {remedy}"
@@ -146,7 +146,7 @@ def _standstill(seconds: float, where: str, coroutine: str) -> str:
 
 
 def _innermost(frame: FrameType | None) -> str:
-    """Where a thread is: the last place of an author's, or else of fnop's."""
+    """The place of a thread: its last line in an author's code, or else in fnop's."""
     places = list(reversed(list(traceback.walk_stack(frame)))) if frame else []
     known = [(each, line) for each, line in places if not _is_of_python(each)]
     authors = [each for each in known if not _is_ours(each[0])]

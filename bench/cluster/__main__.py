@@ -30,7 +30,7 @@ from bench.process import ROOT, peak_of
 from tests.cluster import envtest
 
 READY_SECONDS = 20.0
-# What the simulated cluster has to reach, as a multiple of the real one's figure.
+# The figures that the simulated cluster has to reach, as multiples of the real one's.
 BUDGETS = {"create": 2.0, "patch": 2.0, "get": 1.0, "list": 1.0, "watch": 1.0}
 INSIDE_BUDGETS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
     "plain_patches": (10_000, float.__ge__),

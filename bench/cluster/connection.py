@@ -18,7 +18,7 @@ HEAD_END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a server listens, and what it takes to be its admin."""
+    """The address of a server, with the credentials of its admin."""
 
     url: str
     tls: ssl.SSLContext | None

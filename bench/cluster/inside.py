@@ -104,7 +104,7 @@ def rate(
 
 
 def populated(count: int = 10_000, size: int = 2000) -> Cluster:
-    """A cluster with so many custom objects."""
+    """A cluster with a number of custom objects."""
     cluster = sent(empty_cluster(), "POST", DEFINITIONS, CRD)
     for number in range(count):
         # Through JSON, as it comes from a client: nothing is shared beforehand.
@@ -130,7 +130,7 @@ def fork_microseconds(forks: int = 1000) -> tuple[float, float]:
 
 
 def memory_mb() -> float:
-    """What 10,000 objects of 2 KB add to a process that has only started."""
+    """The memory that 10,000 objects of 2 KB add to a process that has only started."""
     script = (
         "from bench.cluster.inside import *\n"
         "before = resident_mb(); kept = populated()\n"
@@ -143,7 +143,7 @@ def memory_mb() -> float:
 
 
 def resident_mb() -> float:
-    """What this process holds at this moment (Linux)."""
+    """The resident memory of this process at this moment (Linux)."""
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024

@@ -76,7 +76,7 @@ CRD: Json = {
 
 
 def widget(name: str, size: int = 1300) -> Json:
-    """An object of the measured kind, about so many bytes long as JSON.
+    """An object of the measured kind, of about a given size in JSON.
 
     >>> 1290 < len(orjson.dumps(widget("w"))) < 1310
     True
@@ -167,7 +167,7 @@ async def filled(target: Target, count: int) -> None:
 
 
 async def rate(target: Target, clients: int, count: int, send: Send) -> float:
-    """How many requests per second so many clients get answered."""
+    """Measure the requests per second that a number of clients get answered."""
     connections = [await target.open() for _ in range(clients)]
     numbers = iter(range(count))
 
@@ -212,7 +212,7 @@ async def listing(connection: Connection, number: int) -> None:
 
 
 class Watcher(Connection):
-    """Counts the events of a watch until so many have come."""
+    """Counts the events of a watch up to a number."""
 
     MARK = b'"type":"MODIFIED"'
 

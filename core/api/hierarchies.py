@@ -73,10 +73,11 @@ def label(
     forced: bool = False,
     nested: Iterable[Any] | str = (),
 ) -> Any:
-    """With these labels; those that a manifest has stay, unless `forced`.
+    """Add labels to manifests; labels that are there stay, unless `forced`.
 
-    `nested` are paths to what has labels of its own within a manifest, such as
-    `"spec.template"`: labelled where it is there.
+    `manifests` are one, or an iterable of them, and new ones are answered. `labels` is
+    a mapping of texts. `nested` are paths to parts of a manifest with labels of their
+    own, such as `"spec.template"`: they are labelled where they are there.
 
     >>> label({"kind": "Pod"}, {"app": "db"})
     {'kind': 'Pod', 'metadata': {'labels': {'app': 'db'}}}
@@ -138,10 +139,12 @@ def append_owner_reference(
     controller: bool = True,
     block_owner_deletion: bool = True,
 ) -> Any:
-    """With a reference to this owner, unless there is one of its uid.
+    """Add a reference to an owner, unless there is one of its uid.
 
-    `block_owner_deletion` lets a foreground deletion of the owner wait for the child
-    (Kubernetes: garbage collection).
+    `manifests` are one child, or an iterable of them, and new ones are answered.
+    `owner` is an object that was read. `controller` says that the owner manages the
+    child. `block_owner_deletion` lets a foreground deletion of the owner wait for the
+    child (Kubernetes: garbage collection).
 
     >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
     >>> append_owner_reference({}, owner)["metadata"]["ownerReferences"][0]["name"]
@@ -163,9 +166,10 @@ def append_owner_reference(
 def build_owner_reference(
     body: Manifest, *, controller: bool = True, block_owner_deletion: bool = True
 ) -> Made:
-    """The entry of a child's `ownerReferences` that names this object.
+    """Build the entry of a child's `ownerReferences` that names an object.
 
-    What the object does not say is left out.
+    `body` is the owner; fields that it does not have are left out. `controller` and
+    `block_owner_deletion` are as of `append_owner_reference`.
 
     >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
     >>> build_owner_reference(owner, controller=False)["controller"]
@@ -181,9 +185,10 @@ def build_owner_reference(
 
 
 def build_object_reference(body: Manifest) -> Made:
-    """What names this object, as Kubernetes writes it (core/v1 ObjectReference).
+    """Build a reference to an object, as Kubernetes writes it (core/v1
+    ObjectReference).
 
-    What the object does not say is left out.
+    Fields that the object, `body`, does not have are left out.
 
     >>> build_object_reference({"kind": "K", "metadata": {"name": "o"}})
     {'kind': 'K', 'name': 'o'}
@@ -203,7 +208,16 @@ def remove_owner_reference(
 ) -> list[Made]: ...
 @_needs("owner", "body")
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
-    """Without the references to this owner, by its uid."""
+    """Remove the references to an owner, by its uid.
+
+    `manifests` are one child, or an iterable of them, and new ones are answered.
+    `owner` is an object that was read.
+
+    >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
+    >>> child = append_owner_reference({}, owner)
+    >>> remove_owner_reference(child, owner)["metadata"]["ownerReferences"]
+    []
+    """
     uid = (manifest_of(owner).get("metadata") or {}).get("uid")
 
     def released(made: Made) -> None:
@@ -227,10 +241,12 @@ def harmonize_naming(
 def harmonize_naming(
     manifests: Any, name: str, *, forced: bool = False, strict: bool = False
 ) -> Any:
-    """With this name (`strict`), or one that begins so and the server completes.
+    """Give manifests a name, or the prefix of a generated one.
 
-    A manifest that has either keeps it, unless `forced`.  A generated name makes a new
-    object each time that it is sent; `fnop.adopt` makes stable ones.
+    `manifests` are one, or an iterable of them, and new ones are answered. `name` is
+    the name (`strict`), or the prefix that the server completes. A manifest that has
+    either keeps it, unless `forced`. A generated name makes a new object each time that
+    it is sent; `fnop.adopt` makes stable ones. Raises `ValueError` for an empty name.
 
     >>> harmonize_naming({}, "db")
     {'metadata': {'generateName': 'db-'}}
@@ -264,9 +280,10 @@ def adjust_namespace(
 def adjust_namespace(
     manifests: Any, namespace: str | None, *, forced: bool = False
 ) -> Any:
-    """In this namespace, unless a manifest says another one, or with `forced`.
+    """Put manifests into a namespace; one that they name stays, unless `forced`.
 
-    None, the namespace of an owner that is in none, leaves them as they are.
+    `manifests` are one, or an iterable of them, and new ones are answered. A
+    `namespace` of None, as of an owner that is in none, leaves them as they are.
 
     >>> adjust_namespace({}, "prod"), adjust_namespace({}, None)
     ({'metadata': {'namespace': 'prod'}}, {})

@@ -70,13 +70,14 @@ def owned(
     nested: Iterable[Any] | str = (),
     labels: Collection[str] | None = None,
 ) -> Any:
-    """The child's manifest as `owner`'s own: a new value, nothing is changed.
+    """Make a child's manifest one of an owner: a new value, nothing is changed.
 
-    Adds the owner reference, the owner's namespace, and those of the owner's
-    labels that the child does not set itself; those also at the `nested` paths, such
-    as `"spec.template"`.  `labels` are the names, or patterns of names, of the labels
-    that are taken over; None takes all but those by which other tools know what they
-    have applied (`TRACKING_LABELS`).  Of several children it answers several.
+    `child` is a manifest, or an iterable of them; `owner` is an object that was read.
+    Adds the owner reference, the owner's namespace unless `namespaced` is False, and
+    the owner's labels that the child does not set itself; the labels also at the
+    `nested` paths, such as `"spec.template"`. `labels` are the names, or patterns of
+    names, of the labels that are taken over; None takes all but those by which other
+    tools track what they have applied (`TRACKING_LABELS`).
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]

@@ -28,17 +28,23 @@ __all__ = [
 
 
 class Everything(Enum):
-    """The selector of all kinds."""
+    """The selector of all kinds: `@fnop.on.event(fnop.EVERYTHING)`."""
 
     EVERYTHING = "everything"
 
 
 EVERYTHING = Everything.EVERYTHING
+"""The selector of all kinds but Events: `@fnop.on.event(fnop.EVERYTHING)`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Resource:
     """One served kind, as API discovery describes it (`APIResource`).
+
+    `group`, `version`, `plural` and `kind` name it, `group` "" is the core one;
+    `singular`, `shortcuts` and `categories` are its other names. `namespaced` tells
+    whether its objects are in namespaces; `verbs` and `subresources` are what the
+    server offers, `preferred` whether this is the group's preferred version.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> pods, tuple(pods)

@@ -1,4 +1,4 @@
-"""How to reach an API server and who we are there: what login handlers answer.
+"""The result of a login: an API server's address, and credentials for it.
 
 A value, so that it can be compared: credentials that were rejected are told from new
 ones.  The names are those of Kopf's `ConnectionInfo`.
@@ -16,19 +16,32 @@ __all__ = ["ConnectionInfo", "LoginError", "chosen"]
 
 
 class LoginError(PermanentError):
-    """There are no credentials; the text says what is missing."""
+    """Raised where there are no usable credentials; the text says what is missing.
+
+    For example:
+
+        @fnop.on.login()
+        def login(**_):
+            if not TOKEN.exists():
+                raise fnop.LoginError(f"there is no {TOKEN}")
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConnectionInfo:
-    """A server's address, and credentials of one kind.
+    """The address of an API server, with credentials of one kind.
 
-    `token` travels as `Bearer`, or as `scheme`; `username` and `password` as `Basic`; a
-    certificate needs its private key.  Each of `ca`, `certificate` and `private_key` is
-    a `path` or `data`: PEM, or base64 of PEM as in a kubeconfig.  The credentials are
-    renewed once they are past their `expiration` (without a zone it is UTC), and
-    whenever the server rejects them.  Of several the one with the highest `priority` is
-    used.  Secrets are not shown.  Raises `ValueError` for what cannot work.
+    `server` is its URL. `token` is sent as `Bearer`, or as `scheme`; `username` and
+    `password` as `Basic`; `certificate` needs its `private_key`. Each of `ca`,
+    `certificate` and `private_key` is a `_path` or `_data`: PEM, or base64 of PEM as in
+    a kubeconfig: `ca_path`, `ca_data`, `certificate_path`, `certificate_data`,
+    `private_key_path`, `private_key_data`. With `insecure` the server's certificate is
+    not verified. `proxy_url` is a proxy's address, `default_namespace` the namespace of
+    objects without one.
+
+    The credentials are renewed after their `expiration` (UTC where it has no zone), and
+    when the server rejects them. Of several the one with the highest `priority` is
+    used. Secrets are not shown. Raises `ValueError` for a combination that cannot work.
 
     >>> ConnectionInfo(server="https://10.0.0.1:6443", token="t").server
     'https://10.0.0.1:6443'

@@ -1,4 +1,4 @@
-"""The decorators that operators are written with: `@fnop.on.create("pods")`.
+"""The decorators for handlers, such as `@fnop.on.create("pods")`.
 
 Each has the options and the handlers of its kind as types, so that editors complete
 them and type checkers refuse others; it gives back the function that it was given.
@@ -68,26 +68,97 @@ TimerFn = TypeVar("TimerFn", bound=TimerHandler)
 def index(
     *words: Word, **options: Unpack[IndexOptions]
 ) -> Callable[[IndexFn], IndexFn]:
-    """What the function makes of all objects of a kind, at hand for other handlers."""
+    """Declare an index: a function whose answers are kept for all objects of a kind.
+
+    Handlers that are declared after it ask for the index by the function's name.
+    `words` name the kind. `options`: `field` gives the function a part of the object;
+    `errors` is an `ErrorsMode`: an exception is logged and leaves the object's values
+    as they are, or with PERMANENT removes them. The other options are in `fnop.on`.
+
+    The function answers a mapping of keys to values, or one value for the key None;
+    None changes nothing, and `{}` removes the object's values. The index maps each key
+    to a tuple of the values of all objects that have it. Raises `RegistrationError` for
+    a declaration that cannot work.
+
+        @fnop.index("pods", labels={"app": fnop.PRESENT})
+        def pods_by_app(labels, name, **_):
+            return {labels["app"]: name}
+    """
     return declare(Role.INDEX, words, options)
 
 
 def daemon(
     *words: Word, **options: Unpack[DaemonOptions]
 ) -> Callable[[DaemonFn], DaemonFn]:
-    """A conversation that goes on for as long as the object lives."""
+    """Declare a conversation that goes on for as long as the object exists.
+
+    `words` name the kind. `options`: `initial_delay` is seconds before the first call,
+    or a function of the object; `finalizer` holds the object until the daemon has
+    ended, True by default; once told to stop, it has `cancellation_backoff` seconds to
+    end by itself (10), and a request under way has `cancellation_timeout` seconds (60).
+    The other options are in `fnop.on`. Raises `RegistrationError` for a declaration
+    that cannot work.
+
+        @fnop.daemon("databases")
+        async def watch(stopped, name, **_):
+            while not await stopped.wait(30):
+                await fnop.info("Alive", name)
+    """
     return declare(Role.DAEMON, words, options)
 
 
 def timer(
     *words: Word, **options: Unpack[TimerOptions]
 ) -> Callable[[TimerFn], TimerFn]:
-    """Called again and again for as long as the object lives."""
+    """Declare a handler that is called again and again while the object exists.
+
+    `words` name the kind. `options`: `interval` is seconds from the end of a call to
+    the next one, or a function of the object; with `sharp` they count from its start;
+    `cron` is a schedule in UTC instead, such as "*/5 * * * *"; with `idle` a call waits
+    until the object has been unchanged for so many seconds. `initial_delay`,
+    `finalizer` (False by default), `cancellation_backoff` and `cancellation_timeout`
+    are those of a daemon. The other options are in `fnop.on`. Raises
+    `RegistrationError` for a declaration that cannot work.
+
+        @fnop.timer("databases", interval=60)
+        def count(spec, patch, **_):
+            patch.status["tables"] = len(spec["tables"])
+    """
     return declare(Role.TIMER, words, options)
 
 
 class On:
-    """The decorators `fnop.on.create(...)`, `fnop.on.update(...)`, …"""
+    """The decorators of handlers: `@fnop.on.create("pods")`, `@fnop.on.startup()`, …
+
+    Each returns the function unchanged, and raises `RegistrationError` for a
+    declaration that cannot work. A kind is named by one to three words, as in
+    `kubectl`: `"pods"`, `"deployments.apps"`, `"apps/v1", "deployments"`, by
+    `fnop.EVERYTHING`, by a function of the `Resource`, or by the options `group`,
+    `version`, `kind`, `plural`, `singular`, `shortcut` and `category`.
+
+    The options that most decorators share:
+
+    - `id`: the handler's name in state, results and logs; the function's name by
+      default.
+    - `param`: any value; handlers get it as the argument of that name.
+    - `registry`: the `Registry` that collects the handler; the global one by default.
+    - `labels`, `annotations`: mappings of names to a text, `PRESENT`, `ABSENT` or a
+      function of the value; the object must fit them all.
+    - `when`: a function of the object's arguments that answers True or False.
+    - `field` with `value`, and in changes `old` and `new`: a dotted path, or a list of
+      keys, and what must be there.
+    - `owner`: the kind of an owner that the object must have.
+    - `impure`: whether the handler acts on the world by itself; it then runs outside of
+      the core. False by default.
+    - `errors`: an `ErrorsMode`, for exceptions other than fnop's; TEMPORARY by default.
+    - `backoff`: seconds, or a `Backoff`, before the attempt after such an exception.
+    - `retries`: the number of attempts; no limit by default.
+    - `timeout`: seconds from the first attempt; no limit by default.
+
+        @fnop.on.update("databases", field="spec.size", retries=5, backoff=10)
+        def resize(new, name, **_):
+            return fnop.event("Resized", f"{name} has {new} now")
+    """
 
     index = staticmethod(index)
     daemon = staticmethod(daemon)
@@ -96,61 +167,152 @@ class On:
     def startup(
         self, *words: Never, **options: Unpack[ActivityOptions]
     ) -> Callable[[StartupFn], StartupFn]:
-        """The operator starts; nothing else is done before it has succeeded."""
+        """Call the function when the operator starts, before it serves any object.
+
+        It takes no `words`. The `options` are those of `fnop.on` but the kind and the
+        filters. The function may return changed settings. The operator does not start
+        before it has succeeded, and ends if it fails for good.
+
+            @fnop.on.startup()
+            def configure(settings, **_):
+                return settings.replace(request_concurrency=8)
+        """
         return declare(Role.STARTUP, words, options)
 
     def cleanup(
         self, *words: Never, **options: Unpack[ActivityOptions]
     ) -> Callable[[CleanupFn], CleanupFn]:
-        """The operator ends."""
+        """Call the function when the operator ends, after all else has stopped.
+
+        It takes no `words`. The `options` are those of `fnop.on` but the kind and the
+        filters.
+
+            @fnop.on.cleanup()
+            def farewell(logger, **_):
+                logger.info("goodbye")
+        """
         return declare(Role.CLEANUP, words, options)
 
     def login(
         self, *words: Never, **options: Unpack[LoginOptions]
     ) -> Callable[[LoginFn], LoginFn]:
-        """Credentials are needed, or were rejected."""
+        """Call the function when credentials are needed or have been rejected.
+
+        It takes no `words`. The `options` are `id`, `param`, `registry`, `errors`,
+        `backoff`, `retries` and `timeout`. The function may act on the world. It
+        answers a `ConnectionInfo`, or None where it knows no credentials.
+
+            @fnop.on.login()
+            def login(**_):
+                return fnop.ConnectionInfo(server="https://10.0.0.1:6443", token="...")
+        """
         return declare(Role.LOGIN, words, options)
 
     def probe(
         self, *words: Never, **options: Unpack[ProbeOptions]
     ) -> Callable[[ProbeFn], ProbeFn]:
-        """Somebody asks whether the operator is well."""
+        """Call the function when the liveness endpoint is asked, at most every 10
+        seconds.
+
+        It takes no `words`. The `options` are `id`, `param`, `registry` and `timeout`
+        (5 seconds by default). The function may act on the world. Its answer, a JSON
+        value, is shown under the handler's id; an exception makes the endpoint answer
+        503.
+
+            @fnop.on.probe(id="time")
+            def time_of_probe(now, **_):
+                return now.isoformat()
+        """
         return declare(Role.PROBE, words, options)
 
     def create(
         self, *words: Word, **options: Unpack[CreateOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """The object is new to this operator."""
+        """Call the function for an object that is new to this operator.
+
+        `words` name the kind; the `options` are those of `fnop.on`.
+
+            @fnop.on.create("databases")
+            def created(name, **_):
+                return [fnop.event("Created", name), fnop.patch(status={"size": 1})]
+        """
         return declare(Role.CREATE, words, options)
 
     def update(
         self, *words: Word, **options: Unpack[UpdateOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """The object's essence has changed: anything but status and bookkeeping."""
+        """Call the function when the object's essence has changed.
+
+        The essence is everything but the status and bookkeeping fields. `words` name
+        the kind; the `options` are those of `fnop.on`, and `write_ahead`: with True a
+        note on the object is written before the first effect on anything else, so that
+        not even a crash lets a change that was begun and taken back be missed.
+
+            @fnop.on.update("databases", when=lambda old, new, **_: old != new)
+            def updated(diff, **_):
+                return fnop.log("info", f"{len(diff)} changes")
+        """
         return declare(Role.UPDATE, words, options)
 
     def delete(
         self, *words: Word, **options: Unpack[DeleteOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """The object is being deleted; it stays until the handler has succeeded."""
+        """Call the function when the object is being deleted.
+
+        A finalizer keeps the object until the function has succeeded, or failed for
+        good. `words` name the kind; the `options` are those of `fnop.on`, and
+        `optional`: with True there is no finalizer, and the function is called only if
+        the object happens to stay for another reason.
+
+            @fnop.on.delete("databases")
+            async def deleted(name, **_):
+                await fnop.delete("persistentvolumeclaims", name=name)
+        """
         return declare(Role.DELETE, words, options)
 
     def resume(
         self, *words: Word, **options: Unpack[ResumeOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """The object was handled by an earlier process, and this one starts."""
+        """Call the function for an object that an earlier process handled, once in this
+        one.
+
+        `words` name the kind; the `options` are those of `fnop.on`, and `deleted`: with
+        True it is called for objects that are being deleted, too.
+
+            @fnop.on.resume("databases")
+            def resumed(name, patch, **_):
+                patch.status["seen"] = name
+        """
         return declare(Role.RESUME, words, options)
 
     def field(
         self, *words: Word, **options: Unpack[FieldOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """The field has changed, or appears with a new object."""
+        """Call the function when a field has changed, or is there in a new object.
+
+        `words` name the kind; the `options` are those of `fnop.on`, of which `field` is
+        required, and `write_ahead` as of `on.update`. The arguments `old`, `new` and
+        `diff` are about the field.
+
+            @fnop.on.field("databases", field="spec.size")
+            def resized(old, new, **_):
+                return fnop.event("Resized", f"from {old} to {new}")
+        """
         return declare(Role.FIELD, words, options)
 
     def event(
         self, *words: Word, **options: Unpack[EventOptions]
     ) -> Callable[[EventFn], EventFn]:
-        """Every watch event; nothing is stored, errors are only logged."""
+        """Call the function for every watch event of an object.
+
+        `words` name the kind; the `options` are those of `fnop.on` without `errors`,
+        `backoff`, `retries` and `timeout`: an error is logged, and nothing is stored or
+        tried again.
+
+            @fnop.on.event("pods")
+            def seen(type, name, logger, **_):
+                logger.info("%s: %s", name, type)
+        """
         return declare(Role.EVENT, words, options)
 
     if not TYPE_CHECKING:  # a type checker knows that there is no such decorator
@@ -170,8 +332,17 @@ def subhandler(
 ) -> Callable[[ChangeFn], ChangeFn]:
     """Declare a part of the running handler that succeeds or fails by itself.
 
-    Each has its own progress, retries and result.  The handler has succeeded when
-    all of them have.  Takes the options of the handler's own kind, and `id`.
+    `options` are `id`, `param`, the filters and the retrying ones of `fnop.on`, and
+    `impure`. Each part has its own progress, retries and result; the handler has
+    succeeded when all of its parts have. Raises `RegistrationError` for a declaration
+    that cannot work, and outside of a handler.
+
+        @fnop.on.create("databases")
+        def created(spec, **_):
+            for table in spec["tables"]:
+                @fnop.subhandler(id=table)
+                def make(name, table=table, **_):
+                    return fnop.event("Table", f"{table} of {name}")
     """
     collecting = declaring()
 
@@ -183,7 +354,15 @@ def subhandler(
 
 
 def register(fn: ChangeFn, **options: Unpack[SubhandlerOptions]) -> ChangeFn:
-    """`subhandler` as a plain call."""
+    """Declare a function as a part of the running handler: `subhandler` as a call.
+
+    `fn` is the part, and is returned; `options` are those of `subhandler`.
+
+        @fnop.on.create("databases")
+        def created(spec, **_):
+            for table in spec["tables"]:
+                fnop.register(functools.partial(make, table), id=table)
+    """
     declaring().add(fn, options)
     return fn
 
@@ -199,10 +378,16 @@ def execute(fns: Iterable[ChangeHandler] = ()) -> Execute: ...
 def execute(
     fns: Mapping[str, ChangeHandler] | Iterable[ChangeHandler] = (),
 ) -> Execute:
-    """Run sub-handlers: these, by id or by name, and those declared so far.
+    """Run the sub-handlers now: these, and those that were declared so far.
 
-    Awaited, it answers when all have ended, and tells how: a mapping from their own
-    ids to `{"finished": "success"}`, or "failure" with a `message`.
+    `fns` are functions, or a mapping of ids to functions; it may be empty. Awaited, it
+    answers when all have ended: a mapping of their ids to `{"finished": "success"}`, or
+    to "failure" with a `message`.
+
+        @fnop.on.create("databases")
+        async def created(**_):
+            ended = await fnop.execute({"disk": make_disk, "user": make_user})
+            return {"parts": len(ended)}
     """
     collecting = declaring()
     if isinstance(fns, Mapping):

@@ -1,7 +1,7 @@
-"""Which objects a handler is for: labels, annotations, fields, and callbacks.
+"""The filters of handlers: by labels, annotations, fields, and functions.
 
-A filter looks at the object as it is now; for changes, `field` with `value`
-looks at the new and then at the old value, and `old`/`new` at each side.
+A filter looks at the object as it is now; for changes, `field` with `value` looks at
+the new and then at the old value, and `old`/`new` at each side.
 """
 
 from __future__ import annotations
@@ -35,14 +35,22 @@ __all__ = [
 
 
 class Presence(Enum):
-    """Filters on whether there is a value at all."""
+    """Filters for a value that is there (`PRESENT`), or is not (`ABSENT`).
+
+    For example:
+
+        @fnop.on.create("pods", labels={"app": fnop.PRESENT, "skip": fnop.ABSENT})
+        def created(name, **_): ...
+    """
 
     PRESENT = "present"
     ABSENT = "absent"
 
 
 PRESENT = Presence.PRESENT
+"""The filter for any value that is there: `labels={"app": fnop.PRESENT}`."""
 ABSENT = Presence.ABSENT
+"""The filter for a value that is not there: `annotations={"skip": fnop.ABSENT}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,10 @@ def _verdict(answer: Any) -> bool:
 
 
 def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """A filter that holds where all of these do.
+    """Combine filter functions: the filter holds where all of them do.
+
+    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    or False.
 
     >>> all_([lambda value, **_: value > 1, lambda value, **_: value < 3])(2)
     True
@@ -179,17 +190,35 @@ def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
 
 
 def any_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """A filter that holds where any of these does."""
+    """Combine filter functions: the filter holds where at least one of them does.
+
+    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    or False.
+
+    >>> any_([lambda value, **_: value < 1, lambda value, **_: value > 3])(2)
+    False
+    """
     return Combination(any, tuple(fns))
 
 
 def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """A filter that holds where none of these does."""
+    """Combine filter functions: the filter holds where none of them does.
+
+    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    or False.
+
+    >>> none_([lambda value, **_: value < 1, lambda value, **_: value > 3])(2)
+    True
+    """
     return Combination(_none, tuple(fns))
 
 
 def not_(fn: Callable[..., Any]) -> Combination:
-    """A filter that holds where this one does not."""
+    """Negate a filter function: the filter holds where `fn` does not.
+
+    >>> not_(lambda value, **_: value > 1)(2)
+    False
+    """
     return Combination(_none, (fn,))
 
 

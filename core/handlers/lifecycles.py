@@ -1,7 +1,11 @@
-"""Which of several handlers that are due are called in one pass over an object.
+"""The lifecycles, which choose the handlers that are called in one pass.
 
-A pass ends with a write where a restart has to know what was done, so a lifecycle that
-calls one handler in a pass costs a write for each. `all_at_once` needs the fewest.
+A pass over an object ends with a write where a restart has to know what was done, so a
+lifecycle that calls one handler in a pass costs a write for each. `all_at_once` needs
+the fewest. A lifecycle is a pure function from the due candidates to those of them that
+are called, in this order; it is chosen in the settings:
+
+    settings.replace(lifecycle=fnop.lifecycles.one_by_one)
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ __all__ = [
 
 
 class Named(Protocol):
-    """What there is to know of a handler here."""
+    """The part of a handler that a lifecycle may look at."""
 
     @property
     def id(self) -> str: ...
@@ -34,7 +38,11 @@ class Named(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A handler that is due; `order` is a number at random, from a seed."""
+    """A handler that is due: the `handler` itself, its `progress` and a random `order`.
+
+    `handler.id` is its id, `progress.retries` the number of its attempts in vain.
+    `order` is drawn from a seed, so that a replay draws it alike.
+    """
 
     handler: Named
     progress: Progress
@@ -45,32 +53,35 @@ Lifecycle = Callable[[Sequence[Candidate]], Sequence[Candidate]]
 
 
 def all_at_once(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """All, in the order of their declaration: the default."""
+    """Call all `candidates`, in the order of their declaration: the default."""
     return candidates
 
 
 def one_by_one(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The first of them."""
+    """Call the first of the `candidates`."""
     return candidates[:1]
 
 
 def asap(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The one that was tried least often: one that fails holds nobody up."""
+    """Call the one of the `candidates` with the fewest attempts.
+
+    A handler that fails does not hold up the others.
+    """
     return sorted(candidates, key=lambda each: each.progress.retries)[:1]
 
 
 def shuffled(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """All, in an order at random."""
+    """Call all `candidates`, in a random order."""
     return sorted(candidates, key=lambda each: each.order)
 
 
 def randomized(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """One of them, at random."""
+    """Call a random one of the `candidates`."""
     return shuffled(candidates)[:1]
 
 
 def order_of(seed: str, about: str, handler: str) -> int:
-    """A number at random that is the same whenever it is asked for.
+    """Draw a number from a seed: the same one for the same arguments.
 
     >>> order_of("0", "uid 1", "a") == order_of("0", "uid 1", "a")
     True

@@ -18,7 +18,18 @@ _WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
 
 
 class Registry:
-    """Collects the handlers of an operator while its modules are imported."""
+    """The handlers of one operator, collected while its modules are imported.
+
+    Without a registry of their own handlers go to the global one. A registry of one's
+    own keeps several operators in one process apart:
+
+        registry = fnop.Registry()
+
+        @fnop.on.create("databases", registry=registry)
+        def created(name, **_): ...
+
+        fnop.run(registry=registry)
+    """
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
@@ -34,7 +45,10 @@ class Registry:
         return tuple(each.id for each in self._handlers if each.role is Role.INDEX)
 
     def add(self, handler: Handler) -> None:
-        """Register a handler; refuses an id that another function has."""
+        """Register a `handler`.
+
+        Raises `RegistrationError` for an id that another function has.
+        """
         for each in self._handlers:
             if each.id == handler.id and each.fn is not handler.fn:
                 is_about_objects = each.role not in _WITHOUT_OBJECT

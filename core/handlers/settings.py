@@ -1,4 +1,4 @@
-"""What an operator can be tuned by: one immutable value."""
+"""The settings of an operator: one immutable value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Made = TypeVar("Made", bound=type)
 
 
 def _told(made: Made) -> Made:
-    """A dataclass that says in a sentence what a setting may be called, and set by."""
+    """Make a dataclass refuse unknown and assigned settings with a helpful sentence."""
     cls: Any = made
     initialize = cls.__init__
 
@@ -114,46 +114,58 @@ def _check_durations(settings: Settings) -> None:
 @_told
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Durations are in seconds.
+    """The settings of an operator; immutable. Durations are in seconds.
 
-    `operator` tells several operators that serve one kind apart: the finalizer, the
-    stored state and the field manager carry it as `fnop.dev/<operator>`.
-    `default_backoff` is how long to wait after an arbitrary error of a handler that has
-    no `backoff=` of its own: a `Backoff` that grows, or a number of seconds.
-    `namespaces`, names or patterns (`fnop.core.api.namespaces`), None serves the whole
-    cluster.  `rediscovery_seconds` is how often is looked for kinds that have come or
-    gone, where nothing tells, `requests_per_second` how many requests there may be on
-    the average (None: as many as are needed).  `lifecycle` chooses which of several
-    handlers that are due are called in one pass (`fnop.core.handlers.lifecycles`).
-    `selector` is a label selector that all served objects have to fit. `takes_over` is
-    the prefix of the annotations of a Kopf operator that this one succeeds, such as
-    `kopf.zalando.org` (`fnop.core.memory.takeover`), `takes_over_finalizer` that
-    operator's finalizer, `takes_over_key` the name under which it kept what it handled
-    last, and `takes_over_field` the field of a storage in the status. `conditions` lets
-    objects tell in their status what their handlers wait for, and which have failed for
-    good.  `posting_level` is the least level of log lines of an object's handlers that
-    become Kubernetes Events, too: "debug", "info", "warning" or "error" (None: none
-    do).  `peering` is this operator among others that may serve the same (None: it does
-    not look for them), `election` its candidacy among replicas of its own.
+    A startup handler returns changed ones: `settings.replace(...)`.
 
-    `storage` is where objects keep the operator's state (`fnop.core.memory.storage`),
-    and `former_storages` where they have kept it before: it is read there, too, and
-    moves with the next write.  `ignored_fields`, such as `("spec.replicas",)`, are no
-    part of an object's essence: who changes them causes no update.  A path is dotted,
-    or a list of keys.  `call_threads` is how many called functions and impure handlers
-    that are not coroutines run at a time.  `inherited_labels` are the names, or
-    patterns, of the labels that adopted children get of their owners'; None is all but
-    those by which other tools keep track of what they have applied
-    (`fnop.core.api.ownership`). `guard` is whether acts of handlers that are not impure
-    are noticed, such as a connection or a file that is written: in a simulation and a
-    replay they are refused, on a cluster there is a warning.
+    - `operator`: the operator's name, which tells several operators of one kind apart:
+      the finalizer, the stored state and the field manager are `fnop.dev/<operator>`.
+    - `namespaces`: names or patterns of the namespaces to serve; None is the whole
+      cluster.
+    - `selector`: a label selector that all served objects have to fit.
+    - `default_backoff`: the wait after an exception of a handler without a `backoff=`
+      of its own: a `Backoff`, or seconds.
+    - `request_concurrency`: the most requests under way at a time.
+    - `requests_per_second`: the most requests per second on the average; None sets no
+      limit.
+    - `echo_timeout_seconds`: how long the watch may take to show a write of the
+      operator, before the object is read instead.
+    - `list_page_limit`: the number of objects in a page of a listing.
+    - `watch_timeout_seconds`: after how long the server is asked to end a watch.
+    - `watch_silence_seconds`: after how long a silent watch is given up.
+    - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
+      where no watch tells.
+    - `lifecycle`: which of several due handlers are called in one pass; one of
+      `fnop.lifecycles`.
+    - `conditions`: whether objects show in their status what their handlers wait for,
+      and which have failed for good.
+    - `posting_level`: the least level of log lines of an object's handlers that become
+      Kubernetes Events, too: "debug", "info", "warning" or "error"; None: none.
+    - `takes_over`: the prefix of the annotations of a Kopf operator that this one
+      succeeds, such as "kopf.zalando.org"; `takes_over_finalizer`: that operator's
+      finalizer; `takes_over_key`: the name under which it kept the last handled object;
+      `takes_over_field`: the status field of its storage.
+    - `peering`: this operator among others that may serve the same objects; `election`:
+      this process among replicas of its own. None: it looks for neither; the command
+      line and `fnop.operator` set them.
+    - `storage`: where objects keep the operator's state; `former_storages`: where they
+      have kept it before: it is read there, too, and moves with the next write.
+    - `ignored_fields`: paths, dotted or as lists of keys, whose changes are no updates.
+    - `call_threads`: the most called functions and impure handlers in threads at a
+      time.
+    - `inherited_labels`: the names, or patterns, of the labels that adopted children
+      get of their owners'; None: all but those by which other tools track what they
+      have applied (`fnop.core.api.ownership`).
+    - `guard`: whether acts of handlers that are not impure, such as a connection, are
+      noticed: a simulation and a replay refuse them, on a cluster there is a warning.
+    - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
+      first one signs, any of them verifies, and "unsigned" after it lets states without
+      a signature be believed, too. No handler changes them.
 
-    With `state_keys` the stored states are signed (`fnop.core.memory.seals`): the first
-    key signs, any of them verifies, and after it "unsigned" lets states without a
-    signature be believed, too.  They are given before the start: no handler changes
-    them.
+    Raises `ValueError` or `TypeError` for an unknown setting or an impossible value.
 
-    Raises `ValueError` or `TypeError` for what cannot be.
+    >>> Settings(operator="billing", default_backoff=5.0).operator
+    'billing'
     """
 
     operator: str = "default"
@@ -183,7 +195,7 @@ class Settings:
     inherited_labels: tuple[str, ...] | None = None
     guard: bool = True
     state_keys: tuple[str, ...] = field(default=(), repr=False)
-    # What follows from them.
+    # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
@@ -237,12 +249,12 @@ class Settings:
             raise ValueError("call_threads= must be a whole number, one or more")
 
     def replace(self, **changes: Any) -> Settings:
-        """The same settings with these changed; a startup handler may return them.
+        """Copy the settings with `changes` of some of them.
+
+        Raises `TypeError` for an unknown setting.
 
         >>> Settings().replace(default_backoff=5.0).default_backoff
         5.0
-
-        Raises `TypeError` for a setting that there is not.
         """
         made = replace(self, **changes)
         witness = Witness.current.get()

@@ -1,6 +1,6 @@
-"""What handlers are given and may answer, as types.
+"""The arguments that handlers are given and the answers that they may give, as types.
 
-One protocol for each kind of handler.  Its parameters are all that a handler of that
+One protocol for each kind of handler. Its parameters are all that a handler of that
 kind may ask for: type checkers hold handlers to them, and so does registration, which
 reads the names off them (`fnop.core.handlers.registry.kwargs_of`).
 
@@ -66,18 +66,34 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 JSON: TypeAlias = (
     bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"] | None
 )
+"""Any JSON value."""
 Body: TypeAlias = View
+"""The argument `body`: the object, read-only at every depth."""
 Logger: TypeAlias = LogWriter
+"""The argument `logger`, with the methods of a standard logger."""
 Patch: TypeAlias = PatchWriter
+"""The argument `patch`, which collects changes of the object."""
 Spec: TypeAlias = Mapping[str, Any]
+"""The argument `spec`: the object's spec, read-only; empty without one."""
 Status: TypeAlias = Mapping[str, Any]
+"""The argument `status`: the object's status, read-only; empty without one."""
 Labels: TypeAlias = Mapping[str, str]
+"""The argument `labels`: the object's labels, read-only."""
 Annotations: TypeAlias = Mapping[str, str]
-# Each key with the values of all objects that have it.
+"""The argument `annotations`: the object's annotations, read-only."""
 Index: TypeAlias = Mapping[Key, tuple[Value, ...]]
+"""An index: each key with the values of all objects that have it.
+
+For example:
+
+    def created(pods_by_app: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> None:
+        print(pods_by_app.get("web", ()))
+"""
 
 Reason = Literal["create", "update", "delete", "resume"]
+"""The argument `reason`: the cause for which a change is handled."""
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+"""The argument `type` of a watch event; None stands for a listed object."""
 ActivityName = Literal["startup", "cleanup", "login", "probe"]
 
 
@@ -88,15 +104,26 @@ class _Marker(Enum):
         return f"fnop.{self.name}"
 
 
-# The default of an argument that is an index.
 INDEX: Any = _Marker.INDEX
+"""The default of an argument that is an index; a mistyped name is refused as such.
+
+For example:
+
+    def created(pods_by_app: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> None: ...
+"""
 
 # -------------------------------------------------------------- what handlers answer
 
-# A plan, or a result.  A list as a result needs `fnop.result` (R2).
 Result: TypeAlias = (
     Effect | Sequence[Effect] | bool | int | float | str | Mapping[str, JSON] | None
 )
+"""The type of a handler's answer: a plan of effects, a result, or None.
+
+A list as a result needs `fnop.result` (R2).
+
+    def created(name: str, **_: Any) -> fnop.Result:
+        return [fnop.event("Created", name)]
+"""
 # The same from a plain function, a coroutine, or a generator of effects.
 Returned: TypeAlias = Result | Coroutine[Any, Any, Result] | Iterator[Effect]
 
@@ -104,7 +131,15 @@ Returned: TypeAlias = Result | Coroutine[Any, Any, Result] | Iterator[Effect]
 
 
 class StartupHandler(Protocol):
-    """`@fnop.on.startup`: may also return the settings from now on."""
+    """The type of a handler under `@fnop.on.startup`; it may return changed settings.
+
+    It gets the `settings`, the `memo` that objects' memos begin with, a `logger`,
+    `activity` ("startup"), `param`, and of the attempt `now`, `started`, `runtime` and
+    `retry` (0 for the first one).
+
+        def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+            return settings.replace(conditions=False)
+    """
 
     def __call__(
         self,
@@ -122,7 +157,13 @@ class StartupHandler(Protocol):
 
 
 class CleanupHandler(Protocol):
-    """`@fnop.on.cleanup`."""
+    """The type of a handler under `@fnop.on.cleanup`.
+
+    It gets what a `StartupHandler` gets.
+
+        def farewell(logger: fnop.Logger, **_: Any) -> None:
+            logger.info("goodbye")
+    """
 
     def __call__(
         self,
@@ -140,7 +181,14 @@ class CleanupHandler(Protocol):
 
 
 class LoginHandler(Protocol):
-    """`@fnop.on.login`: talks to the world itself; None means that it knows nothing."""
+    """The type of a handler under `@fnop.on.login`, which may act on the world.
+
+    It gets what a `StartupHandler` gets, and answers None where it knows no
+    credentials.
+
+        def login(**_: Any) -> fnop.ConnectionInfo | None:
+            return fnop.ConnectionInfo(server="https://10.0.0.1:6443", token="...")
+    """
 
     def __call__(
         self,
@@ -158,7 +206,13 @@ class LoginHandler(Protocol):
 
 
 class ProbeHandler(Protocol):
-    """`@fnop.on.probe`: talks to the world itself; what it answers is shown."""
+    """The type of a handler under `@fnop.on.probe`, which may act on the world.
+
+    It gets what a `StartupHandler` gets; its answer is shown at the liveness endpoint.
+
+        def time_of_probe(now: datetime, **_: Any) -> fnop.JSON:
+            return now.isoformat()
+    """
 
     def __call__(
         self,
@@ -176,7 +230,19 @@ class ProbeHandler(Protocol):
 
 
 class ChangeHandler(Protocol):
-    """`@fnop.on.create`, `update`, `delete`, `resume`, `field`; `@fnop.subhandler`."""
+    """The type of a handler of changes, such as one under `@fnop.on.create`.
+
+    So are those under `update`, `delete`, `resume` and `field`, and sub-handlers. It
+    gets the object: `body`, and of it `spec`, `status`, `meta`, `labels`,
+    `annotations`, `name`, `namespace`, `uid`, its `owner` and its kind, `resource`. Of
+    the change: `reason`, `old`, `new` and `diff`. To write to: `patch` and `logger`. Of
+    the attempt: `now`, `started`, `runtime`, `retry` (0 for the first one); and `memo`
+    and `param`.
+
+        def resized(old: Any, new: Any, patch: fnop.Patch, **_: Any) -> fnop.Result:
+            patch.status["size"] = new
+            return fnop.event("Resized", f"from {old} to {new}")
+    """
 
     def __call__(
         self,
@@ -208,7 +274,15 @@ class ChangeHandler(Protocol):
 
 
 class EventHandler(Protocol):
-    """`@fnop.on.event`; `type` is None for an object that was listed."""
+    """The type of a handler under `@fnop.on.event`.
+
+    It gets what a `ChangeHandler` gets of an object, the `type` of the watch event,
+    None for an object that was listed, and the `event` itself, a mapping of `type` and
+    `object`.
+
+        def seen(type: fnop.EventType | None, name: str, **_: Any) -> None:
+            print(type, name)
+    """
 
     def __call__(
         self,
@@ -238,7 +312,15 @@ class EventHandler(Protocol):
 
 
 class DaemonHandler(Protocol):
-    """`@fnop.daemon`: awaits or yields, unless it is impure."""
+    """The type of a handler under `@fnop.daemon`: a conversation, or impure.
+
+    It gets what a `ChangeHandler` gets of an object, and `stopped`, which tells whether
+    the daemon is to stop.
+
+        async def watch(stopped: fnop.Stopped, name: str, **_: Any) -> None:
+            while not await stopped.wait(30):
+                await fnop.info("Alive", name)
+    """
 
     def __call__(
         self,
@@ -267,11 +349,24 @@ class DaemonHandler(Protocol):
 
 
 class TimerHandler(DaemonHandler, Protocol):
-    """`@fnop.timer`: is given what a daemon is."""
+    """The type of a handler under `@fnop.timer`; it gets what a `DaemonHandler` gets.
+
+    For example:
+
+        def count(spec: fnop.Spec, patch: fnop.Patch, **_: Any) -> None:
+            patch.status["tables"] = len(spec["tables"])
+    """
 
 
 class IndexHandler(Protocol):
-    """`@fnop.index`: answers a mapping, or one value for the key None."""
+    """The type of a function under `@fnop.index`.
+
+    It gets what a `ChangeHandler` gets of an object, and answers a mapping of keys to
+    values, or one value for the key None.
+
+        def pods_by_app(labels: fnop.Labels, name: str, **_: Any) -> dict[str, str]:
+            return {labels["app"]: name}
+    """
 
     def __call__(
         self,

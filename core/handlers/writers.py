@@ -1,4 +1,4 @@
-"""The familiar arguments `patch` and `logger`: they only collect.
+"""The arguments `patch`, `logger` and `stopped`: the writers only collect.
 
 From outside the handler stays a function: what it wrote comes out with its
 other effects when the attempt ends.
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class DaemonStoppingReason(StrEnum):
-    """Why a daemon is to stop: the words that `stopped.reason` says.
+    """The reasons for which a daemon is to stop, as `stopped.reason` gives them.
 
     >>> DaemonStoppingReason.RESOURCE_DELETED == "resource_deleted"
     True
@@ -44,10 +44,11 @@ class DaemonStoppingReason(StrEnum):
 
 
 class Stopped:
-    """Whether a daemon is to stop: false until it is told so, and then with a reason.
+    """The argument `stopped` of daemons and timers: true once the daemon is to stop.
 
-    `await stopped.wait(10)` is a pause that is cut short then; it answers whether the
-    daemon is to stop.
+    `stopped.reason` is then one of `DaemonStoppingReason`, and "" before. `await
+    stopped.wait(10)` waits for 10 seconds, or until the daemon is to stop if that is
+    earlier; it answers whether it is to stop.
 
     >>> bool(Stopped())
     False
@@ -65,7 +66,7 @@ class Stopped:
         return bool(self.reason)
 
     def is_set(self) -> bool:
-        """The same, by the name that events of threads and tasks have for it."""
+        """Whether the daemon is to stop; events of threads have this method, too."""
         return bool(self.reason)
 
     def __repr__(self) -> str:
@@ -149,11 +150,15 @@ class Transform:
 
 
 class PatchWriter(Nest):
-    """Collects a merge patch of the handled object, and functions that change it.
+    """The argument `patch`: it collects changes of the handled object.
+
+    Its keys and attributes (`spec`, `status`, `metadata`, `labels`, `annotations`)
+    build a JSON merge patch; None removes a field. All changes are written together
+    when the attempt ends.
 
     A function in `fns` gets the object as it is when it is written, as a mutable copy,
-    and changes it in place; what it returns does not matter.  After a conflict it is
-    called again, with the object as it is then.
+    and changes it in place; its answer is ignored. After a conflict it is called again,
+    with the object as it is then.
 
     >>> patch = PatchWriter()
     >>> patch.status["phase"] = "Ready"
@@ -227,7 +232,7 @@ def _transform(change: Any) -> Transform:
 
 
 def _written(nest: dict[str, Any]) -> dict[str, Any]:
-    """What was assigned, without the mappings that reading alone has made."""
+    """The assigned fields, without the empty mappings that reading alone has made."""
     found = {}
     for key, value in nest.items():
         if isinstance(value, Nest):
@@ -239,7 +244,15 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogWriter:
-    """Takes log lines, with the methods of a standard logger."""
+    """The argument `logger`: it takes log lines, with the methods of a standard logger.
+
+    Each method takes a message, arguments for its `%` signs, and `exc_info=`. The lines
+    are shown when the handler comes to its next `await`, or to its end; `take` gets
+    each of them.
+
+        def created(logger, name, **_):
+            logger.info("%s is there", name)
+    """
 
     def __init__(self, take: Callable[[Log], None]) -> None:
         self._take = take
@@ -288,7 +301,7 @@ _LEVELS = ((40, "error"), (30, "warning"), (20, "info"))
 
 
 def _exception_of(exc_info: Any) -> BaseException | None:
-    """What `exc_info=` of a standard logger means."""
+    """The exception that `exc_info=` of a standard logger means."""
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     if isinstance(exc_info, BaseException):

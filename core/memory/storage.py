@@ -47,16 +47,21 @@ _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 
 @dataclass(frozen=True, slots=True)
 class AutoStorage:
-    """In `status`, under `fnop.dev/<operator>`; where that is not kept, an annotation.
+    """Keep the state in `status`, under `fnop.dev/<operator>`, or in an annotation.
 
-    The annotation has the same name.  It is used for Kubernetes' own kinds, for those
+    The annotation has the same name. It is used for Kubernetes' own kinds, for those
     without a status subresource, and where the schema has no room in the status.
+
+    >>> AutoStorage()
+    AutoStorage()
     """
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationStorage:
-    """In the annotation `<prefix>/<operator>`, on all kinds.
+    """Keep the state in the annotation `<prefix>/<operator>`, on all kinds.
+
+    `prefix` is a domain in lower case, "fnop.dev" by default.
 
     >>> AnnotationStorage("Example.com")
     Traceback (most recent call last):
@@ -90,10 +95,11 @@ class AnnotationStorage:
 
 @dataclass(frozen=True, slots=True)
 class StatusStorage:
-    """In a field of the status: `status.example.state`, or a list of its keys.
+    """Keep the state in a field of the status, such as `status.example.state`.
 
-    Kinds that do not keep it, as Kubernetes' own, get the annotation
-    `fnop.dev/<operator>`.  Operators that serve one kind need a field each.
+    `field` is a dotted path, or a list of its keys. Kinds that do not keep it, as
+    Kubernetes' own, get the annotation `fnop.dev/<operator>`. Operators that serve one
+    kind need a field each.
 
     >>> StatusStorage("spec.state")
     Traceback (most recent call last):
@@ -122,11 +128,10 @@ class StatusStorage:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A place of one's own: where the text is read, and how it is written.
+    """Keep the state in a place of one's own, by two pure functions.
 
     `read` is given an object, and answers the text or None; `write` is given the text,
     or None to remove it, and answers a merge patch: of the status alone, or without it.
-    Both are pure functions.
 
     >>> state = Storage(
     ...     read=lambda body: body.get("state"), write=lambda text: {"state": text}

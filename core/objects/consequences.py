@@ -68,8 +68,9 @@ def at_odds(context: Context, record: ObjectRecord) -> ObjectRecord:
         marker = context.settings.marker
         context.warn_once(
             f"finalizer {context.key.resource}",
-            f"somebody undoes what is done with the finalizer {marker}, "
-            f"{odds.changes} times in a row, from now on after growing pauses; if "
+            f"another client has undone this operator's change of the finalizer "
+            f"{marker} {odds.changes} times in a row; the next changes wait for "
+            "growing pauses; if "
             "another operator of this name is running, stop it or give it a --name of "
             "its own",
         )

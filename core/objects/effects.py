@@ -13,7 +13,14 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
-from fnop.core.seam.effect_rules import Immediate, Pausing, Requested, rule_of
+from fnop.core.seam.effect_rules import (
+    Described,
+    Immediate,
+    Pausing,
+    Requested,
+    Targeted,
+    rule_of,
+)
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
 from fnop.core.state.guards import uid_meant
@@ -29,17 +36,17 @@ from fnop.effects import (
     Again,
     Answer,
     Apply,
+    Call,
     Create,
-    Delete,
     Effect,
     Event,
     Execute,
     Freeze,
-    Get,
     List,
     Log,
     Outcome,
     Patch,
+    Random,
     Remember,
     Resume,
     Return,
@@ -124,7 +131,7 @@ def _request(
         problem = _cannot_own(context, manifest)
         if problem is not None:
             return record, invocation, Refused(400, problem, "CannotOwn")
-    address = _address(context, record, effect, manifest)
+    address = _address(context, effect, manifest)
     if isinstance(address, Refused):
         return record, invocation, address
     if isinstance(address, Unreachable):
@@ -272,32 +279,33 @@ create the object without adopting it"
     return None
 
 
-def _address(
-    context: Context, record: ObjectRecord, effect: Effect, manifest: Any
-) -> _Addressed:
+def _address(context: Context, effect: Requested, manifest: Any) -> _Addressed:
     """The address of an effect; it waits while its kind may not be discovered yet."""
-    own_namespace = context.key.namespace or None
+    if isinstance(effect, Targeted):
+        return _of_target(context, effect.target)
+    if isinstance(effect, Described):
+        return _of_manifest(context, effect.manifest, context.key)
     match effect:
-        case Patch(target=None):
-            if context.is_activity:
-                return Refused(400, "there is no handled object; give a target")
-            return Address(context.kind.resource, own_namespace, context.key.name)
-        case (
-            Patch(target=Target() as target)
-            | Get(target=target)
-            | Delete(target=target)
-        ):
-            return _named(
-                context, target.resource, target.namespace, target.name, context.key
-            )
+        case Patch(target=target):
+            return _of_own(context) if target is None else _of_target(context, target)
         case List(resource=name, namespace=namespace):
             return _named(context, name, namespace, None, context.key)
-        case Create(manifest=found) | Apply(manifest=found):
-            return _of_manifest(context, found, context.key)
         case Adopt():
             return _of_manifest(context, manifest, context.key)
-        case _:
+        case Call() | Random():
             return Address()
+
+
+def _of_own(context: Context) -> _Addressed:
+    if context.is_activity:
+        return Refused(400, "there is no handled object; give a target")
+    key = context.key
+    return Address(context.kind.resource, key.namespace or None, key.name)
+
+
+def _of_target(context: Context, target: Target) -> _Addressed:
+    name, namespace = target.name, target.namespace
+    return _named(context, target.resource, namespace, name, context.key)
 
 
 def _named(

@@ -65,7 +65,7 @@ def report_event(
     reports = _refilled(record.reports, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
-        line = f"a Kubernetes Event is left out, for there are too many: {text}"
+        line = f"a Kubernetes Event is dropped, for too many were reported: {text}"
         context.say("debug", line)
         return record._replace(reports=reports)
     subject = context.subject(record.body)

@@ -128,7 +128,8 @@ def _rest(context: Context, until: float | None) -> None:
     """Reconcile the object again at this time; never at once: that is a loop."""
     if until is not None and until <= context.now.mono:
         context.warn_once(
-            f"no rest {context.key}", "is looked at more often than makes sense"
+            f"no rest {context.key}",
+            "is due again at this very moment; it is reconciled again in 1 s",
         )
         until = context.now.mono + 1.0
     if until is not None:
@@ -149,7 +150,8 @@ def guarded(context: Context, work: Callable[[], None]) -> bool:
         text = described(problem)
         context.say(
             "error",
-            f"what is under way with the object is given up, and begun anew: {text}",
+            "an unexpected error stopped the work on this object; it starts anew in "
+            f"{_BEGIN_ANEW_SECONDS:g} s: {text}",
             error=text,
             exception=problem,
         )
@@ -179,7 +181,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     try:
         found = reconcile(at, record)
     except BaseException as problem:
-        text = "it cannot be decided what to do about this state"
+        text = "the next action for this state cannot be decided"
         complain(context, record, text, problem)
         work = record.work or IDLE
         return Rest(first_due((*work.running, *work.event_runs)))

@@ -271,7 +271,7 @@ def loop_told(
         circle = f"{who} {verb} {what} whenever {it} {be} called, and {be} called for"
         circle += " that"
     return (
-        f"{circle}: {times} times in a row, from now on after growing pauses; "
+        f"{circle}: {times} times in a row; the next calls wait for growing pauses; "
         f"let {them} write only what differs{_other_remedy(kind, found, fields)}"
     )
 

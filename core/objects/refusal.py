@@ -109,7 +109,9 @@ def _unsaved(
     if tries == 1:
         context.failed()
     if is_told(tries):
-        text = f"what was handled cannot be stored on the object: {message}"
+        text = (
+            f"the record of what was handled cannot be stored on the object: {message}"
+        )
         context.say("error", text)
     until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
     kept = record._replace(unsaved_until=until, unsaved_tries=tries)

@@ -250,8 +250,8 @@ def _sighted(
         pending_events = pending_events[-PENDING_EVENTS_MAX:]
         context.warn_once(
             f"pending events {context.key}",
-            "watch events come faster than the on.event handlers look at them; "
-            "the oldest are left out",
+            "watch events come faster than the on.event handlers handle them; "
+            "the oldest are dropped",
         )
     return record._replace(work=work._replace(pending_events=pending_events))
 

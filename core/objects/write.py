@@ -211,7 +211,7 @@ def _too_long(
     restart from handling the object as a new one.
     """
     context.failed()
-    context.say("error", f"cannot be remembered on the object: {problem}")
+    context.say("error", f"the state cannot be stored on the object: {problem}")
     record = report_event(context, record, Event("StateTooLong", problem, "Warning"))
     assert writing.after is not None
     seen = writing.after.seen

@@ -135,7 +135,8 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
     place = PeeringPlace(stream.resource.key, stream.namespace)
     if status == 403 and turn.coordination.peering.member.mode is Mode.AUTO:
         text = (
-            f"peers in {place.label} may not be looked at, so they are not: {message}"
+            f"the peers in {place.label} cannot be read, so this operator serves "
+            f"without them: {message}"
         )
         turn.warn_once(f"peers {place.label}", text)
         _meet(turn, Looked(place, None))

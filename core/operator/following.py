@@ -61,7 +61,10 @@ def place_of(stream: Stream) -> str:
 
 def leave(turn: Turn, stream: Stream) -> None:
     """Close a stream whose kind or namespace is gone, with all its objects."""
-    turn.say("info", f"serving {place_of(stream)} no more: it is not there")
+    turn.say(
+        "info",
+        f"no longer serving {place_of(stream)}: the API server has it no more",
+    )
     miss_the_vanished(turn, stream._replace(id=0))
     unfollow(turn, stream)
 

@@ -224,10 +224,10 @@ def _stuck_streams(
         age = _age(stream, seen, now)
         if age is not None and age > most[stream.phase]:
             what = f"the {stream.phase.value} of {_place(stream)}"
-            yield f"{what} is silent for {age:.0f} s"
+            yield f"{what} has been silent for {age:.0f} s"
         late = now.mono - stream.due
         if stream.phase is StreamPhase.WAITING and late > limits.grace:
-            yield f"{_place(stream)} should be followed again since {late:.0f} s"
+            yield f"the next watch of {_place(stream)} was due {late:.0f} s ago"
 
 
 # ----------------------------------------------------- requests, calls, objects
@@ -236,7 +236,7 @@ def _stuck_streams(
 def _stuck_requests(ages: list[float], limits: Limits) -> Iterator[str]:
     age = max(ages, default=0.0)
     if age > limits.request:
-        yield f"a request has no answer for {age:.0f} s"
+        yield f"a request has had no answer for {age:.0f} s"
 
 
 def _stuck_calls(
@@ -250,7 +250,7 @@ def _stuck_calls(
         timeout = None if handler is None else handler.timeout
         most = limits.call if timeout is None else timeout + limits.grace
         if age > most and name not in daemons:
-            yield f"a call of {name or 'a handler'} takes {age:.0f} s"
+            yield f"a call of {name or 'a handler'} has taken {age:.0f} s"
 
 
 def _stuck_queue(
@@ -268,7 +268,7 @@ def _stuck_queue(
         return
     quiet = oldest if seen.answered is None else now.mono - seen.answered
     if quiet > limits.queue and not any(map(_fails, state.streams.followed.values())):
-        yield f"objects are due since {oldest:.0f} s, and none is served"
+        yield f"objects have been due for {oldest:.0f} s, and none was reconciled"
 
 
 # ---------------------------------------------------------------- readiness

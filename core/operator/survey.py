@@ -163,7 +163,7 @@ def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
     first = turn.lifecycle.phase is Phase.DISCOVERING
     if first and found.forbidden:
         remedy = "check the credentials of the kubeconfig's context"
-        turn.end(1, f"the API server refuses us: {found.problem}; {remedy}")
+        turn.end(1, f"the API server refuses this operator: {found.problem}; {remedy}")
         return
     wait = heeding(found.advice_seconds, backoff_seconds(tries, turn.jitter()))
     turn.survey = turn.survey._replace(tries=tries, due=turn.now.mono + wait)

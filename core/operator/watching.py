@@ -193,5 +193,5 @@ def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
         case StreamPurpose.NAMESPACES:
             text = f"may not follow namespaces: {message}"
             remedy = "grant list and watch, or name each namespace"
-            turn.say("error", f"{text}; patterns of namespaces mean none; {remedy}")
+            turn.say("error", f"{text}; patterns of namespaces match none; {remedy}")
             announce_ready(turn)

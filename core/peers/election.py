@@ -467,7 +467,7 @@ def _loss(election: Election, holder: str) -> str:
 
 
 def _trouble_of(outcome: Outcome) -> str:
-    return message_of(outcome) or "the answer is no Lease"
+    return message_of(outcome) or "the answer holds no Lease"
 
 
 def _about_trouble(election: Election, outcome: Outcome) -> list[Say]:

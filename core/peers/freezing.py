@@ -36,8 +36,8 @@ class Why(Enum):
     REMOVED = "its record is taken away again and again"
     MISSING = "the mandatory peering object is missing"
     UNRENEWED = "its record was not renewed in time"
-    UNSEEN = "a peering object cannot be looked at"
-    JOINING = "not everybody has been looked at yet"
+    UNSEEN = "a peering object cannot be read"
+    JOINING = "not all peers are known yet"
 
 
 _WEIGHT = {why: weight for weight, why in enumerate(Why)}
@@ -150,10 +150,10 @@ def _reason(frozen: Frozen, member: Member) -> str:
     detail = f": {frozen.detail}" if frozen.detail else ""
     match frozen.why:
         case Why.OUTRANKED:
-            return f"before priority {member.priority} goes {peers}"
+            return f"outranked by {peers}; this operator has priority {member.priority}"
         case Why.TIED:
             return (
-                f"of priority {member.priority}, as this operator, there is {peers}; "
+                f"it has the same priority as {peers}; "
                 "all of them are frozen: give each another --priority, or run replicas "
                 "with --leader-elect"
             )
@@ -179,7 +179,7 @@ def _reason(frozen: Frozen, member: Member) -> str:
             )
         case Why.UNSEEN:
             return (
-                f"peers cannot be looked at in {where}{detail}; grant list, watch and "
+                f"peers cannot be read in {where}{detail}; grant list, watch and "
                 "patch there, or run with --standalone"
             )
         case Why.JOINING | Why.LEFT:

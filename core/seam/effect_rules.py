@@ -36,11 +36,13 @@ from fnop.effects import (
 
 __all__ = [
     "EFFECTS",
+    "Described",
     "EffectRule",
     "Immediate",
     "Needs",
     "Pausing",
     "Requested",
+    "Targeted",
     "rule_of",
 ]
 
@@ -101,8 +103,11 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
 }
 
 
-# The same as types, so that the type checker finds an effect that is forgotten.
-Requested = Patch | Apply | Create | Adopt | Delete | Get | List | Call | Random
+# The same as types, so that the type checker finds an effect that is forgotten.  What
+# is requested is addressed by its target, by its manifest, or in a way of its own.
+Targeted = Get | Delete
+Described = Create | Apply
+Requested = Targeted | Described | Patch | Adopt | List | Call | Random
 Pausing = Sleep | Wait | Execute
 Immediate = Event | Log | Remember | Freeze | Resume | Return | Again
 

@@ -50,16 +50,16 @@ def backoff_seconds(
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before the next attempt of a handler that has failed.
+    """The waits before the next attempts of a handler that has failed.
 
-    The first wait is `first` seconds; each is `factor` times the one before, up to
-    `most` seconds.  Jitter adds up to a fifth, so that many objects that have failed
-    together do not come again together.
+    The first wait is `first` seconds; each next one is `factor` times as long, up to
+    `most` seconds. Jitter adds up to a fifth, so that many objects that have failed
+    together are not tried together again.
 
     >>> [Backoff().seconds(failures, 0.0) for failures in (1, 2, 3, 9, 10_000)]
     [1.0, 2.0, 4.0, 60.0, 60.0]
 
-    Raises `ValueError` or `TypeError` for what is no wait.
+    Raises `ValueError` or `TypeError` for waits that are not durations, or do not grow.
     """
 
     first: float = 1.0

@@ -140,10 +140,13 @@ class Body:
 
 
 class Meta(ReadOnlyDict):
-    """An object's metadata, as a read-only dict with the usual attributes.
+    """An object's metadata: a read-only dict, with the usual fields as attributes.
 
-    Every object that the API server shows has a name and a uid; one that a test has
+    Every object that the API server shows has a `name` and a `uid`; one that a test has
     made up without them has empty ones.
+
+    >>> Meta({"name": "web", "labels": {"app": "web"}}).labels["app"]
+    'web'
     """
 
     __slots__ = ()
@@ -187,7 +190,7 @@ def _refuse_memo(memo: object, *given: object, **named: object) -> NoReturn:
 
 
 class Memo(ReadOnlyDict):
-    """What was remembered; keys can be read as attributes.
+    """The argument `memo`: the values kept by `fnop.remember`, also as attributes.
 
     >>> Memo({"address": "db"}).address
     'db'
@@ -206,9 +209,13 @@ class Memo(ReadOnlyDict):
 
 
 class View(ReadOnlyDict):
-    """An object as a handler sees it: read-only at every depth.
+    """An object as a handler sees it: a dict that is read-only at every depth.
 
-    `now` is the wall-clock time (Unix seconds) at which it was seen.
+    The usual stanzas are attributes, too. `now` is the wall-clock time (Unix seconds)
+    at which it was seen.
+
+    >>> View.of({"spec": {"size": 1}}, now=0.0).spec["size"]
+    1
     """
 
     __slots__ = ("now",)

@@ -1,4 +1,4 @@
-"""What differs between two JSON values, in a stable order.
+"""The differences between two JSON values, in a stable order.
 
 Absent and None are the same; lists are compared as a whole; bool is distinct
 from int.  A new or a gone subtree is one item, not one per leaf.
@@ -28,7 +28,11 @@ Path = tuple[str, ...]
 
 
 class DiffOperation(StrEnum):
-    """The names of what a difference does; they equal their texts."""
+    """The operations of a difference; each equals its text.
+
+    >>> DiffOperation.ADD == "add"
+    True
+    """
 
     ADD = "add"
     CHANGE = "change"
@@ -36,7 +40,14 @@ class DiffOperation(StrEnum):
 
 
 class DiffItem(NamedTuple):
-    """One difference: `operation` is add, change or remove."""
+    """One difference: its operation, its field, and the values before and after.
+
+    `operation` is "add", "change" or "remove", `field` a path of keys, `old` and `new`
+    are JSON values, None where there is none.
+
+    >>> diff({"size": 1}, {"size": 2})[0].field
+    ('size',)
+    """
 
     operation: str
     field: Path
@@ -49,6 +60,13 @@ class DiffItem(NamedTuple):
 
 
 Diff = tuple[DiffItem, ...]
+"""The type of the argument `diff`: all differences, in the order of their fields.
+
+For example:
+
+    def updated(diff: fnop.Diff, **_: Any) -> None:
+        print([item.field for item in diff])
+"""
 
 
 def diff(old: Any, new: Any, path: Path = ()) -> Diff:

@@ -1,4 +1,4 @@
-"""What handlers raise, and what fnop raises at them."""
+"""The exceptions that handlers raise, and that fnop raises in handlers."""
 
 from __future__ import annotations
 
@@ -87,13 +87,23 @@ def described(problem: BaseException) -> str:
 
 
 class PermanentError(Exception):
-    """Final for this change: the handler is not tried again."""
+    """Raised by a handler that has failed for good: it is not tried again.
+
+    The failure holds for this change of the object; another change begins anew.
+
+        raise fnop.PermanentError("spec.size must be set")
+    """
 
 
 class TemporaryError(Exception):
-    """Not now: the handler is tried again after `delay` seconds (None: at once).
+    """Raised by a handler that is to be tried again later.
 
-    Raises `TypeError` or `ValueError` for what is no duration in seconds.
+    `message` goes to the log. `delay` is the wait in seconds, 60 by default; None is at
+    once. Raises `TypeError` or `ValueError` for a delay that is not a duration in
+    seconds.
+
+    >>> TemporaryError("the disk is not there yet", delay=5).delay
+    5.0
     """
 
     delay: float = 60.0  # also of a class whose author has not called this __init__
@@ -106,17 +116,36 @@ class TemporaryError(Exception):
 
 
 class HandlerTimeoutError(PermanentError):
-    """The handler's `timeout` has passed."""
+    """The handler's `timeout=` has passed: the failure that the log then shows.
+
+    For example:
+
+        @fnop.on.create("databases", timeout=60)
+        def created(**_): ...
+    """
 
 
 class HandlerRetriesError(PermanentError):
-    """The handler's `retries` are used up."""
+    """The handler's `retries=` are used up: the failure that the log then shows.
+
+    For example:
+
+        @fnop.on.create("databases", retries=3)
+        def created(**_): ...
+    """
 
 
 class Refused(Exception):
-    """The API server refused an effect that a conversation awaited.
+    """Raised in a conversation where the API server refuses an awaited effect.
 
-    `status` is the HTTP status, `reason` the API's word for it.
+    `status` is the HTTP status, `reason` the API's word for it, such as "Conflict";
+    `message` is the server's sentence.
+
+        try:
+            await fnop.create(manifest)
+        except fnop.Refused as problem:
+            if problem.status != 409:
+                raise
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -126,7 +155,16 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """A function run by `fnop.call` raised; `type` is its exception's class."""
+    """Raised in a conversation where a function that `fnop.call` runs has failed.
+
+    `type` is the name of its exception's class, `message` the exception's text. A
+    `PermanentError` or `TemporaryError` is raised as such instead.
+
+        try:
+            price = await fnop.call(price_of, item="pen")
+        except fnop.CallFailed as problem:
+            raise fnop.TemporaryError(str(problem), delay=30) from problem
+    """
 
     def __init__(self, type: str, message: str) -> None:
         super().__init__(f"{type}: {message}")
@@ -134,9 +172,15 @@ class CallFailed(Exception):
 
 
 class Cancelled(Exception):
-    """The object is being deleted or the operator ends: the conversation is over.
+    """Raised in a conversation that is over: the object or the operator goes.
 
     It can be caught to tidy up, but no effect can be awaited any more.
+
+        try:
+            await fnop.sleep(60)
+        except fnop.Cancelled:
+            logger.info("it ends early")
+            raise
     """
 
 
@@ -163,11 +207,24 @@ def act_of(problem: BaseException | None) -> Hashable:
 
 
 class RegistrationError(TypeError):
-    """A handler cannot work as it is declared; the message tells the remedy."""
+    """Raised where a handler cannot work as it is declared; the message has the remedy.
+
+    For example:
+
+        @fnop.on.create("pods", lables={"app": "web"})  # did you mean 'labels'?
+        def created(name, **_): ...
+    """
 
 
 class ErrorsMode(Enum):
-    """What an arbitrary exception of a handler means."""
+    """The meanings of an exception, other than fnop's own, in a handler: `errors=`.
+
+    IGNORED: it is logged, and the handler counts as successful. TEMPORARY: the handler
+    is tried again after its backoff; the default. PERMANENT: it has failed for good.
+
+        @fnop.on.create("databases", errors=fnop.ErrorsMode.PERMANENT)
+        def created(**_): ...
+    """
 
     IGNORED = "ignored"
     TEMPORARY = "temporary"
@@ -194,7 +251,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def hint_of(name: str, known: Collection[str]) -> str:
-    """What may have been meant by an argument that there is not."""
+    """A hint for a mistyped argument: the nearest known name, or all of them."""
     near = nearest(name, known)
     return f"did you mean {near!r}?" if near else f"it may ask for {listed(known)}"
 

@@ -1,4 +1,4 @@
-"""What errors mean: for good, for now, or by the handler's own limits."""
+"""The errors of handlers: for good, for now, or by the handler's own limits."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ SIZES = {"Gi": 1, "Ti": 1024}
 
 
 def gigabytes(size: str) -> int:
-    """What a size such as `2Ti` is in Gi; nothing is less than nothing."""
+    """Convert a size such as `2Ti` into Gi; any other text is a permanent error."""
     number, unit = size[:-2], size[-2:]
     if unit not in SIZES or not number.isdecimal() or not int(number):
         raise fnop.PermanentError(f"spec.size must be like 1Gi or 2Ti, not {size!r}")

@@ -46,5 +46,5 @@ def forgotten(labels: fnop.Labels, **_: Any) -> fnop.Effect:
 def seen(
     resource: fnop.Resource, name: str, type: str | None, logger: fnop.Logger, **_: Any
 ) -> None:
-    """Whatever its kind: pods, services, ... but never Events."""
+    """Log the events of all kinds: pods, services, ... but never Events."""
     logger.info("%s/%s: %s", resource.plural, name, type or "LISTED")

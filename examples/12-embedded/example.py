@@ -1,4 +1,4 @@
-"""An operator within another program: in a thread beside what that does itself."""
+"""An operator within another program: in a thread beside the program's own work."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ def part(name: str, logger: fnop.Logger, **_: Any) -> None:
 
 
 def main() -> None:
-    """What the program does; the operator is a part of it."""
+    """Run the program; the operator is a part of it."""
     ready, stop = threading.Event(), threading.Event()
 
     def operate() -> None:

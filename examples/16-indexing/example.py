@@ -1,4 +1,4 @@
-"""What is known of all objects of a kind, at hand for every handler."""
+"""An index of all objects of a kind, at hand for every handler."""
 
 from typing import Any
 

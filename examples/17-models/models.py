@@ -1,4 +1,4 @@
-"""What stands in a simulated run for the world that `orders.py` talks to.
+"""Models that stand in for the outside world of `orders.py` in a simulated run.
 
 Each function stands for the called function, or the impure handler, of its name. It
 gets the same arguments (of a handler's, those that the handler names) and answers the

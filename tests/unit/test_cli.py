@@ -284,7 +284,7 @@ def test_calls_that_are_no_mapping_are_refused(folder: Path) -> None:
     write(folder, "calling.py", CALLING)
     write(folder, "models.py", "CALLS = ['calling:price_of']")
     command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
-    refused(fnop(*command, folder=folder), 1, "is no mapping from 'module:name'")
+    refused(fnop(*command, folder=folder), 1, "is not a mapping from 'module:name'")
 
 
 WAITING = """
@@ -376,7 +376,7 @@ OPERATORS = {
     "a decorator as a module": (
         "from fnop.on import create",
         1,
-        ("'fnop.on'", "fnop.on is no module: write import fnop, and fnop.on.NAME"),
+        ("'fnop.on'", "fnop.on is not a module: write import fnop, and fnop.on.NAME"),
     ),
     "a part that there is not": (
         "import fnop.handlers",
@@ -446,19 +446,19 @@ USAGE = {
     ),
     "a time on a cluster": (
         ("run", "operator.py", "--for", "60s"),
-        "--for is of no use without --simulate",
+        "--for needs --simulate",
     ),
     "models on a cluster": (
         ("run", "operator.py", "--calls", "operator.py"),
-        "--calls is of no use without --simulate",
+        "--calls needs --simulate",
     ),
     "real calls on a cluster": (
         ("run", "operator.py", "--real-calls"),
-        "--real-calls is of no use without --simulate",
+        "--real-calls needs --simulate",
     ),
     "the operator after the manifests": (
         ("run", "--simulate", "object.yaml", "operator.py"),
-        "--simulate takes all the files that follow it, and operator.py is no "
+        "--simulate takes all the files that follow it, and operator.py is not a "
         "manifest; write: fnop run operator.py --simulate object.yaml",
     ),
     "the operator in place of manifests": (
@@ -468,7 +468,7 @@ USAGE = {
     **{
         f"{option} of a simulation": (
             ("run", "operator.py", "--simulate", "object.yaml", option, "value"),
-            f"{option} is of no use with --simulate",
+            f"{option} cannot be used with --simulate",
         )
         for option in ("--liveness", "--metrics", "--context", "--kubeconfig")
     },
@@ -476,7 +476,7 @@ USAGE = {
     "no selector": (("run", "operator.py", "-l", "app in db"), "no label selector"),
     "a lease's place without a lease": (
         ("run", "operator.py", "--lease-namespace", "x"),
-        "of no use without --leader-elect",
+        "--lease-namespace needs --leader-elect",
     ),
     "bad name": (("run", "operator.py", "--name", "A B"), "such as 'billing'"),
     "unknown option": (("run", "operator.py", "--simulat"), "No such option"),
@@ -490,7 +490,7 @@ USAGE = {
 
 def test_a_manifest_is_no_operator(folder: Path) -> None:
     done = fnop("run", "object.yaml", "--simulate", "object.yaml", folder=folder)
-    refused(done, 1, "object.yaml is no Python file", "after --simulate")
+    refused(done, 1, "object.yaml is, by its name, a manifest", "after --simulate")
 
 
 def test_a_mistyped_variable_is_refused(folder: Path) -> None:
@@ -498,7 +498,7 @@ def test_a_mistyped_variable_is_refused(folder: Path) -> None:
     done = fnop(*run, folder=folder, variables={"FNOP_RUN_NAMESPACES": "a"})
     refused(done, 2, "FNOP_RUN_NAMESPACES", "did you mean FNOP_RUN_NAMESPACE?")
     done = fnop(*run, folder=folder, variables={"FNOP_RUN_XYZ": "a"})
-    refused(done, 2, "the variable FNOP_RUN_XYZ is for no option of fnop run")
+    refused(done, 2, "the variable FNOP_RUN_XYZ belongs to no option of fnop run")
 
 
 def test_variables_that_are_not_meant_for_it_do_no_harm(folder: Path) -> None:
@@ -816,7 +816,7 @@ def test_a_handler_that_goes_in_a_circle_is_named_in_a_simulation(
     write(folder, "circling.py", CIRCLING)
     monkeypatch.setenv("CIRCLE", "1")
     with begun(folder, "run", "circling.py", "--simulate", "object.yaml") as run:
-        line = heard(run, "the operator stands still for")
+        line = heard(run, "the operator has been blocked for")
         assert "circling.py:" in line
         assert " in circling;" in line
         run.send_signal(signal.SIGINT)

@@ -656,7 +656,7 @@ async def test_calls_run_in_the_threads_of_its_program(cluster: Cluster) -> None
 
 def test_what_is_no_executor_is_refused() -> None:
     wrong: Any = 7
-    with pytest.raises(TypeError, match="executor= takes one of threads, such as a "):
+    with pytest.raises(TypeError, match="executor= takes an executor of threads"):
         fnop.operator(executor=wrong)
     for number in (0, -1):
         with pytest.raises(ValueError, match="call_threads= must be a whole number"):

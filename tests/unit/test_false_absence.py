@@ -162,7 +162,9 @@ def test_a_kind_that_stays_away_is_served_no_more(
     story.restart()
     story.down = True
     story.wait(30)
-    assert any(each.message.endswith("no more: it is not there") for each in story.said)
+    assert any(
+        each.message.endswith(": the API server has it no more") for each in story.said
+    )
     assert ended == ["daemon"]
 
 

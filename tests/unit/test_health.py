@@ -93,31 +93,31 @@ BOUNDED: dict[str, tuple[State, Timings, float, str]] = {
         serving(stream()),
         Timings(),
         SILENCE,
-        "the watching of pods in default is silent",
+        "the watching of pods in default has been silent",
     ),
     "a watch that was heard once": (
         serving(stream()),
         Timings(heard={7: BEGAN + 100}),
         SILENCE + 100,
-        "the watching of pods in default is silent",
+        "the watching of pods in default has been silent",
     ),
     "a listing": (
         serving(stream(StreamPhase.LISTING)),
         Timings(),
         LIMITS.request,
-        "the listing of pods in default is silent",
+        "the listing of pods in default has been silent",
     ),
     "a stream that nobody opens again": (
         serving(stream(StreamPhase.WAITING, due=BEGAN)),
         Timings(),
         LIMITS.grace,
-        "pods in default should be followed again",
+        "the next watch of pods in default was due",
     ),
     "a request": (
         serving(requests=Requests().sent(1, ForWrite(Key("a", "", "b")))),
         Timings(asked={1: BEGAN}),
         LIMITS.request,
-        "a request has no answer",
+        "a request has had no answer",
     ),
     "a call": (
         serving(
@@ -127,13 +127,13 @@ BOUNDED: dict[str, tuple[State, Timings, float, str]] = {
         ),
         Timings(asked={1: BEGAN}),
         LIMITS.call,
-        "a call of f takes",
+        "a call of f has taken",
     ),
     "an object that nobody serves": (
         serving(stream(opened_at=BEGAN), objects=due(Key("a", "", "b"))),
         Timings(),
         LIMITS.queue,
-        "objects are due",
+        "objects have been due",
     ),
 }
 

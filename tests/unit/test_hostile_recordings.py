@@ -170,10 +170,13 @@ def test_without_limits_all_of_them_are_read() -> None:
 OTHERS = {
     "empty": (b"", "is empty; make one with `fnop run"),
     "an empty block": (gzip.compress(b""), "is empty; make one with"),
-    "text": (b"apiVersion: v1\n", "no recording of fnop; make one with"),
-    "a zip file": (b"PK\x03\x04" + b"\0" * 100, "no recording of fnop; make one with"),
-    "an archive": (gzip.compress(b"./\0\0\0ustar  \0" * 99), "no recording of fnop"),
-    "a log": (gzip.compress(b'{"level": "info"}\n'), "no recording of fnop"),
+    "text": (b"apiVersion: v1\n", "not a recording of fnop; make one with"),
+    "a zip file": (
+        b"PK\x03\x04" + b"\0" * 100,
+        "not a recording of fnop; make one with",
+    ),
+    "an archive": (gzip.compress(b"./\0\0\0ustar  \0" * 99), "not a recording of fnop"),
+    "a log": (gzip.compress(b'{"level": "info"}\n'), "not a recording of fnop"),
     "cut off": (
         gzip.compress(lines_of(HEADER))[:20],
         "cut off before its first record",
@@ -200,7 +203,7 @@ OTHERS = {
     ),
     "a damaged line": (
         gzip.compress(lines_of(HEADER, STEP) + b'{"wall": \n'),
-        "no JSON, after 2 that are.*; it is damaged",
+        "not JSON, after 2 that are.*; it is damaged",
     ),
 }
 

@@ -1204,7 +1204,7 @@ def test_a_step_that_takes_too_long_is_named() -> None:
     assert told.wait(20)
     watchdog.end()
     watchdog.close()
-    assert "the operator stands still for 7.0 s, at " in said[0]
+    assert "the operator has been blocked for 7.0 s, at " in said[0]
     assert "test_impure.py:" in said[0]
     assert "impure handler" in said[0]
 
@@ -1320,11 +1320,13 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
 
     async def story() -> list[str]:
         async with operating(registry, [example()]) as run:
-            await run.until(lambda: any("stands still" in each for each in run.lines))
+            await run.until(
+                lambda: any("has been blocked" in each for each in run.lines)
+            )
         return run.lines
 
     lines = asyncio.run(story())
-    (line,) = [each for each in lines if "stands still" in each]
+    (line,) = [each for each in lines if "has been blocked" in each]
     assert "the coroutine forgets of default/example-1 goes on without an await" in line
     assert "test_impure.py:" in line
     assert " in forgets" in line

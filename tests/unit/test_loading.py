@@ -214,7 +214,7 @@ def test_names_that_lead_nowhere(tmp_path: Path) -> None:
         ("fnop_script_other:f", "load its file first"),
         ("not_there_at_all:f", "No module named 'not_there_at_all'"),
         ("fnop_script_op:f", "has no attribute 'f'"),
-        ("fnop_script_op:a", "is no function but 1"),
+        ("fnop_script_op:a", "is not a function but 1"),
     ):
         with pytest.raises(LoadProblem, match=sentence):
             resolve(name)

@@ -194,7 +194,7 @@ def test_owner_references_come_and_go_by_uid() -> None:
 
 def test_what_is_no_manifest_is_refused() -> None:
     broken: Any = "a text"
-    with pytest.raises(TypeError, match="str is no manifest"):
+    with pytest.raises(TypeError, match="str is not a manifest"):
         fnop.label(broken, {})
 
 
@@ -499,17 +499,17 @@ def test_k_9_1_dates_are_written_as_kubernetes_does(moment: date, text: str) -> 
 )
 def test_k_9_1_anything_else_is_no_manifest(broken: Any, name: str) -> None:
     for build in (fnop.adopt, fnop.create, fnop.apply):
-        with pytest.raises(TypeError, match=f"^{name} is no manifest"):
+        with pytest.raises(TypeError, match=f"^{name} is not a manifest"):
             build(broken)
-    with pytest.raises(TypeError, match=f"^{name} is no manifest"):
+    with pytest.raises(TypeError, match=f"^{name} is not a manifest"):
         fnop.label(broken, {})
-    with pytest.raises(TypeError, match="is no manifest"):
+    with pytest.raises(TypeError, match="is not a manifest"):
         fnop.build_owner_reference(broken)
 
 
 def test_k_9_1_a_class_of_models_is_none() -> None:
     client = pytest.importorskip("kubernetes_asyncio.client")
-    with pytest.raises(TypeError, match="the class V1Pod is no manifest"):
+    with pytest.raises(TypeError, match="the class V1Pod is not a manifest"):
         fnop.create(client.V1Pod)
 
 

@@ -529,7 +529,9 @@ def test_a_higher_priority_freezes_and_its_end_resumes() -> None:
     story.lines()
     story.peer("dev", DEV_PRIORITY)
     assert story.why() is Why.OUTRANKED
-    assert story.lines() == ["frozen: before priority 0 goes dev (priority 666)"]
+    assert story.lines() == [
+        "frozen: outranked by dev (priority 666); this operator has priority 0"
+    ]
     assert story.look().lines() == [], "once"
     story.write("dev", None)
     assert story.serves

@@ -212,11 +212,11 @@ OTHERS = {
     ),
     "one less": (
         ("first.py",),
-        "fnop: handlers of the recording are not there now: second\n",
+        "fnop: handlers of the recording are missing now: second\n",
     ),
     "another one": (
         ("first.py", "third.py"),
-        "fnop: handlers of the recording are not there now: second; "
+        "fnop: handlers of the recording are missing now: second; "
         "handlers are not in the recording: third\n",
     ),
     "the same": (("first.py", "second.py"), ""),

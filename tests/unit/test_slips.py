@@ -407,16 +407,16 @@ def test_a_daemon_that_asks_can_be_stopped() -> None:
     [
         (
             lambda: get("pod", "x"),
-            "say what 'x' is, by its name, as in fnop.get('pod',",
+            "give 'x' by its name, as in fnop.get('pod',",
         ),
         (lambda: get("pod", "x"), "fnop.get('pod', name='x')"),
-        (lambda: get("pod", "x", "ns"), "say what 'x', 'ns' is, by its name"),
+        (lambda: get("pod", "x", "ns"), "give 'x', 'ns' by its name"),
         (lambda: listed("pods", "ns"), "fnop.list('pods', namespace='ns')"),
         (lambda: delete("pods", "x"), "fnop.delete('pods', name='x')"),
         (lambda: delete("pods"), "say which of the pods to delete, as in fnop.delete("),
         (lambda: target("pods", "x"), "fnop.target('pods', name='x')"),
-        (lambda: call(called, 1), "say what 1 is, by its name, as in fnop.call("),
-        (lambda: remember({"a": 1}), "say what {'a': 1} is, by its name, as in"),
+        (lambda: call(called, 1), "give 1 by its name, as in fnop.call("),
+        (lambda: remember({"a": 1}), "give {'a': 1} by its name, as in"),
         (lambda: log("info", "text", 5), "fnop.log('info', 'text', size=...)"),
     ],
 )
@@ -840,12 +840,12 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "adopt strictly": (lambda: adopt(pod(), strict=True), "leave strict= out"),
     "adopted and changed": (
         lambda: adopt(pod()).__setitem__("spec", {}),
-        "fnop.adopt(...) has taken what it was given as it was, and cannot be changed: "
+        "fnop.adopt(...) cannot be changed once it is built: "
         "change the manifest before",
     ),
     "created and taken from": (
         lambda: fnop.create(pod()).__delitem__("spec"),
-        "fnop.create(...) has taken what it was given as it was",
+        "fnop.create(...) cannot be changed once it is built",
     ),
     "a patch of a mapping": (
         lambda: patch(HANDLED, {"status": {}}),

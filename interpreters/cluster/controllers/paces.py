@@ -1,4 +1,4 @@
-"""How willing a controller is to work."""
+"""The paces of the cluster's controllers: how willing each is to work."""
 
 from __future__ import annotations
 
@@ -9,22 +9,42 @@ __all__ = ["Off", "On", "Pace", "Slow", "Stuck"]
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """It does its work at once: how every controller begins."""
+    """The controller does its work at once: the pace at the beginning.
+
+    For example:
+
+        sim.pace("kubelet", On())
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """It is not there.  When it comes, it looks at everything, as after a start."""
+    """The controller is not there; once back, it looks at everything, as after a start.
+
+    For example:
+
+        sim.pace("garbage", Off())
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Its work piles up, and is done when it is stuck no longer."""
+    """The controller does nothing; its work piles up, and is done once it is not stuck.
+
+    For example:
+
+        sim.pace("deployment", Stuck())
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """It acts so many seconds after it was reminded."""
+    """The controller acts some `seconds` after each thing that it has to do.
+
+    For example:
+
+        sim.pace("kubelet", Slow(30))
+    """
 
     seconds: float
 
