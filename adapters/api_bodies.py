@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from fnop.interpreters.cluster.status import failure
+from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import ApiResponse, Malformed
 
 __all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]

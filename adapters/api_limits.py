@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fnop.interpreters.cluster.status import failure
+from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [

@@ -34,7 +34,7 @@ from fnop.adapters.api_limits import (
 from fnop.adapters.cluster_host import Following, Host, frame, internal_error, log
 from fnop.adapters.plain import one_line
 from fnop.interpreters.cluster import StoredEvent, is_watch
-from fnop.interpreters.cluster.discovery import content_type as media_of
+from fnop.interpreters.cluster.api.discovery import content_type as media_of
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
 
 __all__ = ["Credentials", "HttpServer", "Login"]

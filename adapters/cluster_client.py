@@ -8,7 +8,7 @@ from typing import Any
 
 from fnop.core.api.resources import Resource, path_of as core_path
 from fnop.interpreters.answers import message_of
-from fnop.interpreters.cluster.kinds import Kind, Registry
+from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 
 __all__ = ["ObjectProblem", "create_all", "kind_called", "kind_named", "path_of"]
@@ -25,7 +25,7 @@ class ObjectProblem(Exception):
 def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
     """The path of a kind's objects, or of one of them.
 
-    >>> from fnop.interpreters.cluster.kinds import builtin_registry
+    >>> from fnop.interpreters.cluster.kinds.kinds import builtin_registry
     >>> path_of(kind_named(builtin_registry(), "apps/v1", "Deployment"), "n", "d")
     '/apis/apps/v1/namespaces/n/deployments/d'
     """
@@ -49,7 +49,7 @@ def kind_named(registry: Registry, api_version: str, name: str) -> Kind:
 def kind_called(registry: Registry, name: str) -> Kind:
     """The kind that kubectl means by a name.  Raises `ObjectProblem`.
 
-    >>> from fnop.interpreters.cluster.kinds import builtin_registry
+    >>> from fnop.interpreters.cluster.kinds.kinds import builtin_registry
     >>> kind_called(builtin_registry(), "deploy").kind
     'Deployment'
     """

@@ -17,7 +17,7 @@ from fnop.interpreters.answers import message_of, with_kind
 from fnop.interpreters.clock import SystemClock, VirtualClock
 from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
 from fnop.interpreters.cluster.controllers.paces import Pace
-from fnop.interpreters.cluster.kinds import Kind
+from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, ApiRequest, ApiResponse, User
 
 __all__ = ["Served", "SimulatedCluster"]

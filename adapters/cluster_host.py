@@ -17,9 +17,9 @@ import orjson
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import Clock
 from fnop.interpreters.cluster import Cluster, StoredEvent
-from fnop.interpreters.cluster.kinds import storage_of
-from fnop.interpreters.cluster.request import route_of
-from fnop.interpreters.cluster.status import failure
+from fnop.interpreters.cluster.kinds.kinds import storage_of
+from fnop.interpreters.cluster.requests.request import route_of
+from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["Follower", "Following", "Host", "frame", "internal_error"]

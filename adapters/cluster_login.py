@@ -8,9 +8,9 @@ from typing import Any
 
 from fnop.adapters.api_server import Credentials
 from fnop.adapters.cluster_host import Host
-from fnop.interpreters.cluster.impersonation import impersonated
-from fnop.interpreters.cluster.status import failure
-from fnop.interpreters.cluster.tokens import user_of_token
+from fnop.interpreters.cluster.access.impersonation import impersonated
+from fnop.interpreters.cluster.access.tokens import user_of_token
+from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import ApiResponse, User
 
 __all__ = [

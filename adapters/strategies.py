@@ -20,10 +20,10 @@ from hypothesis import reject, strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.manifests import read_manifests
-from fnop.interpreters.cluster.cel import compile_laws
-from fnop.interpreters.cluster.regex import in_python
-from fnop.interpreters.cluster.rules import format_of
-from fnop.interpreters.cluster.schema import (
+from fnop.interpreters.cluster.schema.cel import compile_laws
+from fnop.interpreters.cluster.schema.regex import in_python
+from fnop.interpreters.cluster.schema.rules import format_of
+from fnop.interpreters.cluster.schema.schema import (
     Schema as Compiled,
     compile_root,
     compile_schema,

@@ -1,4 +1,4 @@
-"""Make `interpreters/cluster/builtin_types.json`: the types of the built-in kinds.
+"""Make `builtin_types.json` (in `cluster/kinds`): the types of the built-in kinds.
 
     pip download --no-deps kubernetes-validate==1.37.0 -d DIR
     python -m tests.builtin_types DIR/kubernetes_validate-1.37.0-py3-none-any.whl
@@ -6,7 +6,7 @@
 It reads the JSON schemas that the package `kubernetes-validate` has made of the
 OpenAPI document of Kubernetes 1.36, and undoes what was done to them: every type may
 be null there, references have another place, the TypeMeta of kinds is narrowed.
-Only what the kinds of `kinds.py` need is kept, and no prose.
+Only what the kinds of `kinds/kinds.py` need is kept, and no prose.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.kinds.kinds import builtin_registry
 
 INSIDE = "kubernetes_validate/kubernetes-json-schema/v1.36.0-local/_definitions.json"
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "interpreters" / "cluster" / "builtin_types.json"
+TARGET = ROOT / "interpreters/cluster/kinds/builtin_types.json"
 KINDS = "x-kubernetes-group-version-kind"
 # What the schemas call by alternatives has a name of its own in OpenAPI.
 SPECIAL = {

@@ -26,7 +26,7 @@ __all__ = [
     "remove_owner_reference",
 ]
 
-Made = dict[str, Any]
+ObjectDict = dict[str, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,7 +56,7 @@ def label(
     *,
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
-) -> Made: ...
+) -> ObjectDict: ...
 @overload
 def label(
     manifests: Iterable[Manifest],
@@ -64,7 +64,7 @@ def label(
     *,
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
-) -> list[Made]: ...
+) -> list[ObjectDict]: ...
 @_needs("labels", "labels")
 def label(
     manifests: Any,
@@ -86,7 +86,7 @@ def label(
     """
     paths = [parse_field(each) for each in _paths(nested)]
 
-    def labelled(made: Made) -> None:
+    def labelled(made: ObjectDict) -> None:
         for place in (made, *_found(made, paths)):
             own = place.setdefault("metadata", {}).setdefault("labels", {})
             place["metadata"]["labels"] = (
@@ -106,7 +106,7 @@ def _paths(nested: Any) -> list[Any]:
     return list(nested)
 
 
-def _found(made: Made, paths: Iterable[tuple[str, ...]]) -> Iterable[Made]:
+def _found(made: ObjectDict, paths: Iterable[tuple[str, ...]]) -> Iterable[ObjectDict]:
     for path in paths:
         place: Any = made
         for key in path:
@@ -122,7 +122,7 @@ def append_owner_reference(
     *,
     controller: bool = ...,
     block_owner_deletion: bool = ...,
-) -> Made: ...
+) -> ObjectDict: ...
 @overload
 def append_owner_reference(
     manifests: Iterable[Manifest],
@@ -130,7 +130,7 @@ def append_owner_reference(
     *,
     controller: bool = ...,
     block_owner_deletion: bool = ...,
-) -> list[Made]: ...
+) -> list[ObjectDict]: ...
 @_needs("owner", "body")
 def append_owner_reference(
     manifests: Any,
@@ -154,7 +154,7 @@ def append_owner_reference(
         owner, controller=controller, block_owner_deletion=block_owner_deletion
     )
 
-    def referring(made: Made) -> None:
+    def referring(made: ObjectDict) -> None:
         meta = made.setdefault("metadata", {})
         references = meta.get("ownerReferences") or []
         if all(each.get("uid") != reference.get("uid") for each in references):
@@ -165,7 +165,7 @@ def append_owner_reference(
 
 def build_owner_reference(
     body: Manifest, *, controller: bool = True, block_owner_deletion: bool = True
-) -> Made:
+) -> ObjectDict:
     """Build the entry of a child's `ownerReferences` that names an object.
 
     `body` is the owner; fields that it does not have are left out. `controller` and
@@ -184,7 +184,7 @@ def build_owner_reference(
     }
 
 
-def build_object_reference(body: Manifest) -> Made:
+def build_object_reference(body: Manifest) -> ObjectDict:
     """Build a reference to an object, as Kubernetes writes it (core/v1
     ObjectReference).
 
@@ -201,11 +201,11 @@ def build_object_reference(body: Manifest) -> Made:
 
 
 @overload
-def remove_owner_reference(manifests: Manifest, owner: Manifest) -> Made: ...
+def remove_owner_reference(manifests: Manifest, owner: Manifest) -> ObjectDict: ...
 @overload
 def remove_owner_reference(
     manifests: Iterable[Manifest], owner: Manifest
-) -> list[Made]: ...
+) -> list[ObjectDict]: ...
 @_needs("owner", "body")
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """Remove the references to an owner, by its uid.
@@ -220,7 +220,7 @@ def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """
     uid = (manifest_of(owner).get("metadata") or {}).get("uid")
 
-    def released(made: Made) -> None:
+    def released(made: ObjectDict) -> None:
         meta = made.get("metadata") or {}
         if "ownerReferences" in meta:
             references = meta["ownerReferences"] or []
@@ -232,11 +232,11 @@ def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
 @overload
 def harmonize_naming(
     manifests: Manifest, name: str, *, forced: bool = ..., strict: bool = ...
-) -> Made: ...
+) -> ObjectDict: ...
 @overload
 def harmonize_naming(
     manifests: Iterable[Manifest], name: str, *, forced: bool = ..., strict: bool = ...
-) -> list[Made]: ...
+) -> list[ObjectDict]: ...
 @_needs("name", "name")
 def harmonize_naming(
     manifests: Any, name: str, *, forced: bool = False, strict: bool = False
@@ -257,7 +257,7 @@ def harmonize_naming(
     if not name:
         raise ValueError("harmonize_naming needs a name; None or an empty one is none")
 
-    def named(made: Made) -> None:
+    def named(made: ObjectDict) -> None:
         meta = made.setdefault("metadata", {})
         if not forced and (meta.get("name") or meta.get("generateName")):
             return
@@ -271,11 +271,11 @@ def harmonize_naming(
 @overload
 def adjust_namespace(
     manifests: Manifest, namespace: str | None, *, forced: bool = ...
-) -> Made: ...
+) -> ObjectDict: ...
 @overload
 def adjust_namespace(
     manifests: Iterable[Manifest], namespace: str | None, *, forced: bool = ...
-) -> list[Made]: ...
+) -> list[ObjectDict]: ...
 @_needs("namespace", "namespace")
 def adjust_namespace(
     manifests: Any, namespace: str | None, *, forced: bool = False
@@ -289,7 +289,7 @@ def adjust_namespace(
     ({'metadata': {'namespace': 'prod'}}, {})
     """
 
-    def placed(made: Made) -> None:
+    def placed(made: ObjectDict) -> None:
         if namespace is None:
             return
         meta = made.setdefault("metadata", {})
@@ -299,11 +299,11 @@ def adjust_namespace(
     return _each(manifests, placed)
 
 
-def _each(manifests: Any, change: Callable[[Made], None]) -> Any:
+def _each(manifests: Any, change: Callable[[ObjectDict], None]) -> Any:
     """A changed copy of each manifest; `TypeError` for what is none."""
 
-    def changed(manifest: Mapping[str, Any]) -> Made:
-        made: Made = thaw_json(dict(manifest))
+    def changed(manifest: Mapping[str, Any]) -> ObjectDict:
+        made: ObjectDict = thaw_json(dict(manifest))
         if made.get("metadata") is None:
             made.pop("metadata", None)
         change(made)

@@ -55,7 +55,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     if handler.role is Role.EVENT:
-        _spied(context, invocation)
+        _event_handled(context, invocation)
     elif handler.role in BACKGROUND:
         record, said = _run_ended(context, record, invocation, unwritten=unwritten)
     else:
@@ -81,7 +81,7 @@ def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:
     return body is not None and body.uid == record.body.uid
 
 
-def _spied(context: Context, invocation: Invocation) -> None:
+def _event_handled(context: Context, invocation: Invocation) -> None:
     failure = invocation.failure
     if failure is not None:
         line = f"failed, which is ignored: {failure}"

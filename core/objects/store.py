@@ -66,7 +66,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
     if kind.event_handlers and context.phase is Phase.SERVING:
-        record = _sighted(context, record, kind, type, body)
+        record = _with_pending_events(context, record, kind, type, body)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
@@ -103,7 +103,7 @@ def _replaced(context: Context, record: ObjectRecord) -> Work | None:
     let_go(context, record)
     kind = context.kind
     if kind.event_handlers and not record.gone:
-        record = _sighted(context, record, kind, "DELETED", record.body)
+        record = _with_pending_events(context, record, kind, "DELETED", record.body)
     context.drop()
     work = record.work or IDLE
     left = Work(event_runs=work.event_runs, pending_events=work.pending_events)
@@ -232,7 +232,7 @@ def _has_changed(was: ObjectRecord | None, body: Body, kind: Kind) -> bool:
     return not same_json(essence_of(was.body, hidden), essence_of(body, hidden))
 
 
-def _sighted(
+def _with_pending_events(
     context: Context, record: ObjectRecord, kind: Kind, type: str | None, body: Body
 ) -> ObjectRecord:
     fresh = tuple(

@@ -5,21 +5,17 @@
 
 Nothing here reads a clock, a random source or a file; a `Cluster` is a value.
 
-What it does is what a real API server does, case by case in tests/conformance;
-docs/divergences.md says where it does not.
+It answers as a real API server does, case by case in tests/conformance;
+docs/divergences.md lists the differences, docs/simulated-cluster.md is the map.
 """
 
 from __future__ import annotations
 
-from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
-from fnop.interpreters.cluster.controllers.rounds import due, paced, tick
-from fnop.interpreters.cluster.discovery import content_type
-from fnop.interpreters.cluster.impersonation import impersonated
-from fnop.interpreters.cluster.negotiation import wants_yaml
-from fnop.interpreters.cluster.server import answer, empty_cluster
-from fnop.interpreters.cluster.store import Cluster, StoredEvent
-from fnop.interpreters.cluster.tokens import user_of_token
-from fnop.interpreters.cluster.watch import (
+from fnop.interpreters.cluster.access.impersonation import impersonated
+from fnop.interpreters.cluster.access.tokens import user_of_token
+from fnop.interpreters.cluster.api.discovery import content_type
+from fnop.interpreters.cluster.api.server import answer, empty_cluster
+from fnop.interpreters.cluster.api.watch import (
     backlog,
     bookmark,
     is_served,
@@ -28,6 +24,10 @@ from fnop.interpreters.cluster.watch import (
     seen_by,
     selects,
 )
+from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
+from fnop.interpreters.cluster.controllers.rounds import due, paced, tick
+from fnop.interpreters.cluster.output.negotiation import wants_yaml
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent
 
 __all__ = [
     "Cluster",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from fnop.interpreters.cluster import types
+from fnop.interpreters.cluster.kinds import types
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences

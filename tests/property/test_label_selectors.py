@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import doctest
+from typing import Any
 
 from hypothesis import example, given, settings, strategies as st
 
 from fnop.core.handlers.settings import Settings
 from fnop.core.values import label_selectors
-from fnop.interpreters.cluster.selectors import label_clauses
+from fnop.interpreters.cluster.requests.selectors import label_clauses
+from fnop.interpreters.cluster.validation.selector_rules import matches_unchecked
+from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
 
 # What the server's lexer knows, and a bit more, in any order.
 WORDS = st.sampled_from(
@@ -22,6 +25,35 @@ WORDS = st.sampled_from(
 def test_none_is_refused_that_a_server_takes(selector: str) -> None:
     if not isinstance(label_clauses(selector), str):
         assert Settings(selector=selector).selector == selector
+
+
+KEYS = st.sampled_from("ab")
+LABELS = st.dictionaries(KEYS, st.sampled_from("xy"))
+SELECTORS = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchLabels": LABELS,
+        "matchExpressions": st.lists(
+            st.fixed_dictionaries(
+                {"key": KEYS, "operator": st.sampled_from([*OPERATORS, "Near", ""])},
+                optional={"values": st.lists(st.sampled_from("xy"))},
+            )
+        ),
+    },
+)
+
+
+@given(SELECTORS, LABELS)
+def test_an_unknown_operator_is_read_as_absence_before_validation(
+    selector: dict[str, Any], labels: dict[str, str]
+) -> None:
+    expressions = selector.get("matchExpressions", ())
+    faulty = [one for one in expressions if one["operator"] not in OPERATORS]
+    sound = [one for one in expressions if one["operator"] in OPERATORS]
+    rest = matches({**selector, "matchExpressions": sound}, labels)
+    absent = all(one["key"] not in labels for one in faulty)
+    assert matches_unchecked(selector, labels) == (rest and absent)
+    assert matches(selector, labels) == (rest and not faulty)
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

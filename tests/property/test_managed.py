@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster
-from fnop.interpreters.cluster.fieldsets import (
+from fnop.interpreters.cluster.apply.fieldsets import (
     Tree,
     canonical,
     difference,
@@ -18,8 +18,8 @@ from fnop.interpreters.cluster.fieldsets import (
     pruned,
     union,
 )
-from fnop.interpreters.cluster.shapes import DEDUCED, shape_of_source
-from fnop.interpreters.cluster.typed import compared, equal, fields_of, merged
+from fnop.interpreters.cluster.apply.shapes import DEDUCED, shape_of_source
+from fnop.interpreters.cluster.apply.typed import compared, equal, fields_of, merged
 from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
 
 Path = tuple[str, ...]

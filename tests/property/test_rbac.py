@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.cluster.escalation import uncovered
-from fnop.interpreters.cluster.rbac import Rule, decide
-from fnop.interpreters.cluster.request import Attributes
+from fnop.interpreters.cluster.access.escalation import uncovered
+from fnop.interpreters.cluster.access.rbac import Rule, decide
+from fnop.interpreters.cluster.requests.request import Attributes
 from fnop.interpreters.protocol import ApiRequest, User
 
 RBAC = "rbac.authorization.k8s.io"

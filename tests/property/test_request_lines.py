@@ -22,7 +22,7 @@ from fnop.core.seam.commands import Perform, Subject
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Target
-from fnop.interpreters.cluster.selectors import selection_of
+from fnop.interpreters.cluster.requests.selectors import selection_of
 from fnop.interpreters.requests import request_for
 
 PODS = Resource("", "v1", "pods", "Pod", verbs=("get",), subresources=("status",))

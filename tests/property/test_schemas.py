@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.interpreters.cluster.schema import compile_root, object_faults
+from fnop.interpreters.cluster.schema.schema import compile_root, object_faults
 
 Json = dict[str, Any]
 

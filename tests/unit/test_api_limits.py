@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from fnop.adapters import api_limits, api_server
 from fnop.adapters.api_limits import Limits, stranger
 from fnop.adapters.api_server import HttpServer
-from fnop.interpreters.cluster import limits, store
+from fnop.interpreters.cluster.storage import limits, store
 from tests.unit.test_api_server import (
     LIMIT,
     MAPS,

@@ -112,70 +112,117 @@ def test_room_imports_only_what_it_may(room: str) -> None:
     assert offences == []
 
 
-# The wings of core: each may import those before it, and itself.
-WINGS = (
-    "values",
-    "api",
-    "seam",
-    "memory",
-    "peers",
-    "handlers",
-    "streams",
-    "state",
-    "objects",
-    "operator",
-)
+# Packages with wings: each wing may import those before it, and itself.
+WINGS = {
+    "core": (
+        "values",
+        "api",
+        "seam",
+        "memory",
+        "peers",
+        "handlers",
+        "streams",
+        "state",
+        "objects",
+        "operator",
+    ),
+    "interpreters/cluster": (
+        "values",
+        "schema",
+        "kinds",
+        "validation",
+        "apply",
+        "storage",
+        "requests",
+        "access",
+        "output",
+        "api",
+        "controllers",
+    ),
+}
 
 
-def core_modules() -> dict[str, set[str]]:
-    """The modules of core as `wing.module`, and what each imports of core.
+def names_imported(source: Path) -> Iterator[str]:
+    """The dotted names that a file imports, those inside of modules included.
 
     Imports for type checking count.
     """
+    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{each.name}" for each in names)
+            case _:
+                pass
+
+
+def modules_of(house: str) -> dict[str, set[str]]:
+    """The modules of a package as `wing.module`, and the ones each imports of it.
+
+    An import of the package itself, or of a wing as a whole, is named as it is.
+    """
     found = {}
-    for source in sorted((ROOT / "core").rglob("*.py")):
-        if source.parent == ROOT / "core":
+    inside = ["fnop", *house.split("/")]
+    for source in sorted((ROOT / house).rglob("*.py")):
+        if source.parent == ROOT / house:
             continue
-        needed = set()
-        for node in ast.walk(ast.parse(source.read_text())):
-            match node:
-                case ast.ImportFrom(module=str(module), names=names):
-                    parts = module.split(".")
-                    if parts[:2] == ["fnop", "core"] and len(parts) == 3:
-                        needed |= {f"{parts[2]}.{each.name}" for each in names}
-                    elif parts[:2] == ["fnop", "core"]:
-                        needed.add(".".join(parts[2:4]))
-                case _:
-                    pass
-        found[f"{source.parent.name}.{source.stem}"] = needed
+        parts = (name.split(".") for name in names_imported(source))
+        found[f"{source.parent.name}.{source.stem}"] = {
+            ".".join(each[len(inside) : len(inside) + 2])
+            for each in parts
+            if each[: len(inside)] == inside
+        }
     return found
 
 
-def test_every_module_of_core_is_in_a_wing() -> None:
-    folders = {each.name for each in (ROOT / "core").iterdir() if each.is_dir()}
-    assert folders - {"__pycache__"} == set(WINGS)
-    alone = [each.name for each in (ROOT / "core").glob("*.py")]
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_every_module_is_in_a_wing(house: str) -> None:
+    folders = {each.name for each in (ROOT / house).iterdir() if each.is_dir()}
+    assert folders - {"__pycache__"} == set(WINGS[house])
+    alone = [each.name for each in (ROOT / house).glob("*.py")]
     assert alone == ["__init__.py"]
 
 
-def test_wings_import_only_those_before_them() -> None:
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_wings_import_only_those_before_them(house: str) -> None:
+    floors = {wing: floor for floor, wing in enumerate(WINGS[house])}
     offences = [
         f"{module} imports {needed}"
-        for module, imported in core_modules().items()
+        for module, imported in modules_of(house).items()
         for needed in sorted(imported)
-        if WINGS.index(needed.partition(".")[0]) > WINGS.index(module.partition(".")[0])
+        if floors.get(needed.partition(".")[0], len(floors))
+        > floors[module.partition(".")[0]]
     ]
     assert offences == []
 
 
-def test_no_modules_of_core_import_each_other() -> None:
-    modules = core_modules()
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_no_modules_import_each_other(house: str) -> None:
+    modules = modules_of(house)
     while ready := [
         each for each, needed in modules.items() if not needed & {*modules}
     ]:
         for each in ready:
             del modules[each]
     assert modules == {}, "in circles, or needing what is in one"
+
+
+def test_the_simulated_cluster_knows_the_protocol_and_nothing_else() -> None:
+    house = ROOT / "interpreters/cluster"
+    needed = {
+        name
+        for source in house.rglob("*.py")
+        for name in names_imported(source)
+        if name.startswith("fnop") and not name.startswith("fnop.interpreters.cluster")
+    }
+    others = {
+        name for name in needed if not name.startswith("fnop.interpreters.protocol.")
+    }
+    assert others == set()
+    # Nor does it know anything of fnop through the protocol.
+    protocol = ROOT / "interpreters/protocol.py"
+    assert [name for name in names_imported(protocol) if name.startswith("fnop")] == []
 
 
 def test_only_the_clock_reads_the_clock() -> None:

@@ -77,10 +77,8 @@ def cluster() -> Cluster:
 
 def modules() -> list[str]:
     package = fnop.interpreters.cluster
-    return [
-        f"{package.__name__}.{found.name}"
-        for found in pkgutil.iter_modules(package.__path__)
-    ]
+    inside = f"{package.__name__}."
+    return [found.name for found in pkgutil.walk_packages(package.__path__, inside)]
 
 
 @pytest.mark.parametrize("name", modules())

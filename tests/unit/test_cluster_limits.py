@@ -12,10 +12,9 @@ from fnop.interpreters.cluster import (
     answer,
     backlog,
     empty_cluster,
-    limits,
-    store,
 )
-from fnop.interpreters.cluster.store import size_of
+from fnop.interpreters.cluster.storage import limits, store
+from fnop.interpreters.cluster.storage.store import size_of
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -20,10 +20,10 @@ from fnop.interpreters.cluster import (
     seen_by,
     wants_yaml,
 )
-from fnop.interpreters.cluster.ages import human_duration
-from fnop.interpreters.cluster.jsonpath import first
-from fnop.interpreters.cluster.kinds import builtin_registry
-from fnop.interpreters.cluster.table import cells_of
+from fnop.interpreters.cluster.kinds.kinds import builtin_registry
+from fnop.interpreters.cluster.output.ages import human_duration
+from fnop.interpreters.cluster.output.jsonpath import first
+from fnop.interpreters.cluster.output.table import cells_of
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest, ApiResponse
 
 NOW = 1_700_000_000.0

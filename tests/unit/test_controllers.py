@@ -96,7 +96,7 @@ def test_an_idle_cluster_stays_the_same_value() -> None:
 
 
 def test_unknown_controllers_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"nonsense: no such .*deployment"):
+    with pytest.raises(ValueError, match=r"no controller nonsense; .*deployment"):
         paced(empty_cluster(), {"nonsense": Off()})
 
 

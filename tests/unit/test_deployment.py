@@ -24,7 +24,7 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import refused
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
-from fnop.interpreters.cluster.request import attributes_of
+from fnop.interpreters.cluster.requests.request import attributes_of
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import watch_request
 from fnop.interpreters.simulation import SimulatedRun

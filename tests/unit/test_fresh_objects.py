@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.cluster.builtins import fresh_status
-from fnop.interpreters.cluster.kinds import Kind, builtin_registry
-from fnop.interpreters.cluster.types import PREFIX, definition, source_of
+from fnop.interpreters.cluster.kinds.builtins import fresh_status
+from fnop.interpreters.cluster.kinds.kinds import Kind, builtin_registry
+from fnop.interpreters.cluster.kinds.types import PREFIX, definition, source_of
 from fnop.interpreters.protocol import ApiRequest
 
 WITH_STATUS = [

@@ -19,7 +19,7 @@ from hypothesis import given, settings, strategies as st
 from fnop.adapters.api_bodies import body_of
 from fnop.adapters.manifests import ManifestProblem, parse_yaml, read_manifests
 from fnop.core.values.merge import OperationFailed, operated
-from fnop.interpreters.cluster.numbers import whole
+from fnop.interpreters.cluster.values.numbers import whole
 from fnop.interpreters.protocol import Malformed
 from fnop.interpreters.recordings import (
     Limits,

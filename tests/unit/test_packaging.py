@@ -20,6 +20,21 @@ def test_every_package_on_disk_is_declared() -> None:
     assert set(SETUPTOOLS["packages"]) == {"fnop"} | found
 
 
+def test_every_data_file_is_declared() -> None:
+    found = {
+        (dotted(file.parent), file.name)
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*.*")
+        if file.is_file() and file.suffix not in (".py", ".pyc")
+    }
+    declared = {
+        (package, name)
+        for package, names in SETUPTOOLS["package-data"].items()
+        for name in names
+    }
+    assert declared == found | {("fnop", "py.typed")}
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_link_and_mapping_lead_to_the_same_room(room: str) -> None:
     assert SETUPTOOLS["package-dir"][f"fnop.{room}"] == room

@@ -14,14 +14,14 @@ from fnop.interpreters.cluster import (
     impersonated,
     user_of_token,
 )
-from fnop.interpreters.cluster.escalation import uncovered
-from fnop.interpreters.cluster.rbac import (
+from fnop.interpreters.cluster.access.escalation import uncovered
+from fnop.interpreters.cluster.access.rbac import (
     Rule,
     aggregated,
     authorize,
     decide,
 )
-from fnop.interpreters.cluster.request import Attributes, attributes_of
+from fnop.interpreters.cluster.requests.request import Attributes, attributes_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
 
 NOW = 1_700_000_000.0

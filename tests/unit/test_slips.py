@@ -25,7 +25,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
-from fnop.interpreters.cluster.kinds import builtin_registry
+from fnop.interpreters.cluster.kinds.kinds import builtin_registry
 from fnop.interpreters.unawaited import watch_coroutines
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example

@@ -21,7 +21,7 @@ from fnop.adapters import strategies
 from fnop.core.handlers.arguments import PROVIDERS
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.effects import Patch
-from fnop.interpreters.cluster.schema import compile_schema
+from fnop.interpreters.cluster.schema.schema import compile_schema
 from fnop.testing import (
     Off,
     On,
@@ -542,7 +542,7 @@ def test_controllers_are_as_willing_as_the_test_says() -> None:
     sim.pace("kubelet", Slow(30)).apply(pod).wait(29)
     assert sim["pods/slow"].status["phase"] == "Pending"
     assert sim.settle()["pods/slow"].status["phase"] == "Running"
-    with pytest.raises(ValueError, match="no such controller"):
+    with pytest.raises(ValueError, match="there is no controller"):
         sim.pace("unicorn", Off())
 
 

@@ -1,25 +1,26 @@
-"""What every namespace gets: a service account, and the certificate of the server."""
+"""Controllers that put a service account and the server's certificate in namespaces."""
 
 from __future__ import annotations
 
+from fnop.interpreters.cluster.access.rbac import aggregated
 from fnop.interpreters.cluster.controllers.turns import Desk, Turn, is_going
-from fnop.interpreters.cluster.rbac import aggregated
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["aggregating", "publishing", "serving"]
 
-# Nobody speaks TLS to a value; over HTTP the kubeconfig says whom to trust.
+# A value has no TLS; over HTTP the kubeconfig has the certificate to trust.
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nc2ltdWxhdGVk\n-----END CERTIFICATE-----\n"
 
 
 def serving(cluster: Cluster, task: Task, now: float) -> Turn:
-    """serviceaccounts_controller.go: `default` is in every namespace."""
+    """serviceaccounts_controller.go: keep `default` in every namespace."""
     body = {"metadata": {"name": "default"}}
     return _given(cluster, task, now, "ServiceAccount", "serviceaccounts", body)
 
 
 def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
-    """rootcacertpublisher: `kube-root-ca.crt` is in every namespace, and stays it."""
+    """rootcacertpublisher: keep `kube-root-ca.crt` in every namespace."""
     about = "Contains a CA bundle that can be used to verify the kube-apiserver when "
     about += "using internal endpoints such as the internal service IP or "
     about += "kubernetes.default.svc. No other usage is guaranteed across "
@@ -37,7 +38,7 @@ def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
 def _given(
     cluster: Cluster, task: Task, now: float, kind: str, plural: str, body: Object
 ) -> Turn:
-    """Let the namespace have this object."""
+    """Create this object in the namespace, or restore its data."""
     namespace = lookup(cluster, task.resource, task.key)
     if namespace is None or is_going(namespace):
         return Turn(cluster)
@@ -56,7 +57,7 @@ def _given(
 
 
 def aggregating(cluster: Cluster, task: Task, now: float) -> Turn:
-    """clusterroleaggregation_controller.go: roles that are made of other roles."""
+    """clusterroleaggregation_controller.go: write the rules of aggregated roles."""
     role = lookup(cluster, task.resource, task.key)
     rules = None if role is None else aggregated(cluster, role)
     if role is None or rules is None:

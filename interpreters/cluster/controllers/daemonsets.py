@@ -18,7 +18,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     key_of,
     owned,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, shelf
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup, shelf
+from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["acted"]
 

@@ -1,26 +1,26 @@
-"""The end of a CustomResourceDefinition: its instances go with it."""
+"""The finalizer of a CustomResourceDefinition: its instances are deleted first."""
 
 from __future__ import annotations
 
-from fnop.interpreters.cluster.commit import stored
 from fnop.interpreters.cluster.controllers.garbage import kind_of, rewritten, without
 from fnop.interpreters.cluster.controllers.namespaces import emptied
 from fnop.interpreters.cluster.controllers.turns import Turn
-from fnop.interpreters.cluster.crds import CLEANUP, terminating
-from fnop.interpreters.cluster.store import (
+from fnop.interpreters.cluster.kinds.crds import CLEANUP, terminating
+from fnop.interpreters.cluster.storage.commit import stored
+from fnop.interpreters.cluster.storage.store import (
     Cluster,
     StoredEvent,
     Task,
     lookup,
     shelf,
-    timestamp,
 )
+from fnop.interpreters.cluster.values.objects import timestamp
 
 __all__ = ["acted"]
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:
-    """The instances go with their definition; then its finalizer."""
+    """Delete the instances of a definition, then remove its finalizer."""
     obj = lookup(cluster, task.resource, task.key)
     if obj is None or CLEANUP not in obj["metadata"].get("finalizers", ()):
         return Turn(cluster)

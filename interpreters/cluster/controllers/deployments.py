@@ -22,14 +22,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Task,
-    lookup,
-    same,
-    timestamp,
-)
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, same, timestamp
 
 __all__ = ["acted", "hash_of", "resolved"]
 
@@ -456,7 +450,7 @@ class Rollout:
         counts = self.counts()
         conditions = list(old.get("conditions") or [])
         if not is_going(self.deployment):
-            # What was found out on the way was written before the numbers.
+            # Conditions of this turn come before those that follow from the numbers.
             conditions = self.noted(conditions)
             conditions = self.availability(conditions, counts)
             conditions = self.progress(conditions, counts, old)

@@ -1,30 +1,23 @@
-"""The garbage collector: what is left of owners that are gone, or are going."""
+"""The garbage collector: dependents of owners that are gone, or are being deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from fnop.interpreters.cluster.commit import (
+from fnop.interpreters.cluster.api.delete import Options, deleted
+from fnop.interpreters.cluster.apply.managed import Writer, tracked
+from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import (
     FOREGROUND,
     ORPHAN,
     is_released,
     removed,
     stored,
 )
-from fnop.interpreters.cluster.controllers.turns import CONTROLLER, Turn
-from fnop.interpreters.cluster.delete import Options, deleted
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.managed import Writer, tracked
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    StoredEvent,
-    Task,
-    lookup,
-)
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, Task, lookup
+from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = ["Round", "acted", "kind_of", "rewritten", "without"]
 
@@ -73,7 +66,7 @@ def without(names: list[str], name: str) -> list[str]:
 
 
 def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
-    """attemptToDeleteItem: an object whose owners are all gone goes too."""
+    """attemptToDeleteItem: delete an object whose owners are all gone."""
     metadata = obj["metadata"]
     references = metadata.get("ownerReferences", ())
     if not references or "deletionTimestamp" in metadata:
@@ -98,7 +91,7 @@ def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
 
 
 def _is_in_circle(cluster: Cluster, obj: Object) -> bool:
-    """unblockOwnerReferencesLocked: one of its dependents waits for its own."""
+    """unblockOwnerReferencesLocked: whether a dependent waits for its own owner."""
     dependents = (lookup(cluster, *each) for each in _dependents(cluster, obj))
     return any(each is not None and _is_waiting(each) for each in dependents)
 
@@ -116,7 +109,7 @@ def _policy(cluster: Cluster, obj: Object, waiting: list[Reference]) -> str | No
 def _classified(
     cluster: Cluster, task: Task, references: list[Reference]
 ) -> tuple[list[Reference], list[Reference], list[Reference]]:
-    """Owners that live, that are gone, and that wait for their dependents to go."""
+    """The owners that live, that are gone, and that wait for their dependents."""
     solid: list[Reference] = []
     dangling: list[Reference] = []
     waiting: list[Reference] = []
@@ -184,7 +177,7 @@ def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
 
 
 def _blocks(dependent: Object | None, uid: str) -> bool:
-    """Only dependents with blockOwnerDeletion hold their owner."""
+    """Whether a dependent holds its owner: by blockOwnerDeletion only."""
     references = dependent["metadata"].get("ownerReferences", ()) if dependent else ()
     return any(r["uid"] == uid and r.get("blockOwnerDeletion") for r in references)
 

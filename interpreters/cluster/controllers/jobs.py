@@ -1,4 +1,4 @@
-"""Jobs: pods that are to end well, so many times (`pkg/controller/job`)."""
+"""Jobs: pods that run to completion (`pkg/controller/job`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     moment,
     phase,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, timestamp
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, timestamp
 
 __all__ = ["acted", "is_finished"]
 
@@ -121,7 +122,7 @@ class _Run:
         return bool(self.succeeded >= wanted)
 
     def wanted(self) -> int:
-        """How many should run now."""
+        """The number of pods that should run now."""
         parallelism: int = self.spec.get("parallelism", 1)
         completions: int | None = self.spec.get("completions")
         if completions is None:
@@ -161,7 +162,7 @@ class _Run:
         }
 
     def is_waiting(self) -> bool:
-        """After failures the next pod comes later: 10 s, 20 s, ... six minutes."""
+        """Whether the next pod waits after failures: 10 s, 20 s, ... six minutes."""
         if not self.failed:
             return False
         last = max(_end(pod) for pod in self.failed)
@@ -234,7 +235,7 @@ def _index(pod: Object) -> str:
 
 
 def _end(pod: Object) -> float:
-    """When a pod failed, as far as it tells."""
+    """The time at which a pod failed, as far as its status tells."""
     times = [
         moment(((each.get("state") or {}).get("terminated") or {}).get("finishedAt"))
         for each in (pod.get("status") or {}).get("containerStatuses") or ()

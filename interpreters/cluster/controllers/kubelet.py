@@ -1,4 +1,4 @@
-"""A stub of scheduler and kubelet: pods get a node, run and end, as they ask for.
+"""A stub of scheduler and kubelet: pods are bound, run and end.
 
 Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
 
@@ -15,7 +15,7 @@ Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
     simulated.fnop.dev/stop-after     how long it takes to end when it is  0s
                                       deleted, the grace at most
 
-What ends and is to be restarted begins anew after 10 s, 20 s, 40 s, ... and stays in
+Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
 CrashLoopBackOff after five times.
 """
 
@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from fnop.interpreters.cluster.commit import removed
 from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
@@ -36,7 +35,9 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
     with_condition,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, timestamp
+from fnop.interpreters.cluster.storage.commit import removed
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, timestamp
 
 __all__ = ["NODE", "acted", "seconds_of"]
 
@@ -87,7 +88,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _registered(desk: Desk) -> None:
-    """The node is there from the first pod on."""
+    """Create the node of the stub, if there is none."""
     if desk.get(("", "nodes"), ("", NODE)) is not None:
         return
     metadata = {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}
@@ -105,7 +106,7 @@ def _registered(desk: Desk) -> None:
 
 
 def _stop(desk: Desk, pod: Object, task: Task) -> None:
-    """A pod with a node is gone when its containers have ended."""
+    """End the containers of a deleted pod, then remove the pod."""
     metadata = pod["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds", 0)
     asked = moment(metadata["deletionTimestamp"]) - grace
@@ -113,7 +114,7 @@ def _stop(desk: Desk, pod: Object, task: Task) -> None:
     if end > desk.now:
         desk.remind(end)
     elif _is_serving(pod):
-        # Whoever watches the pod sees it stop before it is gone.
+        # Watches show the pod stopped before it is gone.
         _unready(desk, pod)
     elif not metadata.get("finalizers"):
         kind = desk.kind(pod)
@@ -126,7 +127,7 @@ def _stop(desk: Desk, pod: Object, task: Task) -> None:
 
 
 def _is_serving(pod: Object) -> bool:
-    """Are its containers running, for all that the status says?"""
+    """Whether the status of a pod shows a running container."""
     return any(
         "running" in (each.get("state") or {})
         for each in (pod.get("status") or {}).get("containerStatuses") or ()
@@ -134,7 +135,7 @@ def _is_serving(pod: Object) -> bool:
 
 
 def _unready(desk: Desk, pod: Object) -> None:
-    """The containers of a pod that goes have ended; its phase stays."""
+    """Set the containers of a deleted pod to ended; its phase stays."""
     first = pod["status"]["containerStatuses"][0].get("state") or {}
     since = (first.get("running") or {}).get("startedAt") or timestamp(desk.now)
     code = int(_wish(pod, "exit-code", 0.0))
@@ -243,7 +244,7 @@ def _running(
 
 
 def _run(desk: Desk, pod: Object) -> None:
-    """A running pod becomes ready, ends, begins anew."""
+    """Make a running pod ready, end it, or restart it."""
     status = pod.get("status") or {}
     containers = status.get("containerStatuses") or []
     state = containers[0].get("state", {}) if containers else {}

@@ -1,34 +1,36 @@
-"""The end of a namespace: everything in it goes, then it goes itself."""
+"""The finalizer of a namespace: its content is deleted first."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.cluster.commit import NAMESPACES, is_released, removed, stored
+from fnop.interpreters.cluster.api.delete import Options, deleted
 from fnop.interpreters.cluster.controllers.garbage import Round, kind_of
 from fnop.interpreters.cluster.controllers.turns import (
     Turn,
     with_condition,
 )
-from fnop.interpreters.cluster.delete import Options, deleted
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.store import (
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import (
+    NAMESPACES,
+    is_released,
+    removed,
+    stored,
+)
+from fnop.interpreters.cluster.storage.store import (
     Cluster,
-    Key,
-    Object,
     StoredEvent,
     Task,
     lookup,
-    same,
     shelf,
-    timestamp,
 )
+from fnop.interpreters.cluster.values.objects import Key, Object, same, timestamp
 
 __all__ = ["acted", "emptied"]
 
 
 def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
-    """Delete objects, as far as their finalizers let go of them."""
+    """Delete objects; those with finalizers stay, marked."""
     events: list[StoredEvent] = []
     for key in keys:
         obj = lookup(cluster, kind.resource, key)
@@ -40,7 +42,7 @@ def emptied(cluster: Cluster, kind: Kind, keys: list[Key], now: float) -> Round:
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:
-    """Everything in it is deleted; once it is empty, it lets go of itself."""
+    """Delete the content of a namespace; remove its finalizer once it is empty."""
     obj = lookup(cluster, task.resource, task.key)
     if obj is None or "deletionTimestamp" not in obj["metadata"]:
         return Turn(cluster)
@@ -68,7 +70,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _swept(cluster: Cluster, name: str, now: float) -> Round:
-    """Delete what is in a namespace."""
+    """Delete the content of a namespace."""
     events: tuple[StoredEvent, ...] = ()
     for resource in sorted(cluster.shelves):
         keys = sorted(key for key in shelf(cluster, resource) if key[0] == name)
@@ -80,7 +82,7 @@ def _swept(cluster: Cluster, name: str, now: float) -> Round:
 
 
 def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
-    """What is still there, with the name of its resource as messages have it."""
+    """The objects that are left, with the name of their resource for messages."""
     return [
         (f"{resource[1]}.{resource[0]}", obj)
         for resource in sorted(cluster.shelves)
@@ -92,7 +94,7 @@ def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
 def _status(
     namespace: Object, left: list[tuple[str, Object]], now: str
 ) -> dict[str, Any]:
-    """The conditions by which a namespace says what holds it.
+    """The conditions that say why a namespace is not empty yet.
 
     `pkg/controller/namespace/deletion/status_condition_utils.go` in Kubernetes.
     """

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as they say (`pkg/controller/replicaset`)."""
+"""ReplicaSets: they keep a number of pods (`pkg/controller/replicaset`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["acted", "available_at", "deletion_order", "is_active", "pod_of"]
 
@@ -31,7 +32,7 @@ def is_active(pod: Object) -> bool:
 
 
 def available_at(pod: Object, seconds: int) -> float | None:
-    """Since when a ready pod is available; None if it is not ready."""
+    """The time since which a ready pod is available; None if it is not ready."""
     found = condition(pod, "Ready")
     if found is None or found["status"] != "True":
         return None
@@ -59,7 +60,7 @@ def pod_of(owner: Object, template: dict[str, Any], **more: Any) -> Object:
 
 
 def deletion_order(pods: list[Object]) -> list[Object]:
-    """The pods, those that are missed the least first (`ActivePodsWithRanks`)."""
+    """The pods in the order of their deletion (`ActivePodsWithRanks`)."""
     nodes = Counter(pod["spec"].get("nodeName") for pod in pods)
 
     def rank(pod: Object) -> tuple[Any, ...]:
@@ -102,7 +103,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _manage(desk: Desk, owner: Object, pods: list[Object]) -> str:
-    """Make or remove pods; why no more could be made, if so.
+    """Make or remove pods; the error where no more could be made.
 
     The status tells of the pods before it: their changes wake the controller again.
     """

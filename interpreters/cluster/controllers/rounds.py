@@ -1,4 +1,4 @@
-"""Giving every controller its turn, at its own pace."""
+"""`tick`: a turn for every controller that has been reminded, at its own pace."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from fnop.interpreters.cluster.controllers import (
 )
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.turns import Turn
-from fnop.interpreters.cluster.controllers.waking import PRIMARY
-from fnop.interpreters.cluster.store import Cluster, StoredEvent, Task, shelf
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, Task, shelf
+from fnop.interpreters.cluster.storage.waking import PRIMARY
 
 __all__ = ["due", "paced", "tick"]
 
@@ -52,15 +52,15 @@ ACTORS: dict[str, Actor] = {
 # The controllers whose reminders have other names than their own.
 PART_OF = {"foreground": "garbage", "orphan": "garbage", "crd": "definition"}
 NAMES = tuple(sorted({PART_OF.get(name, name) for name in ACTORS}))
-# What happens again and again for ever: nobody waits for it to end.
+# Controllers that have something to do for ever: settling does not wait for them.
 RECURRING = ("cronjob",)
 
 
 def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]]:
     """One round of the built-in controllers over what changed since the last.
 
-    What a round itself causes is left to the next: call until it answers no
-    events, and dependents of dependents are gone too.
+    The next round takes the reminders that this one makes: call it until it returns no
+    events, and dependents of dependents are gone, too.
     """
     if not cluster.agenda and cluster.control.next > now:
         return cluster, ()
@@ -81,7 +81,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
 
 
 def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
-    """When the controllers next have something to do; None if nothing is planned.
+    """The time at which controllers next have work; None if nothing is planned.
 
     Without `recurring` what will come again for ever, as cron jobs do, is left out.
     """
@@ -100,15 +100,17 @@ def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
 def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
     """The same cluster with controllers that are on, off, stuck or slow.
 
-    Whom `paces` does not name stays as willing as before.
+    Controllers that `paces` does not name keep their pace.  Raises ValueError for
+    unknown names.
 
-    >>> from fnop.interpreters.cluster.server import empty_cluster
+    >>> from fnop.interpreters.cluster.api.server import empty_cluster
     >>> cluster = paced(empty_cluster(), {"deployment": Stuck(), "kubelet": Slow(5)})
     """
     unknown = sorted(set(paces) - set(NAMES))
     if unknown:
         raise ValueError(
-            f"{', '.join(unknown)}: no such controller; there are {', '.join(NAMES)}"
+            f"there is no controller {', '.join(unknown)}; choose from: "
+            f"{', '.join(NAMES)}"
         )
     control = cluster.control
     woken: list[Task] = []
@@ -130,7 +132,7 @@ def _name(task: Task) -> str:
 
 
 def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
-    """What a controller looks at after its start."""
+    """The reminders of a controller at its start: one per object."""
     if name == "garbage":
         for resource, objects in sorted(cluster.shelves.items()):
             for key, obj in sorted(objects.items()):
@@ -156,7 +158,7 @@ def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
 
 
 def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
-    """The reminders of this round; others are parked, put off or forgotten."""
+    """The reminders of this round; the others are parked, postponed or dropped."""
     control = cluster.control
     later, parked = control.later, control.parked
     timed = [task for task, at in later.items() if at <= now]
@@ -183,7 +185,7 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
 
 
 def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
-    """Whoever had its turn knows best when to look again."""
+    """Replace the reminder of a controller after its turn by the one it asked for."""
     control = cluster.control
     if at is None:
         later = control.later.discard(task)

@@ -1,4 +1,4 @@
-"""Endpoints of services, and what disruption budgets allow."""
+"""Endpoints of services; disruptions that budgets allow."""
 
 from __future__ import annotations
 
@@ -17,15 +17,9 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Object,
-    Task,
-    lookup,
-    same,
-    timestamp,
-)
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.label_selector import matches
+from fnop.interpreters.cluster.values.objects import Object, same, timestamp
 
 __all__ = ["budgeting", "listing", "slicing"]
 

@@ -20,7 +20,8 @@ from fnop.interpreters.cluster.controllers.turns import (
     owner_reference,
     phase,
 )
-from fnop.interpreters.cluster.store import Cluster, Object, Task, lookup, same
+from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
+from fnop.interpreters.cluster.values.objects import Object, same
 
 __all__ = ["acted"]
 
@@ -141,7 +142,7 @@ class _Set:
         self.renew(update)
 
     def settle(self, number: int, current: Object, update: Object) -> bool:
-        """Let a pod be as it should; whether to go on to the next."""
+        """Bring one pod to its desired state; whether to go on to the next."""
         pod = self.pods.get(number)
         if pod is not None and phase(pod) in ("Failed", "Succeeded"):
             if not is_going(pod):
@@ -171,7 +172,7 @@ class _Set:
         """newVersionedStatefulSetPod, and the claims that it mounts."""
         rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         partition = rules.get("partition", 0)
-        # What is below the partition is still made as it was.
+        # Pods below the partition are still made from the old revision.
         old = number - self.wanted.start < partition
         revision = current if old and self.is_rolling() else update
         if not self.is_rolling() and current is not update and self.pods:
@@ -220,7 +221,9 @@ class _Set:
         return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
     def renew(self, update: Object) -> None:
-        """The highest first, one at a time, those from the partition on."""
+        """Replace outdated pods: the highest first, one at a time, down to the
+        partition.
+        """
         if not self.is_rolling():
             return
         rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
@@ -238,7 +241,7 @@ class _Set:
     # ------------------------------------------------------------------- status
 
     def report(self, current: Object, update: Object) -> None:
-        """updateStatefulSetStatus, with what its pods are now."""
+        """updateStatefulSetStatus, with the pods of now."""
         present = self.desk.get(("apps", "statefulsets"), key_of(self.owner))
         if present is None:
             return

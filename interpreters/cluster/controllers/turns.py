@@ -1,4 +1,4 @@
-"""What controllers have in common: a turn, and the requests they send in it."""
+"""The turn of a controller, and the desk through which it writes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fnop.interpreters.cluster.commit import stored
-from fnop.interpreters.cluster.kinds import Kind
-from fnop.interpreters.cluster.label_selector import matches
-from fnop.interpreters.cluster.managed import Writer, tracked
-from fnop.interpreters.cluster.server import answer
-from fnop.interpreters.cluster.store import (
-    Cluster,
-    Key,
-    Object,
-    Resource,
-    StoredEvent,
-    lookup,
-    same,
-    shelf,
-)
+from fnop.interpreters.cluster.api.server import answer
+from fnop.interpreters.cluster.apply.managed import Writer, tracked
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.storage.commit import stored
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
+from fnop.interpreters.cluster.values.label_selector import matches
+from fnop.interpreters.cluster.values.objects import Key, Object, Resource, same
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 
 __all__ = [
@@ -44,7 +36,7 @@ CONTROLLER = "kube-controller-manager"
 
 
 class Turn(NamedTuple):
-    """What comes of a controller's turn; `again` is when it has to look again."""
+    """The result of a controller's turn; `again` is the time of its next look."""
 
     cluster: Cluster
     events: tuple[StoredEvent, ...] = ()
@@ -52,10 +44,10 @@ class Turn(NamedTuple):
 
 
 class Desk:
-    """One controller at work: the cluster as it has made it so far.
+    """The writer of one controller's turn: it holds the cluster after each write.
 
-    It lives for one turn.  What it writes goes through `answer`, as what real
-    controllers write does, so defaults and managed fields are what they should be.
+    It lives for one turn.  It writes through `answer`, as real controllers write
+    through the API, so defaults and managed fields are set.
     """
 
     def __init__(self, cluster: Cluster, now: float, who: str = CONTROLLER) -> None:
@@ -64,11 +56,11 @@ class Desk:
         self.again: float | None = None
 
     def turn(self) -> Turn:
-        """The end of it."""
+        """The result of the turn."""
         return Turn(self.cluster, self.events, self.again)
 
     def remind(self, at: float) -> None:
-        """Look again then, or earlier."""
+        """Ask for another turn at this time, or earlier."""
         self.again = at if self.again is None else min(self.again, at)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
@@ -104,7 +96,7 @@ class Desk:
         return new
 
     def delete(self, obj: Object, policy: str = "Background") -> None:
-        """Delete an object, this very one."""
+        """Delete an object, by its uid."""
         options = {
             "propagationPolicy": policy,
             "preconditions": {"uid": obj["metadata"]["uid"]},
@@ -112,7 +104,7 @@ class Desk:
         self.send("DELETE", self.path(obj), options)
 
     def path(self, obj: Object, *, named: bool = True) -> str:
-        """Where an object is found."""
+        """The path of an object, or of its collection."""
         kind, metadata = self.kind(obj), obj["metadata"]
         base = f"/apis/{kind.group}" if kind.group else "/api"
         inside = f"namespaces/{metadata['namespace']}/" if kind.namespaced else ""
@@ -120,14 +112,14 @@ class Desk:
         return f"{base}/{kind.version}/{inside}{kind.plural}{name}"
 
     def status(self, obj: Object, status: dict[str, Any]) -> None:
-        """Let an object have this status, if it has another one."""
+        """Write the status of an object, if it differs."""
         present = self.get(self.kind(obj).resource, key_of(obj))
         if present is None or same(present.get("status") or {}, status):
             return
         self.store({**present, "status": status}, present, "status")
 
     def store(self, new: Object, old: Object, subresource: str = "") -> None:
-        """Store a change as it is, beside the rules for clients."""
+        """Store a change directly, without the validation of client requests."""
         kind = self.kind(old)
         writer = Writer(self.who, self.now, subresource)
         new = tracked(self.cluster.registry, kind, old, new, writer)
@@ -138,7 +130,7 @@ class Desk:
 
 
 def key_of(obj: Object) -> Key:
-    """Under which key an object is stored."""
+    """The key under which an object is stored."""
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
@@ -158,7 +150,7 @@ def controlled_by(obj: Object, owner: Object) -> bool:
 
 
 def owner_reference(owner: Object) -> dict[str, Any]:
-    """What the things that a controller makes for an object say about it."""
+    """The reference to a controlling owner, for the objects that a controller makes."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

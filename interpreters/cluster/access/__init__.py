@@ -1,0 +1,1 @@
+"""Authentication by tokens, authorization by RBAC, and reviews."""

@@ -1,0 +1,1 @@
+"""The verbs of the API and the subresources; `server` answers a request."""

@@ -1,0 +1,174 @@
+"""`answer`: one request, one answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fnop.interpreters.cluster.access.escalation import check_escalation
+from fnop.interpreters.cluster.access.policy import bootstrap
+from fnop.interpreters.cluster.access.rbac import authorize, authorize_creation
+from fnop.interpreters.cluster.access.reviews import answer_review
+from fnop.interpreters.cluster.api.delete import delete, delete_collection
+from fnop.interpreters.cluster.api.discovery import discover
+from fnop.interpreters.cluster.api.read import get, list_objects
+from fnop.interpreters.cluster.api.scale import answer_scale
+from fnop.interpreters.cluster.api.subresources import SUBRESOURCES, bind_named
+from fnop.interpreters.cluster.api.write import Answer, create, patch, update
+from fnop.interpreters.cluster.kinds.kinds import builtin_registry
+from fnop.interpreters.cluster.output.negotiation import form_of, shaped
+from fnop.interpreters.cluster.requests.decoding import check_readable
+from fnop.interpreters.cluster.requests.request import Call, call_of
+from fnop.interpreters.cluster.storage.commit import NAMESPACES
+from fnop.interpreters.cluster.storage.limits import check_stored
+from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, bare
+from fnop.interpreters.cluster.values.status import (
+    Refusal,
+    method_not_allowed,
+    not_found,
+    unknown_resource,
+)
+from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+
+__all__ = ["answer", "empty_cluster"]
+
+REGISTRY = builtin_registry()
+FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+RBAC_PATH = "/apis/rbac.authorization.k8s.io/v1"
+EPOCH = 1_700_000_000.0
+
+
+def empty_cluster(
+    seed: str = "0", now: float = EPOCH, *, rbac: bool = False
+) -> Cluster:
+    """A cluster as it is after its first start: namespaces and nothing else.
+
+    With `rbac` it also has the first roles, and asks users for permission.
+
+    >>> empty_cluster().version
+    104
+    """
+    cluster = bare(seed, 100, REGISTRY)
+    for name in FIRST_NAMESPACES:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        request = ApiRequest("POST", "/api/v1/namespaces", body=body)
+        cluster, _, _ = answer(cluster, request, now)
+    if not rbac:
+        return cluster
+    for plural, body in bootstrap():
+        request = ApiRequest("POST", f"{RBAC_PATH}/{plural}", body=body)
+        cluster, _, _ = answer(cluster, request, now)
+    return replace(cluster, rbac=True)
+
+
+def answer(
+    cluster: Cluster, request: ApiRequest, now: float
+) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
+    """Answer any request: the next cluster, the response, and what watches see.
+
+    `now` is the wall clock in Unix seconds.  A request that cannot be served is
+    answered as a real server answers it; nothing is raised.
+    """
+    try:
+        authorize(cluster, request)
+        call = call_of(cluster.registry, request, now)
+        if call is None:
+            return cluster, discover(cluster.registry, request), ()
+    except Refusal as refusal:
+        return cluster, refusal.response, ()
+    try:
+        plain = request.accept == JSON
+        outcome = (_answered if plain else _negotiated)(cluster, call)
+        if outcome[2]:
+            check_stored(cluster, outcome[0], outcome[2])
+    except Refusal as refusal:
+        outcome = cluster, refusal.response, ()
+    if call.warnings or call.kind.deprecation:
+        return _warned(call, outcome)
+    return outcome
+
+
+def _warned(call: Call, outcome: Answer) -> Answer:
+    """The answer with its warnings, each text once."""
+    cluster, response, events = outcome
+    texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
+    return cluster, replace(response, warnings=tuple(texts)), events
+
+
+def _watched_over(cluster: Cluster, call: Call) -> Answer:
+    """Answer, and refuse what only the body or the result shows to be forbidden.
+
+    The state is a value: a write that turns out to be too much is not taken.
+    """
+    authorize_creation(cluster, call)
+    if call.request.method == "POST":
+        check_escalation(cluster, call, call.request.body)
+        return _dispatch(cluster, call)
+    outcome = _dispatch(cluster, call)
+    if call.request.method in ("PUT", "PATCH"):
+        check_escalation(cluster, call, outcome[1].body)
+    return outcome
+
+
+def _negotiated(cluster: Cluster, call: Call) -> Answer:
+    """Answer in the form that the Accept header asks for."""
+    form = form_of(call.kind, call.request.accept)
+    cluster, response, events = _answered(cluster, call)
+    try:
+        response = shaped(call, form, response)
+    except Refusal as refusal:
+        # The write stands, even if its answer cannot be shown.
+        response = refusal.response
+    return cluster, response, events
+
+
+def _answered(cluster: Cluster, call: Call) -> Answer:
+    if call.request.method != "GET":
+        check_readable(cluster, call)
+    if call.request.user is None or not cluster.rbac:
+        return _dispatch(cluster, call)
+    return _watched_over(cluster, call)
+
+
+def _answer_to_post(cluster: Cluster, call: Call) -> Answer:
+    """Answer a POST of a kind that is only created: a Binding or a review."""
+    if call.kind.plural == "bindings":
+        return bind_named(cluster, call)
+    return cluster, answer_review(cluster, call), ()
+
+
+def _dispatch(cluster: Cluster, call: Call) -> Answer:
+    if call.kind.create_only:
+        return _answer_to_post(cluster, call)
+    if call.route.subresource:
+        special = SUBRESOURCES.get((call.kind.resource, call.route.subresource))
+        if special is not None:
+            return special.answer(cluster, call)
+        _check_subresource(call)
+        if call.route.subresource == "scale":
+            return answer_scale(cluster, call)
+    match call.request.method:
+        case "GET" if call.route.name:
+            return cluster, get(cluster, call), ()
+        case "GET":
+            return cluster, list_objects(cluster, call), ()
+        case "POST":
+            return create(cluster, call)
+        case "PUT":
+            return update(cluster, call)
+        case "PATCH":
+            return patch(cluster, call)
+        case "DELETE" if call.route.name:
+            return delete(cluster, call)
+        case "DELETE" if call.kind.resource != NAMESPACES:
+            return delete_collection(cluster, call)
+        case _:
+            raise method_not_allowed()
+
+
+def _check_subresource(call: Call) -> None:
+    kind, name = call.kind, call.route.subresource
+    if (name == "status" and kind.status) or (name == "scale" and kind.scale):
+        return
+    if kind.custom:
+        raise not_found(kind.group, kind.plural, call.route.name or "")
+    raise unknown_resource()

@@ -1,0 +1,579 @@
+"""Values by their shape: the set of their fields, their difference, their merger.
+
+The rules are those of `structured-merge-diff/v6/typed`: maps and structs are walked,
+sets and associative lists by their items, atomic ones are one field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fnop.interpreters.cluster.apply.fieldsets import (
+    EMPTY,
+    MEMBER,
+    Tree,
+    element_text,
+    field_key,
+    is_member,
+    item_key,
+    joined,
+    value_key,
+)
+from fnop.interpreters.cluster.apply.shapes import DEDUCED, Shape
+from fnop.interpreters.cluster.values.golang import go_text
+from fnop.interpreters.cluster.values.status import quoted
+
+__all__ = [
+    "Comparison",
+    "Untypable",
+    "compared",
+    "fields_of",
+    "fits",
+    "merged",
+    "reconciled",
+    "shape_faults",
+    "whole",
+    "without",
+]
+
+ABSENT: Any = object()
+
+
+class Untypable(Exception):
+    """A list has two items with the same key, or one without."""
+
+
+class Comparison(NamedTuple):
+    """The difference of two values: members new or changed, members removed."""
+
+    changed: Tree
+    removed: Tree
+
+    @property
+    def is_same(self) -> bool:
+        """Whether they do not differ at all."""
+        return not self.changed and not self.removed
+
+
+def _form(value: Any, shape: Shape) -> str:
+    """The kind of a value by its shape: map, list, scalar (deduceAtom, handleAtom)."""
+    kind = type(value)
+    if kind is dict:
+        if shape.is_map:
+            return "map"
+    elif kind is list:
+        if shape.list_type:
+            return "list"
+    elif value is not None and shape.scalar:
+        return "scalar"
+    if shape.is_map:
+        return "map"
+    return "scalar" if shape.scalar else "list"
+
+
+def _map(value: Any) -> dict[str, Any]:
+    return value if type(value) is dict else EMPTY
+
+
+def _list(value: Any) -> list[Any]:
+    return value if type(value) is list else []
+
+
+def _below(shape: Shape, name: str) -> Shape:
+    found = shape.fields.get(name) or shape.additional
+    # A field that is not in the schema was not there when it was stored.
+    return DEDUCED if found is None else found
+
+
+def key_of(item: Any, shape: Shape) -> str:
+    """The key of an item of a set or an associative list."""
+    if shape.list_type == "map":
+        if item is None:
+            raise Untypable("associative list with keys may not have a null element")
+        if type(item) is not dict:
+            raise Untypable("associative list with keys may not have non-map elements")
+        found = {**shape.key_defaults, **item}
+        values = {name: found[name] for name in shape.keys if name in found}
+        if not values:
+            names = " ".join(map(quoted, shape.keys))
+            raise Untypable(
+                "associative list with keys has an element that omits all key fields "
+                f"[{names}] (and doesn't have default values for any key fields)"
+            )
+        return item_key(values)
+    if type(item) is dict:
+        raise Untypable(
+            "associative list without keys has an element that's a map type"
+        )
+    if type(item) is list:
+        raise Untypable("not supported: associative list with lists as elements")
+    if item is None:
+        raise Untypable(
+            "associative list without keys has an element that's an explicit null"
+        )
+    return value_key(item)
+
+
+def _keyed(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+    """The items by their keys; stored built-in objects may repeat some."""
+    result: dict[str, list[Any]] = {}
+    for item in items:
+        result.setdefault(key_of(item, shape), []).append(item)
+    return result
+
+
+# --------------------------------------------------------------- sets of fields
+
+
+def fields_of(value: Any, shape: Shape) -> Tree:
+    """All fields that an applied configuration mentions (ToFieldSet).
+
+    Structs are not among them, maps and their entries are.
+    """
+    return _fields(value, shape)[0]
+
+
+def _fields(value: Any, shape: Shape) -> tuple[Tree, bool]:
+    """The fields below a value, and whether it is one of them itself."""
+    form = _form(value, shape)
+    if form == "scalar":
+        return EMPTY, True
+    if form == "map":
+        if shape.atomic:
+            return EMPTY, True
+        result = {}
+        for name, item in _map(value).items():
+            below, is_field = _fields(item, _below(shape, name))
+            is_field = is_field or item is None or item == {}
+            if is_field or name not in shape.fields:
+                result[field_key(name)] = {".": MEMBER, **below} if below else MEMBER
+            elif below:
+                result[field_key(name)] = below
+        return result, False
+    if shape.list_type == "atomic":
+        return EMPTY, True
+    return _item_fields(value, shape), False
+
+
+def _item_fields(value: Any, shape: Shape) -> Tree:
+    assert shape.items is not None
+    result: Tree = {}
+    for key, items in _keyed(_list(value), shape).items():
+        below = _fields(items[0], shape.items)[0] if len(items) == 1 else EMPTY
+        result[key] = {".": MEMBER, **below} if below else MEMBER
+    return result
+
+
+def whole(value: Any, shape: Shape) -> Tree:
+    """The node of a value that was not there before: every part of it is new."""
+    kind = type(value)
+    result: Tree
+    if kind is dict:
+        if not value or not shape.is_map or shape.atomic:
+            return MEMBER
+        result = {".": MEMBER}
+        fields, additional = shape.fields, shape.additional or DEDUCED
+        for name, item in value.items():
+            below = fields.get(name) or additional
+            result[field_key(name)] = (
+                whole(item, below) if type(item) in CONTAINERS else MEMBER
+            )
+        return result
+    if kind is list:
+        if not value or shape.list_type in ("", "atomic"):
+            return MEMBER
+        assert shape.items is not None
+        result = {".": MEMBER}
+        for key, items in _keyed(value, shape).items():
+            one = len(items) == 1
+            result[key] = whole(items[0], shape.items) if one else MEMBER
+        return result
+    return MEMBER
+
+
+CONTAINERS = frozenset((dict, list))
+
+
+# ------------------------------------------------------------------- comparing
+
+
+def compared(old: Any, new: Any, shape: Shape) -> Comparison:
+    """The difference of two objects of a shape; parts that are shared are skipped."""
+    changed, removed = _compared_maps(_map(old), _map(new), shape)
+    return Comparison(changed, removed)
+
+
+def _compared_maps(
+    old: dict[str, Any], new: dict[str, Any], shape: Shape
+) -> tuple[Tree, Tree]:
+    changed: Tree = {}
+    removed: Tree = {}
+    other = [n for n, value in new.items() if old.get(n, ABSENT) is not value]
+    for name in other:
+        before, value = old.get(name, ABSENT), new[name]
+        below = _below(shape, name)
+        if before is ABSENT and name in shape.present:
+            before = _void(below, value)
+        _note(field_key(name), before, value, below, changed, removed)
+    if not old.keys() <= new.keys():
+        for name in old.keys() - new.keys():
+            before, below = old[name], _below(shape, name)
+            value = _void(below, before) if name in shape.present else ABSENT
+            _note(field_key(name), before, value, below, changed, removed)
+    return changed, removed
+
+
+def _void(shape: Shape, other: Any) -> Any:
+    """Go's empty value for a field that is always written."""
+    form = _form(other, shape)
+    if form == "scalar":
+        return ABSENT
+    return {} if form == "map" else []
+
+
+def _note(
+    key: str, old: Any, new: Any, shape: Shape, changed: Tree, removed: Tree
+) -> None:
+    """Record the difference of the values under one key."""
+    if old is new:
+        return
+    if old is ABSENT:
+        changed[key] = whole(new, shape)
+    elif new is ABSENT:
+        removed[key] = whole(old, shape)
+    elif type(old) is type(new) and type(old) not in CONTAINERS:
+        if old != new:
+            changed[key] = MEMBER
+    else:
+        other, gone = _differing(old, new, shape)
+        if other is not None:
+            changed[key] = other
+        if gone is not None:
+            removed[key] = gone
+
+
+def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | None]:
+    """The changed and the removed part of a field that both have."""
+    if type(old) is type(new) is dict and old and shape.is_map and not shape.atomic:
+        # The most frequent case, as a shortcut.
+        other, gone = _compared_maps(old, new, shape)
+        return other or None, gone or None
+    changed: Tree | None = None
+    removed: Tree | None = None
+    # Where one is a map and the other is not, they are compared as both.
+    for form in dict.fromkeys((_form(old, shape), _form(new, shape))):
+        if _is_leaf(old, new, shape, form):
+            if not equal(old, new):
+                changed = _joined(changed, MEMBER)
+            continue
+        if form == "map":
+            other, gone = _compared_maps(_map(old), _map(new), shape)
+        else:
+            other, gone = _compared_lists(_list(old), _list(new), shape)
+        changed = _joined(changed, other or None)
+        removed = _joined(removed, gone or None)
+    return changed, removed
+
+
+def _joined(node: Tree | None, more: Tree | None) -> Tree | None:
+    if node is None or more is None:
+        return node if more is None else more
+    return joined(node, more)
+
+
+def _is_leaf(old: Any, new: Any, shape: Shape, form: str) -> bool:
+    if form == "scalar":
+        return True
+    if form == "map":
+        return shape.atomic or not (_map(old) or _map(new))
+    return shape.list_type == "atomic" or not (_list(old) or _list(new))
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1 is 1.0, but true is not 1.
+
+    >>> equal([1], [1.0]), equal({"a": True}, {"a": 1})
+    (True, False)
+    """
+    if one is other:
+        return True
+    if type(one) is dict and type(other) is dict:
+        return len(one) == len(other) and all(
+            name in other and equal(value, other[name]) for name, value in one.items()
+        )
+    if type(one) is list and type(other) is list:
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
+
+
+def _compared_lists(old: list[Any], new: list[Any], shape: Shape) -> tuple[Tree, Tree]:
+    assert shape.items is not None
+    changed: Tree = {}
+    removed: Tree = {}
+    before, after = _keyed(old, shape), _keyed(new, shape)
+    for key in dict.fromkeys((*before, *after)):
+        ours, theirs = before.get(key, []), after.get(key, [])
+        if len(ours) <= 1 and len(theirs) <= 1:
+            was = ours[0] if ours else ABSENT
+            now = theirs[0] if theirs else ABSENT
+            _note(key, was, now, shape.items, changed, removed)
+        elif len(ours) > 1 and len(theirs) > 1:
+            if not equal(ours, theirs):
+                changed[key] = MEMBER
+        elif len(ours) > 1:
+            removed[key] = MEMBER
+            if theirs:
+                changed[key] = whole(theirs[0], shape.items)
+        else:
+            changed[key] = MEMBER
+            if ours:
+                removed[key] = whole(ours[0], shape.items)
+    return changed, removed
+
+
+# --------------------------------------------------------------------- merging
+
+
+def merged(live: Any, config: Any, shape: Shape) -> Any:
+    """The live value with what a configuration says (TypedValue.Merge)."""
+    if live is config:
+        return live
+    form = _form(config, shape)
+    if _is_leaf(live, config, shape, form):
+        return config
+    if form == "map":
+        result = dict(_map(live))
+        for name, value in _map(config).items():
+            before = result.get(name, ABSENT)
+            if before is ABSENT:
+                result[name] = value
+            else:
+                result[name] = merged(before, value, _below(shape, name))
+        return result
+    return _merged_lists(_list(live), _list(config), shape)
+
+
+def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+    """Both lists' items: in the order of the configuration, with the other items
+    where they stand between those that both have.
+    """
+    assert shape.items is not None
+    before, after = _keyed(live, shape), _keyed(config, shape)
+    ours, theirs = [key_of(item, shape) for item in live], list(after)
+    shared = [key for key in theirs if key in before]
+    result: list[Any] = []
+    done: set[str] = set()
+    left = right = 0
+    while left < len(ours) or right < len(theirs):
+        key = ours[left] if left < len(ours) else None
+        wanted = theirs[right] if right < len(theirs) else None
+        is_shared = key is not None and key in after
+        if is_shared and wanted not in (None, key) and shared and key != shared[0]:
+            left += 1  # both have it, but its turn comes later
+        elif key is not None and not is_shared:
+            result.append(live[left])
+            left += 1
+        else:
+            if key is not None and (key in done or key == wanted):
+                left += 1
+            if wanted is not None:
+                both = before.get(wanted, []), after[wanted][0]
+                result.append(_merged_item(*both, shape.items))
+                done.add(wanted)
+                shared = [other for other in shared if other != wanted]
+                right += 1
+    return result
+
+
+def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:
+    # An item that is there more than once is replaced, not merged.
+    return merged(live[0], config, shape) if len(live) == 1 else config
+
+
+# -------------------------------------------------------------------- removing
+
+
+def without(value: Any, fields: Tree, shape: Shape) -> Any:
+    """A value without the given fields and items (RemoveItems); None if nothing is
+    left.
+    """
+    form = _form(value, shape)
+    if form == "scalar":
+        return value
+    if form == "map":
+        if shape.atomic or not _map(value):
+            return None
+        return _without_fields(_map(value), fields, shape)
+    if shape.list_type == "atomic" or not _list(value):
+        return None
+    assert shape.items is not None
+    result = []
+    for item in _list(value):
+        node = fields.get(key_of(item, shape))
+        if node is None:
+            result.append(item)
+        elif not is_member(node):
+            result.append(without(item, node, shape.items))
+    return result or None
+
+
+def _without_fields(value: dict[str, Any], fields: Tree, shape: Shape) -> Any:
+    result = {}
+    for name, item in value.items():
+        node = fields.get(field_key(name))
+        if node is None:
+            result[name] = item
+        elif not is_member(node):
+            result[name] = without(item, node, _below(shape, name))
+    return result or None
+
+
+# ----------------------------------------------------------------- new schemas
+
+
+def reconciled(fields: Tree, shape: Shape) -> Tree:
+    """A set that was written under another schema: what is atomic now is one field
+    (ReconcileFieldSetWithSchema).
+    """
+    result: Tree | None = None
+    for key, node in fields.items():
+        below = shape.of(key[2:]) if key[:2] == "f:" else shape.items
+        if not node or below is None or _is_anything(below):
+            continue
+        new = MEMBER if _is_whole(below) else reconciled(node, below)
+        if new is not node:
+            result = dict(fields) if result is None else result
+            result[key] = new
+    return fields if result is None else result
+
+
+def _is_anything(shape: Shape) -> bool:
+    return shape.is_map and not shape.fields and shape.additional is DEDUCED
+
+
+def _is_whole(shape: Shape) -> bool:
+    if shape.is_map:
+        return shape.atomic
+    return not shape.scalar and shape.list_type == "atomic"
+
+
+# ------------------------------------------------------------------- validating
+
+
+def fits(value: Any, shape: Shape) -> bool:
+    """Whether a value is of its type; an item may be there more than once.
+
+    >>> fits({"a": [1, 1]}, DEDUCED), fits(1, Shape("string"))
+    (True, False)
+    """
+    if value is None or shape is DEDUCED:
+        return True
+    kind = type(value)
+    if kind is dict:
+        if not shape.is_map:
+            return False
+        fields, additional = shape.fields, shape.additional
+        for name, item in value.items():
+            below = fields.get(name) or additional
+            # Fields that are not in the schema have been pruned.
+            if below is not None and not fits(item, below):
+                return False
+        return True
+    if kind is list and shape.list_type:
+        return _items_fit(value, shape)
+    return next(shape_faults(value, shape), None) is None
+
+
+def _items_fit(value: list[Any], shape: Shape) -> bool:
+    below = shape.items
+    assert below is not None
+    if shape.list_type != "atomic":
+        try:
+            for item in value:
+                key_of(item, shape)
+        except Untypable:
+            return False
+    return all(fits(item, below) for item in value)
+
+
+def shape_faults(
+    value: Any, shape: Shape, place: str = "", *, repeats: bool = False
+) -> Iterator[str]:
+    """The reasons why a value is not of its type, in the server's words.
+
+    Only what is stored may have items that are there more than once: `repeats`.
+    """
+    form = _form(value, shape)
+    if value is None:
+        return
+    if form == "scalar":
+        yield from _scalar_faults(value, shape, place)
+    elif form == "map":
+        if type(value) is not dict:
+            yield _placed(place, f"expected map, got {_go(value)}")
+            return
+        for name, item in value.items():
+            below = shape.of(name)
+            if below is None:
+                yield _placed(f"{place}.{name}", "field not declared in schema")
+                return
+            yield from shape_faults(item, below, f"{place}.{name}", repeats=repeats)
+    elif type(value) is not list:
+        yield _placed(place, f"expected list, got {_go(value)}")
+    else:
+        yield from _list_faults(value, shape, place, repeats)
+
+
+def _list_faults(
+    value: list[Any], shape: Shape, place: str, repeats: bool
+) -> Iterator[str]:
+    assert shape.items is not None
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        element = f"[{index}]"
+        if shape.list_type != "atomic":
+            try:
+                key = key_of(item, shape)
+            except Untypable as fault:
+                yield _placed(place, f"element {index}: {fault}")
+                return
+            element = element_text(key)
+            if key in seen and not repeats:
+                yield _placed(place, f"duplicate entries for key {element}")
+            seen.add(key)
+        below = place + element
+        yield from shape_faults(item, shape.items, below, repeats=repeats)
+
+
+def _scalar_faults(value: Any, shape: Shape, place: str) -> Iterator[str]:
+    kind = type(value)
+    if shape.scalar == "numeric" and kind not in (int, float):
+        yield _placed(place, f"expected numeric (int or float), got {GO_TYPES[kind]}")
+    elif shape.scalar == "string" and kind is not str:
+        yield _placed(place, f"expected string, got {_go_syntax(value)}")
+    elif shape.scalar == "boolean" and kind is not bool:
+        yield _placed(place, f"expected boolean, got {_go(value)}")
+
+
+GO_TYPES = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+}
+
+
+def _placed(place: str, why: str) -> str:
+    return f"{place}: {why}" if place else why
+
+
+def _go(value: Any) -> str:
+    return f"&{{{go_text(value)}}}"
+
+
+def _go_syntax(value: Any) -> str:
+    """A scalar value as Go's `%#v` prints it."""
+    return f"&value.valueUnstructured{{Value:{go_text(value)}}}"

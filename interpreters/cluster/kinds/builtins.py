@@ -1,0 +1,608 @@
+"""Defaults and strategies of built-in kinds, as far as operators meet them."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+from fnop.interpreters.cluster.kinds.crds import CRDS, crd_defaults
+from fnop.interpreters.cluster.kinds.defaults import SCHEMAS
+from fnop.interpreters.cluster.kinds.gotypes import zero_status
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.values.objects import Object, Resource
+from fnop.interpreters.cluster.values.quantities import amount
+
+__all__ = ["born", "defaulted", "fresh_status", "kept"]
+
+
+def _namespace(obj: Object) -> Object:
+    name = obj["metadata"].get("name", "")
+    spec = obj.get("spec") or {}
+    given = spec.get("finalizers") or ()
+    missing = () if "kubernetes" in given else ("kubernetes",)
+    # Since 1.21 every namespace is labelled with its own name.
+    labels = {**obj["metadata"].get("labels", {}), "kubernetes.io/metadata.name": name}
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], "labels": labels},
+        "spec": {**spec, "finalizers": [*given, *missing]},
+    }
+
+
+def _secret(obj: Object) -> Object:
+    plain = obj.get("stringData")
+    result = {"type": "Opaque", **obj}
+    if isinstance(plain, dict):
+        # stringData is write-only: it becomes data.
+        encoded = {
+            key: b64encode(str(value).encode()).decode() for key, value in plain.items()
+        }
+        result["data"] = {**(obj.get("data") or {}), **encoded}
+        del result["stringData"]
+    return result
+
+
+def _at(obj: Object, *path: str) -> Any:
+    """The value at a path in an object; {} where there is none."""
+    value: Any = obj
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return {} if value is None else value
+
+
+def _with(obj: Object, value: Any, *path: str) -> Object:
+    """The object with another value at a path."""
+    if not path:
+        return value  # type: ignore[no-any-return]
+    name, *rest = path
+    return {**obj, name: _with(obj.get(name) or {}, value, *rest)}
+
+
+IMAGE = re.compile(
+    r"([a-zA-Z0-9][-a-zA-Z0-9.]*(:\d+)?/)?"  # a registry
+    r"[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*"  # a path
+    r"(:\w[\w.-]{0,127})?(@[A-Za-z0-9_+.:-]+)?"  # a tag and a digest
+)
+
+
+def _pull_policy(image: str) -> str:
+    """The default pull policy: Always without a tag, or for the tag latest."""
+    if not IMAGE.fullmatch(image):
+        return "IfNotPresent"
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "IfNotPresent" if digest or tag not in ("", "latest") else "Always"
+
+
+def _pods(*path: str) -> Callable[[Object], Object]:
+    """A function that fills in the PodSpec at a path, beyond the schema's defaults."""
+
+    def fill(obj: Object) -> Object:
+        spec = _at(obj, *path)
+        if not spec:
+            return obj
+        filled = dict(spec)
+        # The old name of a field and its new one are kept equal.
+        account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+        if account:
+            filled["serviceAccountName"] = filled["serviceAccount"] = account
+        for name in ("containers", "initContainers"):
+            if name in spec:
+                filled[name] = [_container(one) for one in spec[name] or ()]
+        if spec.get("hostNetwork"):
+            for name in ("containers", "initContainers"):
+                filled[name] = [*map(_on_host, filled.get(name) or ())]
+            filled = {k: v for k, v in filled.items() if v != [] or k in spec}
+        if "volumes" in spec:
+            filled["volumes"] = [
+                one if one.keys() - {"name"} else {**one, "emptyDir": {}}
+                for one in spec["volumes"]
+            ]
+        return _with(obj, filled, *path)
+
+    return fill
+
+
+def _container(container: dict[str, Any]) -> dict[str, Any]:
+    filled = dict(container)
+    if "imagePullPolicy" not in filled:
+        filled["imagePullPolicy"] = _pull_policy(filled.get("image", ""))
+    return filled
+
+
+def _on_host(container: dict[str, Any]) -> dict[str, Any]:
+    """A container in the host's network: its hostPort defaults to its containerPort."""
+    if not container.get("ports"):
+        return container
+    ports = [
+        {**port, "hostPort": port.get("hostPort") or port.get("containerPort", 0)}
+        for port in container["ports"]
+    ]
+    return {**container, "ports": ports}
+
+
+def _requesting(container: dict[str, Any]) -> dict[str, Any]:
+    """Default a container's requests to its limits: in pods, not in templates."""
+    resources = container.get("resources") or {}
+    limits = resources.get("limits")
+    if not limits:
+        return container
+    requests = {**limits, **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _pod(obj: Object) -> Object:
+    obj = _pods("spec")(obj)
+    if "spec" not in obj:
+        return obj
+    if "serviceAccountName" not in obj["spec"]:
+        names = {"serviceAccountName": "default", "serviceAccount": "default"}
+        obj = _with(obj, {**obj["spec"], **names}, "spec")
+    for name in ("containers", "initContainers"):
+        if name in obj["spec"]:
+            asking = [_requesting(one) for one in obj["spec"][name]]
+            obj = _with(obj, asking, "spec", name)
+    given = obj["spec"].get("tolerations", [])
+    keys = {one.get("key") for one in given}
+    added = [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        }
+        for key in NOT_THERE
+        if key not in keys
+    ]
+    return _with(obj, [*given, *added], "spec", "tolerations") if added else obj
+
+
+NOT_THERE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def _number(text: str, limit: int) -> int:
+    """A number below the limit that follows from the text."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
+
+
+def _service(obj: Object) -> Object:
+    spec = {**(obj.get("spec") or {})}
+    metadata = obj["metadata"]
+    text = f"{metadata.get('namespace')}/{metadata.get('name')}"
+    kind = spec.get("type")
+    if "ports" in spec:
+        spec["ports"] = [
+            _port(port, kind, f"{text}:{index}")
+            for index, port in enumerate(spec["ports"])
+        ]
+    if kind in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec.get("sessionAffinity") == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec.get("sessionAffinity") == "ClientIP":
+        config = spec.get("sessionAffinityConfig") or {}
+        client = {"timeoutSeconds": 10800, **(config.get("clientIP") or {})}
+        spec["sessionAffinityConfig"] = {"clientIP": client}
+    if kind == "ExternalName":
+        return {**obj, "spec": spec}
+    if not spec.get("clusterIP"):
+        # 10.96.0.0/12, but for the first addresses: those of the cluster's own.
+        place = 256 + _number(text, 2**20 - 512)
+        spec["clusterIP"] = f"10.{96 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    return {**obj, "spec": spec}
+
+
+def _port(port: dict[str, Any], kind: Any, text: str) -> dict[str, Any]:
+    filled = dict(port)
+    if not filled.get("targetPort") and "port" in filled:
+        filled["targetPort"] = filled["port"]
+    if kind in ("NodePort", "LoadBalancer") and not filled.get("nodePort"):
+        filled["nodePort"] = 30000 + _number(text, 2768)
+    return filled
+
+
+def _job(obj: Object) -> Object:
+    obj = _labelled(_pods(*TEMPLATED)(obj))
+    if not obj.get("spec"):
+        return obj
+    spec = dict(obj["spec"])
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    return {**obj, "spec": spec}
+
+
+def _new_job(obj: Object) -> Object:
+    """A new job selects its pods by its uid, unless manualSelector is set
+    (generateSelector).
+
+    Labels and a selector of the author stay, and are refused if they do not fit.
+    """
+    spec = obj.get("spec")
+    if not spec or spec.get("manualSelector"):
+        return obj
+    uid, name = obj["metadata"]["uid"], obj["metadata"].get("name", "")
+    made = {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+    template = spec.get("template") or {}
+    metadata = template.get("metadata") or {}
+    labels = {**made, **metadata.get("labels", {})}
+    selector = spec.get("selector") or {}
+    found = {"batch.kubernetes.io/controller-uid": uid}
+    chosen = {**found, **selector.get("matchLabels", {})}
+    spec = {
+        **spec,
+        "selector": {**selector, "matchLabels": chosen},
+        "template": {**template, "metadata": {**metadata, "labels": labels}},
+    }
+    return {**obj, "spec": spec}
+
+
+BORN: dict[Resource, Callable[[Object], Object]] = {("batch", "jobs"): _new_job}
+
+
+def born(kind: Kind, obj: Object) -> Object:
+    """A new object with what its strategy adds when it is created."""
+    add = BORN.get(kind.resource)
+    return obj if add is None else add(obj)
+
+
+def _policy(obj: Object) -> Object:
+    spec = obj.get("spec")
+    if not spec or "policyTypes" in spec:
+        return obj
+    kinds = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    return {**obj, "spec": {**spec, "policyTypes": kinds}}
+
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def _role(obj: Object) -> Object:
+    return obj if "rules" in obj else {**obj, "rules": None}
+
+
+def _binding(obj: Object) -> Object:
+    obj = {**obj, "roleRef": {**(obj.get("roleRef") or {})}}
+    obj["roleRef"].setdefault("apiGroup", RBAC)
+    if obj.get("subjects"):
+        obj["subjects"] = [
+            {"apiGroup": RBAC, **one} if one.get("kind") in ("User", "Group") else one
+            for one in obj["subjects"]
+        ]
+    return obj
+
+
+QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
+
+
+def _rolling(*path: str, **defaults: Any) -> Callable[[Object], Object]:
+    """A function that defaults an update strategy to RollingUpdate and its bounds."""
+
+    def fill(obj: Object) -> Object:
+        obj = _pods(*TEMPLATED)(obj)
+        given = _at(obj, *path)
+        if given.get("type", "RollingUpdate") != "RollingUpdate" or "spec" not in obj:
+            return obj
+        rolling = {**defaults, **(given.get("rollingUpdate") or {})}
+        strategy = {**given, "type": "RollingUpdate", "rollingUpdate": rolling}
+        return obj if strategy == given else _with(obj, strategy, *path)
+
+    return fill
+
+
+UPDATES = ("spec", "updateStrategy")
+_deployment = _rolling("spec", "strategy", **QUARTER)
+_rolled_set = _rolling(*UPDATES, partition=0)
+
+
+def _stateful_set(obj: Object) -> Object:
+    """Fill in a stateful set; its update type may come without a rollingUpdate."""
+    given = _at(obj, *UPDATES)
+    if "type" in given and "rollingUpdate" not in given:
+        return _pods(*TEMPLATED)(obj)
+    return _rolled_set(obj)
+
+
+_daemon_updates = _rolling(*UPDATES, maxUnavailable=1, maxSurge=0)
+
+GENERATION = "deprecated.daemonset.template.generation"
+
+
+def _daemon_set(obj: Object) -> Object:
+    """Fill in a daemon set: update strategy, annotation of the generation."""
+    obj = _daemon_updates(obj)
+    given = obj["metadata"].get("annotations", {})
+    if GENERATION in given:
+        return obj
+    annotations = {GENERATION: "1", **given}
+    return _with(obj, annotations, "metadata", "annotations")
+
+
+# How fast a set of pods may grow and shrink, where something is said of it.
+FASTEST: dict[str, Any] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [
+            {"type": "Pods", "value": 4, "periodSeconds": 15},
+            {"type": "Percent", "value": 100, "periodSeconds": 15},
+        ],
+    },
+    "scaleDown": {
+        "selectPolicy": "Max",
+        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+    },
+}
+HALF_BUSY = {
+    "type": "Resource",
+    "resource": {
+        "name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": 80},
+    },
+}
+
+
+def _autoscaler(obj: Object) -> Object:
+    spec = {"minReplicas": 1, **(obj.get("spec") or {})}
+    if not spec.get("metrics"):
+        spec["metrics"] = [HALF_BUSY]
+    if "behavior" in spec:
+        given = spec["behavior"]
+        spec["behavior"] = {
+            **given,
+            **{name: {**some, **given.get(name, {})} for name, some in FASTEST.items()},
+        }
+    return {**obj, "spec": spec}
+
+
+def _account(obj: Object) -> Object:
+    """Keep only the names in the secrets of an account."""
+    if "secrets" not in obj:
+        return obj
+    names = [{k: v for k, v in one.items() if k == "name"} for one in obj["secrets"]]
+    return {**obj, "secrets": names}
+
+
+def _ingress_class(obj: Object) -> Object:
+    parameters = _at(obj, "spec", "parameters")
+    if not parameters or "scope" in parameters:
+        return obj
+    return _with(obj, {**parameters, "scope": "Cluster"}, "spec", "parameters")
+
+
+def _limit_range(obj: Object) -> Object:
+    limits = _at(obj, "spec", "limits")
+    if not limits:
+        return obj
+    return _with(obj, [*map(_limit, limits)], "spec", "limits")
+
+
+def _limit(limit: dict[str, Any]) -> dict[str, Any]:
+    """Fill in a limit: default is the maximum, defaultRequest is the default."""
+    if limit.get("type") != "Container":
+        return limit
+    default = {**limit.get("max", {}), **limit.get("default", {})}
+    requested = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
+    result = {**limit, "default": default, "defaultRequest": requested}
+    return {name: value for name, value in result.items() if value}
+
+
+def _labelled(obj: Object) -> Object:
+    """Label an object without labels as its template is labelled."""
+    labels = _at(obj, "spec", "template", "metadata", "labels")
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return _with(obj, labels, "metadata", "labels")
+
+
+def _controller(obj: Object) -> Object:
+    """Default the labels and the selector of a replication controller to its
+    template's.
+    """
+    obj = _labelled(_pods(*TEMPLATED)(obj))
+    labels = _at(obj, "spec", "template", "metadata", "labels")
+    if labels and not _at(obj, "spec", "selector"):
+        obj = _with(obj, labels, "spec", "selector")
+    return obj
+
+
+EVENT: dict[str, Any] = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
+def _event(obj: Object) -> Object:
+    missing = EVENT.keys() - obj.keys()
+    return {**EVENT, **obj} if missing else obj
+
+
+def _node(obj: Object) -> Object:
+    spec = dict(obj.get("spec") or {})
+    if "podCIDR" in spec:
+        spec.setdefault("podCIDRs", [spec["podCIDR"]])
+    return {**obj, "spec": spec}
+
+
+def _storage_node(obj: Object) -> Object:
+    drivers = _at(obj, "spec").get("drivers")
+    if not drivers:
+        return obj
+    # Go writes this field even where it is empty.
+    filled = [{"topologyKeys": None, **each} for each in drivers]
+    return _with(obj, filled, "spec", "drivers")
+
+
+TEMPLATED = ("spec", "template", "spec")
+DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
+    ("", "namespaces"): _namespace,
+    ("", "secrets"): _secret,
+    ("", "pods"): _pod,
+    ("", "services"): _service,
+    ("", "podtemplates"): _pods("template", "spec"),
+    ("", "limitranges"): _limit_range,
+    ("", "serviceaccounts"): _account,
+    ("networking.k8s.io", "ingressclasses"): _ingress_class,
+    ("", "replicationcontrollers"): _controller,
+    ("", "events"): _event,
+    ("", "nodes"): _node,
+    ("storage.k8s.io", "csinodes"): _storage_node,
+    ("apps", "deployments"): _deployment,
+    ("apps", "replicasets"): _pods(*TEMPLATED),
+    ("apps", "statefulsets"): _stateful_set,
+    ("apps", "daemonsets"): _daemon_set,
+    ("autoscaling", "horizontalpodautoscalers"): _autoscaler,
+    ("batch", "jobs"): _job,
+    ("batch", "cronjobs"): _pods("spec", "jobTemplate", *TEMPLATED),
+    ("networking.k8s.io", "networkpolicies"): _policy,
+    (RBAC, "roles"): _role,
+    (RBAC, "clusterroles"): _role,
+    (RBAC, "rolebindings"): _binding,
+    (RBAC, "clusterrolebindings"): _binding,
+    CRDS: crd_defaults,
+}
+
+# The fields that a status always has: Go writes them even when they are empty.
+STATUS: dict[Resource, dict[str, Any]] = {
+    ("", "namespaces"): {"phase": "Active"},
+    ("", "nodes"): {
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+        "nodeInfo": dict.fromkeys(
+            (
+                "machineID",
+                "systemUUID",
+                "bootID",
+                "kernelVersion",
+                "osImage",
+                "containerRuntimeVersion",
+                "kubeletVersion",
+                "kubeProxyVersion",
+                "operatingSystem",
+                "architecture",
+            ),
+            "",
+        ),
+    },
+    ("storage.k8s.io", "volumeattachments"): {"attached": False},
+    ("", "persistentvolumeclaims"): {"phase": "Pending"},
+    ("", "persistentvolumes"): {"phase": "Pending"},
+    ("", "services"): {"loadBalancer": {}},
+    ("networking.k8s.io", "ingresses"): {"loadBalancer": {}},
+}
+
+
+def defaulted(kind: Kind, obj: Object) -> Object:
+    """The object with the defaults of its built-in kind."""
+    schema = SCHEMAS.get(kind.resource)
+    if schema is not None:
+        obj = schema.filled(obj)
+    fill = DEFAULTS.get(kind.resource)
+    return obj if fill is None else fill(obj)
+
+
+# ------------------------------------------------------------- what is kept
+
+Keep = Callable[[Object, Object], Object]
+
+
+def _kept_namespace(new: Object, old: Object) -> Object:
+    """Keep spec.finalizers, which only `/finalize` changes."""
+    kept = {"finalizers": old["spec"]["finalizers"]}
+    return {**new, "spec": {**(new.get("spec") or {}), **kept}}
+
+
+def _kept_daemon_set(new: Object, old: Object) -> Object:
+    """Count changes of the template in the older annotation, too."""
+    counted = old["metadata"].get("annotations", {}).get(GENERATION, "1")
+    if not str(counted).isdecimal():
+        return new
+    if _at(new, "spec", "template") != _at(old, "spec", "template"):
+        counted = str(int(counted) + 1)
+    annotations = {**new["metadata"].get("annotations", {}), GENERATION: counted}
+    return _with(new, annotations, "metadata", "annotations")
+
+
+WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def _kept_service(new: Object, old: Object) -> Object:
+    """Keep allocated addresses and ports, unless the new type has no use for them."""
+    after, before = {**_at(new, "spec")}, _at(old, "spec")
+    if after.get("type") in WITH_ADDRESS and before.get("type") in WITH_ADDRESS:
+        for name in ("clusterIP", "clusterIPs"):
+            if not after.get(name) and name in before:
+                after[name] = before[name]
+    location = after.get("clusterIP")
+    if location != before.get("clusterIP") and (
+        after.get("clusterIPs") == before.get("clusterIPs")
+    ):
+        after["clusterIPs"] = [location]  # the older field is what counts
+    if after.get("type") == "ClusterIP" != before.get("type"):
+        allocated = {one.get("nodePort") for one in before.get("ports") or ()}
+        after["ports"] = [
+            {k: v for k, v in port.items() if k != "nodePort"}
+            if port.get("nodePort") in allocated
+            else port
+            for port in after.get("ports") or ()
+        ]
+        for name in ("externalTrafficPolicy", "healthCheckNodePort"):
+            if after.get(name) == before.get(name):
+                after.pop(name, None)
+    return {**new, "spec": after}
+
+
+KEPT: dict[Resource, Keep] = {
+    ("", "namespaces"): _kept_namespace,
+    ("", "services"): _kept_service,
+    ("apps", "daemonsets"): _kept_daemon_set,
+}
+
+
+def kept(kind: Kind, new: Object, old: Object) -> Object:
+    """A changed object with the fields that its strategy restores from the old one."""
+    keep = KEPT.get(kind.resource)
+    return new if keep is None else keep(new, old)
+
+
+def fresh_status(kind: Kind, obj: Object) -> dict[str, Any]:
+    """The status of a built-in object that was just created."""
+    if kind.resource == ("", "pods"):
+        return {"phase": "Pending", "qosClass": _quality(obj.get("spec") or {})}
+    return {**zero_status(kind), **STATUS.get(kind.resource, {})}
+
+
+def _quality(spec: Object) -> str:
+    """The quality of service (qos.ComputePodQOS): whose pods are evicted last."""
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    asked = [one.get("resources") or {} for one in containers]
+    parts = ("requests", "limits")
+    counted = [
+        {
+            (part, name): amount(value)
+            for part in parts
+            for name, value in (one.get(part) or {}).items()
+            if name in ("cpu", "memory") and amount(value)
+        }
+        for one in asked
+    ]
+    if not any(counted):
+        return "BestEffort"
+    is_full = all(
+        ("limits", name) in one and one["limits", name] == one.get(("requests", name))
+        for one in counted
+        for name in ("cpu", "memory")
+    )
+    return "Guaranteed" if is_full else "Burstable"

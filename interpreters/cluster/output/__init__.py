@@ -1,0 +1,1 @@
+"""The forms of an answer: JSON objects, tables, metadata, OpenAPI documents."""

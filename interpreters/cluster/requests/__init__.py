@@ -1,0 +1,1 @@
+"""Requests: their paths, options, selectors and bodies."""

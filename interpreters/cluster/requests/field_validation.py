@@ -1,0 +1,177 @@
+"""`fieldValidation`: refusals and warnings for fields that a kind does not have.
+
+`Strict` refuses them, `Warn` (what holds when nothing is asked for) tells of them,
+`Ignore` drops them in silence.  Fields that stand twice in a body are not found: it
+arrives parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fnop.interpreters.cluster.kinds.crds import CRDS
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.requests.request import Call
+from fnop.interpreters.cluster.schema.rules import place_text
+from fnop.interpreters.cluster.schema.schema import Schema
+from fnop.interpreters.cluster.validation.crd_rules import unknown_crd_fields
+from fnop.interpreters.cluster.values.golang import go_json, go_name
+from fnop.interpreters.cluster.values.metadata import METADATA
+from fnop.interpreters.cluster.values.status import Fault, Refusal, bad_request, failure
+
+__all__ = ["check_fields", "check_patched_fields", "unknown_fields"]
+
+OWNER_REFERENCE = frozenset(
+    ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+)
+OBJECT_META = frozenset((*METADATA, "selfLink", "managedFields"))
+
+
+def unknown_fields(
+    kind: Kind, body: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[str]:
+    """The fields of a body that its kind does not have, as the server lists them.
+
+    A custom kind without a schema has every field.  Parts that a body shares with the
+    stored `old` object count as known.
+    """
+    if kind.resource == CRDS:
+        found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
+        return found
+    if kind.schema is None:
+        return []
+    inside: list[str] = []  # embedded objects are looked at later
+    found = [*_of_metadata(body), *_unknown(kind.schema, body, "", inside, old)]
+    return sorted(found) + sorted(inside)
+
+
+def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    for name in metadata:
+        if name not in OBJECT_META:
+            yield f"{path}.{name}"
+    references = metadata.get("ownerReferences")
+    for index, reference in enumerate(references or ()):
+        if isinstance(reference, dict):
+            for name in reference:
+                if name not in OWNER_REFERENCE:
+                    yield f"{path}.ownerReferences[{index}].{name}"
+
+
+def _unknown(
+    schema: Schema, value: Any, path: str, inside: list[str], old: Any = None
+) -> Iterator[str]:
+    kind = type(value)
+    if kind is dict:
+        if schema.opaque or value is old:
+            return
+        if schema.embedded:
+            inside += _of_metadata(value, f"{path}.metadata")
+        before = old if type(old) is dict else {}
+        is_object = schema.root or schema.embedded
+        for name, item in value.items():
+            if is_object and name in TYPE_META:
+                continue
+            child = schema.properties.get(name, schema.additional)
+            if child is None:
+                if not schema.preserving:
+                    yield f"{path}.{name}" if path else name
+            elif type(item) in NESTED and item is not before.get(name):
+                where = f"{path}.{name}" if path else name
+                yield from _unknown(child, item, where, inside, before.get(name))
+    elif kind is list and not schema.opaque and (inner := schema.inner) is not None:
+        for index, item in enumerate(value):
+            if type(item) in NESTED:
+                yield from _unknown(inner, item, f"{path}[{index}]", inside)
+
+
+NESTED = frozenset((dict, list))
+TYPE_META = ("apiVersion", "kind", "metadata")
+
+
+def check_fields(call: Call, body: dict[str, Any]) -> None:
+    """Refuse (400) a body's unknown fields, or warn of them, as the request asks."""
+    _check_embedded(call.kind, body)
+    texts = _complaints(call, body)
+    if texts and call.query.get("fieldValidation") == "Strict":
+        kind = call.kind
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a '
+            f"{kind.kind}: strict decoding error: {', '.join(texts)}"
+        )
+    call.warnings.extend(texts)
+
+
+def check_patched_fields(
+    call: Call, patched: dict[str, Any], old: dict[str, Any] | None = None
+) -> None:
+    """The same for the result of a patch, which is refused with 422."""
+    texts = _complaints(call, patched, old)
+    if texts and call.query.get("fieldValidation") == "Strict":
+        shown = go_json(go_json(patched))
+        fault = Fault(
+            "patch",
+            "FieldValueInvalid",
+            f"Invalid value: {shown}: strict decoding error: {', '.join(texts)}",
+        )
+        cause = {"reason": fault.reason, "message": fault.message, "field": "patch"}
+        message = f' "" is invalid: patch: {fault.message}'
+        raise failure(422, "Invalid", message, {"causes": [cause]})
+    call.warnings.extend(texts)
+
+
+def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
+    """Refuse embedded objects that cannot be decoded (objectmeta.Coerce)."""
+    if kind.schema is None or not kind.schema.has_embedded:
+        return
+    for value, place in kind.schema.embedded_values(body, None):
+        where = place_text(place)
+        for name in ("apiVersion", "kind"):
+            given = value.get(name, "")
+            if not isinstance(given, str):
+                shown = f"{where}.{name}: Invalid value: {go_json(given)}"
+                raise _undecodable(kind, f"{shown}: must be a string")
+        metadata = value.get("metadata")
+        if metadata is not None and (misfit := metadata_misfit(metadata)):
+            shown = f"{where}.metadata: Invalid value: {go_json(metadata)}"
+            raise _undecodable(kind, f"{shown}: json: {misfit}")
+
+
+def metadata_misfit(metadata: Any) -> str | None:
+    """The reason why a value is no ObjectMeta, in the words of Go's decoder."""
+    if not isinstance(metadata, dict):
+        return (
+            f"cannot unmarshal {go_name(metadata)} into Go value of type v1.ObjectMeta"
+        )
+    for name, value in metadata.items():
+        fits = METADATA.get(name)
+        if fits is None or value is None or fits(value):
+            continue
+        if name in ("labels", "annotations") and isinstance(value, dict):
+            value = next(item for item in value.values() if not isinstance(item, str))
+        return (
+            f"cannot unmarshal {go_name(value)} into Go struct field ObjectMeta.{name} "
+            f"of type {GO_TYPES.get(name, 'string')}"
+        )
+    return None
+
+
+GO_TYPES = {"finalizers": "[]string", "ownerReferences": "[]v1.OwnerReference"}
+
+
+def _undecodable(kind: Kind, why: str) -> Refusal:
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a '
+        f"{kind.kind}: {why}"
+    )
+
+
+def _complaints(
+    call: Call, body: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[str]:
+    if call.query.get("fieldValidation") == "Ignore":
+        return []
+    return [f'unknown field "{name}"' for name in unknown_fields(call.kind, body, old)]

@@ -1,0 +1,451 @@
+"""Label and field selectors, as `k8s.io/apimachinery/pkg/labels` and `fields` do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.values.metadata import key_faults, value_faults
+from fnop.interpreters.cluster.values.status import bad_request, quoted
+
+__all__ = ["Selection", "field_selection", "label_selection", "selection_of"]
+
+# Integers that compare: 64 bits, as strconv.ParseInt reads them.
+INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def _integer(text: Any) -> int | None:
+    if not isinstance(text, str) or not INTEGER.fullmatch(text):
+        return None
+    number = int(text) if len(text) < 32 else 2**64
+    return number if -(2**63) <= number < 2**63 else None
+
+
+class Requirement(NamedTuple):
+    """One clause of a label selector."""
+
+    key: str
+    operator: str  # in, notin, exists, absent, gt, lt
+    values: frozenset[str]
+
+    def holds(self, labels: Mapping[str, Any]) -> bool:
+        """Whether labels satisfy this clause."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "in":
+                return value is not None and value in self.values
+            case "notin":
+                # An absent label is in no set: it satisfies `notin` and `!=`.
+                return value is None or value not in self.values
+            case "exists":
+                return value is not None
+            case "absent":
+                return value is None
+            case _:
+                return self._compares(value)
+
+    def _compares(self, value: Any) -> bool:
+        (bound,) = self.values
+        number, limit = _integer(value), _integer(bound)
+        if number is None or limit is None:
+            return False
+        return number > limit if self.operator == "gt" else number < limit
+
+
+class FieldTest(NamedTuple):
+    """One clause of a field selector."""
+
+    path: tuple[str, ...]
+    value: str
+    equal: bool
+    # How a field that is not there reads: numbers as 0, and so on.
+    default: str = ""
+
+    def holds(self, obj: Mapping[str, Any]) -> bool:
+        """Whether the field has, or has not, the value."""
+        found: Any = obj
+        for part in self.path:
+            found = found.get(part) if isinstance(found, Mapping) else None
+        text = self.default if found is None else _text(found)
+        return (text == self.value) is self.equal
+
+
+class Selection(NamedTuple):
+    """The selectors of one request; `holds` tests an object."""
+
+    labels: tuple[Requirement, ...]
+    fields: tuple[FieldTest, ...]
+
+    def holds(self, obj: Mapping[str, Any]) -> bool:
+        """Whether an object is selected."""
+        if self.labels:
+            labels = obj["metadata"].get("labels") or {}
+            if not all(clause.holds(labels) for clause in self.labels):
+                return False
+        return all(clause.holds(obj) for clause in self.fields)
+
+
+EVERYTHING = Selection((), ())
+
+
+def _text(value: Any) -> str:
+    if value is True or value is False:
+        return "true" if value else "false"
+    return str(value)
+
+
+# ---------------------------------------------------------------------- labels
+
+# labels.Lexer: special symbols, the longest first, and words between them.
+TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^=!(),<> \t\r\n]+))")
+BLANK = re.compile(r"[ \t\r\n]*")
+OPERATORS = {
+    "in": "in",
+    "=": "in",
+    "==": "in",
+    "notin": "notin",
+    "!=": "notin",
+    ">": "gt",
+    "<": "lt",
+}
+
+
+class Token(NamedTuple):
+    """A symbol, a word, or (with neither) the end of the string."""
+
+    text: str
+    word: bool = False
+
+    @property
+    def is_end(self) -> bool:
+        return not self.text
+
+
+def _tokens(selector: str) -> Iterator[Token]:
+    position = 0
+    while match := TOKEN.match(selector, position):
+        yield Token(match[1]) if match[1] else Token(match[2], word=True)
+        position = match.end()
+    yield Token("")
+
+
+class Unreadable(Exception):
+    """A selector cannot be parsed; the text says why."""
+
+
+class Parser:
+    """labels.Parser: one token of look-ahead; `in` and `notin` are words, too."""
+
+    def __init__(self, selector: str) -> None:
+        self.tokens = list(_tokens(selector))
+        self.position = 0
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.position]
+
+    def take(self) -> Token:
+        token = self.next
+        if not token.is_end:
+            self.position += 1
+        return token
+
+    def clauses(self) -> Iterator[Requirement]:
+        while not self.next.is_end:
+            if not (self.next.word or self.next.text == "!"):
+                raise Unreadable(
+                    f"found '{self.next.text}', "
+                    "expected: !, identifier, or 'end of string'"
+                )
+            try:
+                yield self.clause()
+            except Unreadable as problem:
+                raise Unreadable(f"unable to parse requirement: {problem}") from None
+            end = self.take()
+            if end.is_end:
+                return
+            if end.text != ",":
+                raise Unreadable(
+                    f"found '{end.text}', expected: ',' or 'end of string'"
+                )
+            if not (self.next.word or self.next.text == "!"):
+                raise Unreadable(
+                    f"found '{self.next.text}', expected: identifier after ','"
+                )
+
+    def clause(self) -> Requirement:
+        token = self.take()
+        is_absent = token.text == "!"
+        if is_absent:
+            token = self.take()
+        if not token.word:
+            raise Unreadable(f"found '{token.text}', expected: identifier")
+        key = token.text
+        _check_key(key)
+        if is_absent:
+            return Requirement(key, "absent", frozenset())
+        if self.next.is_end or self.next.text == ",":
+            return Requirement(key, "exists", frozenset())
+        symbol = self.take().text
+        if symbol not in OPERATORS:
+            raise Unreadable(
+                f"found '{symbol}', expected: in, notin, =, ==, !=, gt, lt"
+            )
+        values = self.values() if symbol in ("in", "notin") else self.value()
+        operator = OPERATORS[symbol]
+        _check_values(key, operator, values)
+        return Requirement(key, operator, values)
+
+    def value(self) -> frozenset[str]:
+        if self.next.is_end or self.next.text == ",":
+            return frozenset([""])
+        token = self.take()
+        if not token.word:
+            raise Unreadable(f"found '{token.text}', expected: identifier")
+        return frozenset([token.text])
+
+    def values(self) -> frozenset[str]:
+        opening = self.take()
+        if opening.text != "(":
+            raise Unreadable(f"found '{opening.text}' expected: '('")
+        if self.next.text == ")":
+            self.take()
+            return frozenset([""])
+        if not (self.next.word or self.next.text == ","):
+            raise Unreadable(
+                f"found '{self.next.text}', expected: ',', ')' or identifier"
+            )
+        return frozenset(self.members())
+
+    def members(self) -> Iterator[str]:
+        """The values in the brackets; between two commas stands an empty value."""
+        expected = True
+        while True:
+            token = self.take()
+            if token.word:
+                yield token.text
+                if self.next.text not in (",", ")"):
+                    raise Unreadable(f"found '{self.next.text}', expected: ',' or ')'")
+                expected = False
+            elif token.text == ",":
+                if expected or self.next.text == ")":
+                    yield ""
+                expected = True
+            elif token.text == ")":
+                return
+            else:
+                raise Unreadable(f"found '{token.text}', expected: ',', or identifier")
+
+
+def _check_key(key: str) -> None:
+    if faults := key_faults(key):
+        raise Unreadable(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(faults)}")
+
+
+def _check_values(key: str, operator: str, values: frozenset[str]) -> None:
+    problems = []
+    for index, value in enumerate(sorted(values)):
+        if operator in ("gt", "lt") and _integer(value) is None:
+            problems.append(
+                f"values[{index}]: Invalid value: {quoted(value)}: "
+                "for 'Gt', 'Lt' operators, the value must be an integer"
+            )
+    for index, value in enumerate(sorted(values)):
+        if faults := value_faults(value):
+            problems.append(
+                f"values[{index}][{key}]: Invalid value: {quoted(value)}: "
+                f"{'; '.join(faults)}"
+            )
+    if problems:
+        text = ", ".join(problems)
+        raise Unreadable(text if len(problems) == 1 else f"[{text}]")
+
+
+@lru_cache(maxsize=1024)
+def label_clauses(selector: str) -> tuple[Requirement, ...] | str:
+    """Parse a label selector; the result is a text if it is malformed.
+
+    >>> [clause.operator for clause in label_clauses("a=1,b notin (x,y),!c")]
+    ['in', 'notin', 'absent']
+    >>> label_clauses("a in")
+    "unable to parse requirement: found '' expected: '('"
+    """
+    try:
+        return tuple(Parser(selector).clauses())
+    except Unreadable as problem:
+        return str(problem)
+
+
+def label_selection(selector: str) -> tuple[Requirement, ...]:
+    """Parse a label selector; malformed → 400."""
+    found = label_clauses(selector)
+    if isinstance(found, str):
+        raise bad_request(found)
+    return found
+
+
+# ---------------------------------------------------------------------- fields
+
+TERM = re.compile(r"(.*?)(==|!=|=)(.*)", re.DOTALL)
+# Commas separate terms, unless a backslash stands before them.
+TERMS = re.compile(r"(?:[^,\\]|\\.?)*", re.DOTALL)
+ESCAPED = re.compile(r"\\(.?)|([,=])", re.DOTALL)
+
+
+class Field(NamedTuple):
+    """One term of a field selector, before its name is looked up."""
+
+    name: str
+    value: str
+    equal: bool
+
+
+@lru_cache(maxsize=1024)
+def field_clauses(selector: str) -> tuple[Field, ...] | str:
+    r"""Parse a field selector; the result is a text if it is malformed.
+
+    >>> field_clauses("metadata.name=x")
+    (Field(name='metadata.name', value='x', equal=True),)
+    >>> field_clauses(r"a=x\,y,b!=")[0].value
+    'x,y'
+    >>> field_clauses("a")
+    "invalid selector: 'a'; can't understand 'a'"
+    """
+    found = []
+    try:
+        for text in sorted(filter(None, TERMS.findall(selector))):
+            match = TERM.fullmatch(text)
+            if match is None:
+                return f"invalid selector: '{selector}'; can't understand '{text}'"
+            found.append(Field(match[1], _unescaped(match[3]), match[2] != "!="))
+    except Unreadable as problem:
+        return f"invalid field selector: {problem}"
+    return tuple(found)
+
+
+def _unescaped(value: str) -> str:
+    return ESCAPED.sub(_unescape, value)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    if found[2]:
+        raise Unreadable(f"unescaped character in value: {ord(found[2])}")
+    if found[1] not in ("\\", ",", "=") or not found[1]:
+        raise Unreadable(f"invalid escape sequence: \\{found[1]}")
+    return found[1]
+
+
+class Where(NamedTuple):
+    """The path of a selectable field in the stored object."""
+
+    path: str
+    default: str = ""
+
+
+def _same(*names: str) -> dict[str, Where]:
+    return {name: Where(name) for name in names}
+
+
+INVOLVED = (
+    "kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath",
+)  # fmt: skip
+
+# Fields by which collections can be filtered, beside name and namespace: those of
+# the AddFieldLabelConversionFunc of each kind, and where its GetAttrs finds them.
+SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
+    ("", "pods"): {
+        **_same(
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ),
+        "spec.hostNetwork": Where("spec.hostNetwork", "false"),
+        # The name is known, but no pod has such a field.
+        "status.podIPs": Where("-"),
+    },
+    ("", "events"): {
+        **_same(
+            *(f"involvedObject.{name}" for name in INVOLVED),
+            "reason",
+            "reportingComponent",
+            "type",
+        ),
+        "source": Where("source.component"),
+    },
+    ("events.k8s.io", "events"): {
+        # In the stored event, which is one of core/v1.
+        **{f"regarding.{name}": Where(f"involvedObject.{name}") for name in INVOLVED},
+        **_same("reason", "type"),
+        "reportingController": Where("reportingComponent"),
+    },
+    ("", "namespaces"): _same("status.phase"),
+    ("", "nodes"): {"spec.unschedulable": Where("spec.unschedulable", "false")},
+    ("", "replicationcontrollers"): {"status.replicas": Where("status.replicas", "0")},
+    ("", "secrets"): _same("type"),
+    ("", "services"): _same("spec.clusterIP", "spec.type"),
+    ("batch", "jobs"): {"status.successful": Where("status.succeeded", "0")},
+    ("certificates.k8s.io", "certificatesigningrequests"): _same("spec.signerName"),
+}
+EVERYWHERE = _same("metadata.name", "metadata.namespace")
+
+
+def selection_of(kind: Kind | None, query: Mapping[str, str]) -> Selection:
+    """The selection of a list, watch or collection delete; malformed → 400.
+
+    Without a kind, which fields it knows is not checked.
+    """
+    if "labelSelector" not in query and "fieldSelector" not in query:
+        return EVERYTHING
+    labels = label_selection(query.get("labelSelector", ""))
+    fields = field_clauses(query.get("fieldSelector", ""))
+    if isinstance(fields, str):
+        raise bad_request(fields)
+    return Selection(labels, field_selection(kind, fields))
+
+
+def field_selection(
+    kind: Kind | None, fields: tuple[Field, ...], of: tuple[str, str] = ("", "")
+) -> tuple[FieldTest, ...]:
+    """Look the names of fields up in a kind; unknown ones → 400.
+
+    Where the kind itself is not at hand, `of` is its group and plural.
+    """
+    if kind is not None:
+        of = (kind.group, kind.plural)
+        for each in fields:
+            _check_field(kind, each.name)
+    known = SELECTABLE.get(of, {})
+    return tuple(_test(each, known.get(each.name)) for each in fields)
+
+
+def _test(clause: Field, where: Where | None) -> FieldTest:
+    path, default = where or Where(clause.name)
+    return FieldTest(tuple(path.split(".")), clause.value, clause.equal, default)
+
+
+def _check_field(kind: Kind, name: str) -> None:
+    if kind.custom:
+        # A cluster-scoped custom kind does not know its namespace.
+        if name == "metadata.namespace" and not kind.namespaced:
+            raise bad_request(f"field label not supported: {name}")
+        if name in EVERYWHERE or f".{name}" in kind.selectable:
+            return
+        raise bad_request(f"field label not supported: {name}")
+    more = SELECTABLE.get((kind.group, kind.plural), {})
+    if name in EVERYWHERE or name in more:
+        return
+    if kind.resource == ("batch", "jobs"):
+        raise bad_request(f"field label {quoted(name)} not supported for batchv1.Job")
+    if more:
+        raise bad_request(f"field label not supported: {name}")
+    raise bad_request(
+        f'{quoted(name)} is not a known field selector: only "metadata.name", '
+        '"metadata.namespace"'
+    )

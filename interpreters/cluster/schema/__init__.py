@@ -1,0 +1,1 @@
+"""Structural schemas: their compilation, their value rules, and CEL."""

@@ -1,0 +1,94 @@
+"""A definition's spec as it comes back from Go: known fields, without empty ones.
+
+The structs are those of `apiextensions/v1`: what Go leaves out when it is empty is
+marked with `omitempty` there and is no pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fnop.interpreters.cluster.schema.schema_rules import written_schema
+
+__all__ = ["written_spec"]
+
+Write = Callable[[Any], Any]
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """The fields of a Go struct, and those of them that are left out when empty."""
+
+    always: Mapping[str, Write]
+    filled: Mapping[str, Write]
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        return {
+            name: (self.always.get(name) or self.filled[name])(part)
+            for name, part in value.items()
+            if (name in self.always and part is not None)
+            or (name in self.filled and part)
+        }
+
+
+def _plain(text: str) -> dict[str, Write]:
+    return dict.fromkeys(text.split(), _as_is)
+
+
+def _each(write: Write) -> Write:
+    return lambda value: [*map(write, value)] if type(value) is list else value
+
+
+def _with_port(value: Any) -> Any:
+    return {"port": 443, **value}
+
+
+SERVICE = Struct(_plain("namespace name path port"), {})
+CLIENT = Struct(
+    {**_plain("url"), "service": lambda value: _with_port(SERVICE(value))},
+    _plain("caBundle"),
+)
+WEBHOOK = Struct({**_plain("conversionReviewVersions"), "clientConfig": CLIENT}, {})
+CONVERSION = Struct({**_plain("strategy"), "webhook": WEBHOOK}, {})
+COLUMN = Struct(_plain("name type jsonPath"), _plain("format description priority"))
+SCALE = Struct(_plain("specReplicasPath statusReplicasPath labelSelectorPath"), {})
+NAMES = Struct(_plain("plural kind"), _plain("singular shortNames listKind categories"))
+VERSION = Struct(
+    {
+        **_plain("name served storage deprecationWarning"),
+        "schema": Struct({"openAPIV3Schema": written_schema}, {}),
+        "subresources": Struct({"status": Struct({}, {}), "scale": SCALE}, {}),
+    },
+    {
+        **_plain("deprecated"),
+        "additionalPrinterColumns": _each(COLUMN),
+        "selectableFields": _each(Struct(_plain("jsonPath"), {})),
+    },
+)
+SPEC = Struct(
+    {
+        **_plain("group scope"),
+        "names": NAMES,
+        "versions": _each(VERSION),
+        "conversion": CONVERSION,
+    },
+    _plain("preserveUnknownFields"),
+)
+
+
+def written_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a definition as it is stored.
+
+    >>> written_spec({"preserveUnknownFields": False, "group": "g.dev", "x": 1})
+    {'group': 'g.dev'}
+    """
+    found: dict[str, Any] = SPEC(spec)
+    return found

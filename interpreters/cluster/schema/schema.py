@@ -1,0 +1,677 @@
+"""Structural schemas, compiled: pruning, defaulting, validation.
+
+A schema is compiled once, when its CRD is written, into a tree of `Schema`
+nodes.  `filled` prunes and applies defaults (and shares what it leaves alone);
+`faults` validates.  The order is that of a real server: prune, default, check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from fnop.interpreters.cluster.schema.cel import Laws, compile_laws
+from fnop.interpreters.cluster.schema.rules import (
+    Place,
+    Rule,
+    format_of,
+    label_fault,
+    place_text,
+    rules_of,
+    type_name,
+)
+from fnop.interpreters.cluster.values.golang import go_json
+from fnop.interpreters.cluster.values.metadata import clean_metadata, metadata_faults
+from fnop.interpreters.cluster.values.objects import same
+from fnop.interpreters.cluster.values.status import Fault
+
+__all__ = [
+    "Schema",
+    "compile_root",
+    "compile_schema",
+    "in_status",
+    "object_faults",
+    "plain",
+    "status_faults",
+]
+
+NOTHING = object()
+TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One compiled node of a structural schema."""
+
+    types: tuple[str, ...]  # none: any type
+    classes: frozenset[type]  # the same, as Python knows them
+    nullable: bool
+    properties: dict[str, Schema]
+    additional: Schema | None
+    items: Schema | None
+    # Fields that are not specified stay.
+    preserving: bool
+    # Nothing inside is specified: but for the type, everything is allowed.
+    shallow: bool
+    # And nothing is pruned: values pass as they are.
+    opaque: bool
+    # The value is a Kubernetes object inside an object.
+    embedded: bool
+    # The value is the custom resource itself, whose metadata is checked elsewhere.
+    root: bool
+    # The defaults of properties: (name, default).
+    defaults: tuple[tuple[str, Any], ...]
+    default: Any
+    required: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    # allOf, anyOf, oneOf, not: they only check values, they never fill them.
+    all_of: tuple[Schema, ...]
+    any_of: tuple[Schema, ...]
+    one_of: tuple[Schema, ...]
+    none_of: Schema | None
+    # Of integers: int32 or int64.
+    format: str = ""
+    # Objects and lists that are one value: nothing inside is compared with the old.
+    atomic: bool = False
+    # The fields that tell a list's items apart; whether they must be told apart.
+    keys: tuple[str, ...] = ()
+    unique: bool = False
+    # Whether such lists are here or below.
+    has_sets: bool = False
+    # Whether objects in objects are here or below.
+    has_embedded: bool = False
+    # The rules in CEL, kept at the root only.
+    laws: Laws | None = None
+
+    def reach(self, value: Any) -> int:
+        """The number of validators that look at a value and its parts."""
+        count = 1 + bool(self.types or self.format)
+        if type(value) is str:
+            return count + bool(self.format)
+        if type(value) is list and self.items is not None:
+            return count + sum(map(self.items.reach, value))
+        if type(value) is not dict:
+            return count
+        return count + sum(
+            child.reach(value[name])
+            for name, child in self.properties.items()
+            if name in value
+        )
+
+    # ------------------------------------------------------------ filling
+
+    def filled(self, value: Any, old: Any = None) -> Any:
+        """The value pruned and with defaults.
+
+        Parts that it shares with an `old` value, which is filled, are skipped.
+        """
+        kind = type(value)
+        if kind is str:
+            return value
+        if kind is float and self.classes and not self.classes & NUMBERS:
+            return value  # will be refused, as what it is
+        if self.opaque:
+            return plain(value)
+        if kind is dict:
+            return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
+        if kind is list:
+            inner = self.inner
+            result = value if inner is None else [inner.filled(item) for item in value]
+            return result if _differs(result, value) else value
+        return plain(value)
+
+    @property
+    def inner(self) -> Schema | None:
+        """The schema of a list's items; None where nothing is done to them.
+
+        In a list that should be none, objects lose all their fields.
+        """
+        return self.items or (None if self.preserving else BARE)
+
+    def _filled_object(
+        self, value: dict[str, Any], old: dict[str, Any]
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        differs = False
+        properties, additional = self.properties, self.additional
+        for name, item in value.items():
+            before = old.get(name)
+            if before is item and item is not None:
+                result[name] = item
+                continue
+            child = properties.get(name, additional)
+            if child is None:
+                if self.embedded and name == "metadata":
+                    new = clean_metadata(item)
+                elif (self.embedded or self.root) and name in TYPE_META:
+                    new = item
+                elif self.preserving:
+                    new = plain(item)
+                else:
+                    differs = True  # pruned
+                    continue
+            elif item is None and not child.nullable:
+                differs = True  # a null where none may be is as good as nothing
+                if child.default is not NOTHING:
+                    result[name] = child.default
+                continue
+            else:
+                new = child.filled(item, before)
+            differs = differs or new is not item
+            result[name] = new
+        for name, default in self.defaults:
+            if name not in result:
+                result[name] = default
+                differs = True
+        return result if differs else value
+
+    def pruned(self, value: Any) -> Any:
+        """The value without unspecified fields; no defaults are filled in."""
+        if type(value) is dict and not self.opaque:
+            kept = {}
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None:
+                    kept[name] = child.pruned(item)
+                elif self.preserving or (
+                    (self.embedded or self.root) and name in TYPE_META
+                ):
+                    kept[name] = item
+            return kept
+        if type(value) is list and (inner := self.inner) is not None:
+            return [inner.pruned(item) for item in value]
+        return value
+
+    # ------------------------------------------------------------ checking
+
+    def faults(self, value: Any, place: Place, old: Any = NOTHING) -> Iterator[Fault]:
+        """Yield the faults of a value by the schema.
+
+        With an `old` value, what an update left as it was is not refused.
+        """
+        if old is not NOTHING and same(value, old):
+            return
+        is_null = value is None
+        if (
+            (self.classes or self.format)
+            and type(value) not in self.classes
+            and not (is_null and self.nullable)
+        ):
+            yield from _wrong_type(value, self.types, self.format, place)
+        if is_null:
+            # Of a null nothing is asked but its type, and that an enumeration names it.
+            yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
+            return
+        if self.shallow:
+            return
+        if self.all_of or self.any_of or self.one_of or self.none_of:
+            yield from self._combined_faults(value, place)
+        if type(value) is list and self.items is not None:
+            yield from self._item_faults(value, place, old)
+        for rule in self.rules:
+            fault = rule(value, place)
+            if fault is not None:
+                yield fault
+        if type(value) is dict:
+            yield from self._object_faults(value, place, old)
+
+    def _object_faults(
+        self, value: dict[str, Any], place: Place, old: Any
+    ) -> Iterator[Fault]:
+        before = old if type(old) is dict and not self.atomic else NO_FIELDS
+        for name, item in value.items():
+            earlier = before.get(name, NOTHING)
+            if earlier is item:
+                continue
+            child = self.properties.get(name)
+            inside: Place = (place, name)
+            if child is None:
+                child = self.additional
+                # The real validator joins these places without a look at the first.
+                inside = inside if place else (None, f".{name}")
+            if child is not None:
+                yield from child.faults(item, inside, earlier)
+        for name in self.required:
+            if name not in value:
+                field = place_text((place, name))
+                yield Fault(field, "FieldValueRequired", "Required value")
+
+    def _item_faults(self, value: list[Any], place: Place, old: Any) -> Iterator[Fault]:
+        assert self.items is not None  # asked by the caller
+        before = self._by_keys(old)
+        for index, item in enumerate(value):
+            earlier = before.get(self._identity(item), NOTHING) if before else NOTHING
+            yield from self.items.faults(item, (place, index), earlier)
+
+    def _identity(self, item: Any) -> bytes:
+        """The identity of a list's item: some of its fields, or all of it."""
+        if self.keys and type(item) is dict:
+            item = {key: item[key] for key in self.keys if key in item}
+        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+
+    def _by_keys(self, old: Any) -> dict[bytes, Any]:
+        """The items of an old list that can be told apart: only maps can."""
+        if not self.keys or type(old) is not list:
+            return {}
+        return {self._identity(item): item for item in old}
+
+    def _combined_faults(self, value: Any, place: Place) -> Iterator[Fault]:
+        field = place_text(place)
+        if self.any_of:
+            found = [_verdict(part, value, place) for part in self.any_of]
+            if all(faults for faults, _ in found):
+                yield _aside(f'"{field}" must validate at least one schema (anyOf)')
+                yield from _nearest(found)
+        if self.one_of:
+            found = [_verdict(part, value, place) for part in self.one_of]
+            count = sum(not faults for faults, _ in found)
+            if count != 1:
+                words = f"{count} valid alternatives" if count else "none valid"
+                yield _aside(
+                    f'"{field}" must validate one and only one schema (oneOf). '
+                    f"Found {words}"
+                )
+                yield from () if count else _nearest(found)
+        parts = [list(part.faults(value, place)) for part in self.all_of]
+        if any(parts):
+            for faults in parts:
+                yield from faults
+            rest = ". None validated" if all(parts) else ""
+            yield _aside(f'"{field}" must validate all the schemas (allOf){rest}')
+        if self.none_of is not None:
+            faults, _ = _verdict(self.none_of, value, place)
+            if not faults:
+                yield _aside(f'"{field}" must not validate the schema (not)')
+
+    # ------------------------------------------------------------ embedded objects
+
+    def embedded_values(self, value: Any, place: Place) -> Iterator[tuple[Any, Place]]:
+        """The objects in a value, and where they are."""
+        if not self.has_embedded:
+            return
+        if type(value) is dict:
+            if self.embedded:
+                yield value, place
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None:
+                    part = name if name in self.properties else [name]
+                    yield from child.embedded_values(item, (place, part))
+        elif type(value) is list and self.items is not None:
+            for index, item in enumerate(value):
+                yield from self.items.embedded_values(item, (place, index))
+
+    # ------------------------------------------------------------ duplicates
+
+    def duplicates(self, value: Any, place: Place, old: Any = None) -> Iterator[Fault]:
+        """Yield duplicates in sets and maps that an `old` value does not share."""
+        if not self.has_sets or value is old:
+            return
+        if type(value) is dict:
+            before = old if type(old) is dict else NO_FIELDS
+            for name, item in value.items():
+                child = self.properties.get(name, self.additional)
+                if child is not None and child.has_sets:
+                    # Keys of maps are shown in brackets here.
+                    part = name if name in self.properties else [name]
+                    yield from child.duplicates(item, (place, part), before.get(name))
+        elif type(value) is list and self.items is not None:
+            if self.unique:
+                yield from self._repeated(value, place)
+            for index, item in enumerate(value):
+                yield from self.items.duplicates(item, (place, index))
+
+    def _repeated(self, value: list[Any], place: Place) -> Iterator[Fault]:
+        if self.keys:
+            strange = (i for i, x in enumerate(value) if type(x) not in OBJECTS)
+            if (at := next(strange, None)) is not None:
+                yield Fault(
+                    place_text((place, at)),
+                    "FieldValueInvalid",
+                    f"Invalid value: {go_json(value[at])}: must be an object for an "
+                    "array of list-type map",
+                )
+                return
+        seen: dict[bytes, int] = {}
+        for index, item in enumerate(value):
+            shown = self._identity(item)
+            seen[shown] = count = seen.get(shown, 0) + 1
+            if count == 2:
+                yield Fault(
+                    place_text((place, index)),
+                    "FieldValueDuplicate",
+                    f"Duplicate value: {shown.decode()}",
+                )
+
+
+NO_FIELDS: dict[str, Any] = {}
+NUMBERS = frozenset((int, float))
+OBJECTS = frozenset((dict, type(None)))
+
+
+def object_faults(
+    root: Schema,
+    new: Any,
+    old: Any = None,
+    warnings: list[str] | None = None,
+    known: Sequence[Fault] = (),
+) -> Iterator[Fault]:
+    """Yield the faults of a whole custom object by its schema.
+
+    An update may leave wrong what it does not touch (ratcheting): `old` is the object
+    before it, None where there was none.  Faults of CEL rules in such parts go to
+    `warnings`.  Other faults of the object are `known`.
+    """
+    faults = list(root.faults(new, None, NOTHING if old is None else old))
+    if old is not None and (faults or root.laws is not None):
+        # The comparison is with the object as a client would have read it.
+        old = root.filled(old)
+        if faults:
+            faults = list(root.faults(new, None, old))
+    for value, place in root.embedded_values(new, None):
+        faults += _embedded_faults(value, place_text(place))
+    faults += _new_duplicates(root, new, old)
+    yield from faults
+    if root.laws is not None:
+        yield from _broken(root.laws, new, old, [*known, *faults], warnings)
+
+
+def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
+    """The duplicates in sets and maps, unless the old value had some."""
+    repeated = list(root.duplicates(new, None, old))
+    if repeated and old is not None and any(root.duplicates(old, None)):
+        return []
+    return repeated
+
+
+def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
+    """Yield the faults of an embedded object's head (schemaobjectmeta.Validate)."""
+    for name in ("apiVersion", "kind"):
+        field, given = f"{where}.{name}", value.get(name)
+        if given is None:
+            yield Fault(field, "FieldValueRequired", "Required value")
+            continue
+        if why := _type_meta_fault(name, given):
+            shown = go_json(given)
+            yield Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
+    metadata = value.get("metadata")
+    for fault in metadata_faults(metadata if type(metadata) is dict else {}):
+        yield Fault(f"{where}.{fault.field}", fault.reason, fault.message)
+
+
+def _type_meta_fault(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        return "must be a string"
+    if not given:
+        return "must not be empty"
+    if name == "apiVersion":
+        return f"unexpected GroupVersion string: {given}" * (given.count("/") > 1)
+    why = label_fault(given.lower())
+    return f"may have mixed case, but should otherwise match: {why}" if why else ""
+
+
+def status_faults(
+    root: Schema,
+    new: Any,
+    old: Any,
+    warnings: list[str],
+    known: Sequence[Fault] = (),
+) -> Iterator[Fault]:
+    """Yield the faults of a write through `/status`."""
+    faults: list[Fault] = []
+    schema = root.properties.get("status")
+    if schema is not None and "status" in new:
+        before = old.get("status", NOTHING)
+        found = list(schema.faults(new["status"], None, before))
+        if found:
+            before = root.filled(old).get("status", NOTHING)
+            found = list(schema.faults(new["status"], None, before))
+        faults += map(in_status, found)
+    faults += _new_duplicates(root, new, old)
+    yield from faults
+    if root.laws is not None:
+        faults += known
+        yield from _broken(root.laws, new, root.filled(old), faults, warnings)
+
+
+def in_status(fault: Fault) -> Fault:
+    """A fault of a status with the path that it has in the whole object."""
+    is_whole = fault.field in ("", "<nil>")
+    field = "status" if is_whole else f"status.{fault.field}"
+    return Fault(field, fault.reason, fault.message)
+
+
+def _broken(
+    laws: Laws, new: Any, old: Any, faults: list[Fault], warnings: list[str] | None
+) -> Iterator[Fault]:
+    """Yield the faults of CEL rules, or that they were not evaluated."""
+    if any(fault.reason in BLOCKING for fault in faults):
+        yield UNCHECKED
+        return
+    tolerated: list[Fault] = []
+    yield from laws.faults(new, old, None, tolerated, False)
+    if warnings is not None:
+        warnings += [f"{fault.field}: {fault.message}" for fault in tolerated]
+
+
+BLOCKING = frozenset(
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
+)
+UNCHECKED = Fault(
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object "
+    "was invalid; correct the existing errors to complete validation",
+)
+
+
+def _verdict(schema: Schema, value: Any, place: Place) -> tuple[list[Fault], int]:
+    """The faults of an alternative, and how much of the value it looked at."""
+    return list(schema.faults(value, place)), schema.reach(value)
+
+
+def _nearest(found: list[tuple[list[Fault], int]]) -> list[Fault]:
+    """The faults of the alternative that looked at most of the value."""
+    return max(found, key=lambda one: one[1])[0]
+
+
+def _aside(why: str) -> Fault:
+    """A fault without a field, as the real validator reports it."""
+    return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
+
+
+def _differs(new: list[Any], old: list[Any]) -> bool:
+    return any(a is not b for a, b in zip(new, old, strict=True))
+
+
+LARGEST = 2**63 - 1
+
+
+def plain(value: Any) -> Any:
+    """A value as it comes back from Go: 1.0 is 1, and integers have 64 bits.
+
+    >>> plain({"a": [1.0, 1.5, 2**63]})
+    {'a': [1, 1.5, 9.223372036854776e+18]}
+    """
+    kind = type(value)
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) < LARGEST else value
+    if kind is int:
+        return value if -LARGEST <= value + 1 <= LARGEST + 1 else float(value)
+    if kind is dict:
+        for item in value.values():
+            if type(item) in COMPOUND and plain(item) is not item:
+                return {name: plain(item) for name, item in value.items()}
+    elif kind is list:
+        for item in value:
+            if type(item) in COMPOUND and plain(item) is not item:
+                return [plain(item) for item in value]
+    return value
+
+
+COMPOUND = frozenset((dict, list, float, int))
+
+
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def _wrong_type(
+    value: Any, types: tuple[str, ...], form: str, place: Place
+) -> Iterator[Fault]:
+    """A value is of none of the types (typeValidator in kube-openapi)."""
+    is_number = "integer" in types or "number" in types
+    if form and not is_number and isinstance(value, str | list):
+        return  # formats are for others to check
+    got, field, wanted = type_name(value), place_text(place), ",".join(types)
+    if form and not isinstance(value, str | list | None):
+        size = SIZED.get(type(value), "")
+        # A number of another size is named by its size.
+        got, wanted = (got, wanted) if size == form else (size, form)
+    message = (
+        f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
+    )
+    yield Fault(field, "FieldValueTypeInvalid", message)
+    if isinstance(value, float) and types == ("integer",):
+        size = f"with format {form}" if form else "(default format)"
+        yield _aside(f"Checked value must be of type integer {size} in {field}")
+
+
+SIZED = {int: "int64", float: "float64"}
+
+
+# ------------------------------------------------------------------ compiling
+
+
+def compile_schema(source: Any) -> Schema | None:
+    """Prepare a structural schema; None where there is none.
+
+    >>> schema = compile_schema({"type": "object", "properties": {
+    ...     "size": {"type": "integer", "default": 1}}})
+    >>> schema.filled({"colour": "red"})
+    {'size': 1}
+    """
+    return _compiled(source) if isinstance(source, dict) else None
+
+
+def compile_root(source: Any) -> Schema | None:
+    """The schema of a whole custom resource."""
+    if not isinstance(source, dict):
+        return None
+    properties = {
+        name: part
+        for name, part in (source.get("properties") or {}).items()
+        # The type and the metadata of an object are checked elsewhere.
+        if name not in TYPE_META
+    }
+    compiled = _compiled({**source, "properties": properties}, root=True)
+    return replace(compiled, laws=compile_laws(source, root=True))
+
+
+def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
+    int_or_string = bool(source.get("x-kubernetes-int-or-string"))
+    properties = {
+        name: _compiled(part) for name, part in (source.get("properties") or {}).items()
+    }
+    items = source.get("items")
+    embedded = bool(source.get("x-kubernetes-embedded-resource"))
+    types = _types(source, int_or_string)
+    bare = Schema(
+        types=types,
+        classes=frozenset(kind for name in types for kind in JSON_TYPES.get(name, ())),
+        nullable=bool(source.get("nullable")),
+        properties=properties,
+        additional=_additional(source.get("additionalProperties")),
+        items=_compiled(items) if isinstance(items, dict) else None,
+        preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
+        shallow=False,
+        opaque=False,
+        embedded=embedded,
+        root=root,
+        defaults=tuple(
+            (name, part.default)
+            for name, part in properties.items()
+            if part.default is not NOTHING
+        ),
+        default=NOTHING,
+        required=tuple(source.get("required") or ()),
+        rules=rules_of(source),
+        all_of=_parts(source, "allOf"),
+        any_of=_parts(source, "anyOf"),
+        one_of=_parts(source, "oneOf"),
+        none_of=_compiled(source["not"]) if source.get("not") is not None else None,
+    )
+    kind = source.get("x-kubernetes-list-type")
+    inner = (*properties.values(), bare.additional, bare.items)
+    unique = kind in ("set", "map")
+    bare = replace(
+        bare,
+        shallow=_is_shallow(bare),
+        opaque=bare.preserving and _is_shallow(bare),
+        format=format_of(source),
+        atomic=source.get("x-kubernetes-map-type") == "atomic",
+        keys=tuple(source.get("x-kubernetes-list-map-keys") or ()),
+        unique=unique,
+        has_sets=unique or any(part.has_sets for part in inner if part is not None),
+        has_embedded=embedded
+        or any(part.has_embedded for part in inner if part is not None),
+    )
+    if "default" not in source:
+        return bare
+    # Defaults are themselves filled, once and for all.
+    return replace(bare, default=bare.filled(source["default"]))
+
+
+def _is_shallow(schema: Schema) -> bool:
+    """Whether there is nothing to fill in or check inside a value."""
+    return not any(
+        (
+            schema.properties,
+            schema.additional,
+            schema.items,
+            schema.embedded,
+            schema.root,
+            schema.required,
+            schema.rules,
+            schema.all_of,
+            schema.any_of,
+            schema.one_of,
+            schema.none_of,
+        )
+    )
+
+
+def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:
+    if int_or_string:
+        return ("integer", "string")
+    name = source.get("type")
+    return (name,) if name else ()
+
+
+def _additional(source: Any) -> Schema | None:
+    if source is True:
+        return BARE
+    return _compiled(source) if isinstance(source, dict) else None
+
+
+def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
+    return tuple(_compiled(part) for part in source.get(name) or ())
+
+
+# A schema that allows any value, and knows no fields.
+BARE = _compiled({"nullable": True})

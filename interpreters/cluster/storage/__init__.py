@@ -1,0 +1,1 @@
+"""The state of a cluster, and the changes to it."""

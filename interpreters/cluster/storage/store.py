@@ -1,0 +1,296 @@
+"""The state of a simulated cluster, and the only ways to change it.
+
+Everything is persistent: a `Cluster` is a value, keeping one is a snapshot,
+and two values that grew from one share what they have in common.  Stored
+objects are plain dicts that nobody ever changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from math import inf
+from typing import Any, NamedTuple
+
+import orjson
+from pyrsistent import PMap, PVector, pmap, pvector
+
+from fnop.interpreters.cluster.kinds.kinds import Registry
+from fnop.interpreters.cluster.values.objects import Key, Object, Resource
+
+__all__ = [
+    "Cluster",
+    "Control",
+    "StoredEvent",
+    "Task",
+    "events_after",
+    "fresh_uid",
+    "lookup",
+    "name_suffix",
+    "put",
+    "remembered",
+    "remove",
+    "shelf",
+    "size_of",
+    "written",
+]
+
+
+# How many events are kept for watches to resume from, and of how many bytes of JSON:
+# at least half of it, at most all of it.  Older versions answer 410, as after an etcd
+# compaction.
+HISTORY = 10_000
+HISTORY_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """One change of one object, as watches show it.
+
+    `previous` is the object before the change: a watch with a selector needs
+    it to tell an object that left the selection from one that never was in it.
+    `size` is how many bytes the stored object has as JSON.
+    """
+
+    type: str
+    resource: Resource
+    namespace: str | None
+    object: Object
+    version: int
+    previous: Object | None = None
+    size: int = 0
+
+
+class Task(NamedTuple):
+    """A reminder for a built-in controller to look at one object."""
+
+    controller: str
+    resource: Resource
+    key: Key
+
+
+class Control(NamedTuple):
+    """The paces of the built-in controllers, and their reminders for later.
+
+    `paces` says which of them do not work as they should.  `later` are reminders
+    with their time, of which `next` is the earliest; `parked` are those of
+    controllers that are stuck.
+    """
+
+    paces: PMap[str, Any] = pmap()
+    later: PMap[Task, float] = pmap()
+    parked: PVector[Task] = pvector()
+    next: float = inf
+
+
+IDLE = Control()
+
+
+class History(NamedTuple):
+    """The last events in two halves; when `recent` is full it becomes `earlier`."""
+
+    floor: int  # events up to this version are forgotten
+    earlier: PVector[StoredEvent]
+    recent: PVector[StoredEvent]
+    recent_bytes: int = 0  # of the objects in `recent`, before and after
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cluster:
+    """A Kubernetes cluster as a value.  Change it with `answer` and `tick`."""
+
+    seed: str
+    version: int
+    registry: Registry
+    # One map per resource.  There are few of them: a dict, copied at each write.
+    shelves: Mapping[Resource, PMap[Key, Object]]
+    history: History
+    # Owner uid -> the objects that name it in their ownerReferences.
+    owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
+    # The reminders that the built-in controllers have yet to take, oldest first.
+    agenda: PVector[Task] = field(default_factory=pvector)
+    # Whether requests with a user are asked for permission.
+    rbac: bool = False
+    # Paces and timed reminders of the built-in controllers.
+    control: Control = IDLE
+    # How many bytes all objects have as JSON.
+    size: int = 0
+    # Objects as they were written, where reading has filled in more since.
+    raw: PMap[tuple[Resource, Key], Object] = field(default_factory=pmap)
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.shelves.values()))
+        return f"<Cluster at version {self.version} with {count} objects>"
+
+
+EMPTY_SHELF: PMap[Key, Object] = pmap()
+NO_EVENTS: PVector[StoredEvent] = pvector()
+
+
+def bare(seed: str, version: int, registry: Registry) -> Cluster:
+    """A cluster without a single object."""
+    return Cluster(seed, version, registry, {}, History(version, NO_EVENTS, NO_EVENTS))
+
+
+def shelf(cluster: Cluster, resource: Resource) -> PMap[Key, Object]:
+    """All stored objects of one resource."""
+    return cluster.shelves.get(resource, EMPTY_SHELF)
+
+
+def lookup(cluster: Cluster, resource: Resource, key: Key) -> Object | None:
+    """One stored object, or None."""
+    objects = cluster.shelves.get(resource)
+    return None if objects is None else objects.get(key)
+
+
+def put(
+    cluster: Cluster, resource: Resource, key: Key, obj: Object, old: Object | None
+) -> tuple[Cluster, StoredEvent]:
+    """Store `obj` under the next version, which it gets as resourceVersion."""
+    version = cluster.version + 1
+    # etcd has one revision counter for all keys; it is the resourceVersion.
+    stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    size, was = size_of(stored), 0 if old is None else size_of(old)
+    event = StoredEvent(
+        "ADDED" if old is None else "MODIFIED",
+        resource,
+        key[0] or None,
+        stored,
+        version,
+        old,
+        size,
+    )
+    shelves = cluster.shelves
+    return (
+        Cluster(
+            cluster.seed,
+            version,
+            cluster.registry,
+            {**shelves, resource: shelves.get(resource, EMPTY_SHELF).set(key, stored)},
+            _recorded(cluster.history, event, size + was),
+            _reindexed(cluster.owned, resource, key, old, stored),
+            cluster.agenda,
+            cluster.rbac,
+            cluster.control,
+            cluster.size + size - was,
+            cluster.raw.discard((resource, key)),
+        ),
+        event,
+    )
+
+
+def remove(
+    cluster: Cluster, resource: Resource, key: Key
+) -> tuple[Cluster, StoredEvent]:
+    """Remove the object; its DELETED event shows it at a version of its own."""
+    version, shelves = cluster.version + 1, cluster.shelves
+    old = shelves[resource][key]
+    # A deletion is a revision too: the event carries it as resourceVersion.
+    last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(version)}}
+    event = StoredEvent("DELETED", resource, key[0] or None, last, version, old)
+    was = size_of(old)
+    return (
+        replace(
+            cluster,
+            version=version,
+            shelves={**shelves, resource: shelves[resource].remove(key)},
+            history=_recorded(cluster.history, event, 2 * was),
+            owned=_reindexed(cluster.owned, resource, key, old, None),
+            size=cluster.size - was,
+            raw=cluster.raw.discard((resource, key)),
+        ),
+        event,
+    )
+
+
+def remembered(
+    cluster: Cluster, resource: Resource, key: Key, raw: Object, read: Object
+) -> Cluster:
+    """The cluster with an object's raw form, if reading has changed it."""
+    if raw is read:
+        return cluster
+    return replace(cluster, raw=cluster.raw.set((resource, key), raw))
+
+
+def written(cluster: Cluster, resource: Resource, key: Key, read: Object) -> Object:
+    """The raw form of a stored object: writes are compared with it.
+
+    >>> written(bare("", 0, Registry({}, {})), ("", "pods"), ("", "a"), {"kind": "Pod"})
+    {'kind': 'Pod'}
+    """
+    raw = cluster.raw.get((resource, key))
+    return read if raw is None else {**raw, "metadata": read["metadata"]}
+
+
+def size_of(obj: Object) -> int:
+    """The size of an object as JSON, in bytes."""
+    return len(orjson.dumps(obj))
+
+
+def _recorded(history: History, event: StoredEvent, size: int) -> History:
+    floor, earlier, recent, held = history
+    if len(recent) < HISTORY // 2 and held + size <= HISTORY_BYTES // 2:
+        return History(floor, earlier, recent.append(event), held + size)
+    forgotten = earlier[-1].version if earlier else floor
+    return History(forgotten, recent, pvector([event]), size)
+
+
+def events_after(cluster: Cluster, version: int) -> list[StoredEvent] | None:
+    """The events later than `version`, or None where they are forgotten."""
+    floor, earlier, recent, _ = cluster.history
+    if version < floor:
+        return None
+    return [
+        event
+        for half in (earlier, recent)
+        for event in half[bisect_right(half, version, key=_version) :]
+    ]
+
+
+def _version(event: StoredEvent) -> int:
+    return event.version
+
+
+def _owners(obj: Object | None) -> frozenset[str]:
+    references = obj["metadata"].get("ownerReferences") if obj else None
+    return frozenset(r["uid"] for r in references) if references else frozenset()
+
+
+def _reindexed(
+    owned: PMap[str, PMap[tuple[Resource, Key], None]],
+    resource: Resource,
+    key: Key,
+    old: Object | None,
+    new: Object | None,
+) -> PMap[str, PMap[tuple[Resource, Key], None]]:
+    before, after = _owners(old), _owners(new)
+    if before == after:
+        return owned
+    for uid in after - before:
+        owned = owned.set(uid, owned.get(uid, pmap()).set((resource, key), None))
+    for uid in before - after:
+        rest = owned[uid].remove((resource, key))
+        owned = owned.set(uid, rest) if rest else owned.remove(uid)
+    return owned
+
+
+def fresh_uid(cluster: Cluster) -> str:
+    """A uid for the next created object: shaped like a random one, but derived.
+
+    The version counter never repeats, so neither does the uid.
+    """
+    digest = blake2b(f"{cluster.seed}/{cluster.version}".encode(), digest_size=16)
+    text = digest.hexdigest()
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
+
+
+def name_suffix(cluster: Cluster, attempt: int) -> str:
+    """Five letters for `generateName`, derived like the uid."""
+    source = f"{cluster.seed}/{cluster.version}/{attempt}".encode()
+    digest = blake2b(source, digest_size=5, person=b"name").digest()
+    return "".join(SUFFIX_LETTERS[byte % len(SUFFIX_LETTERS)] for byte in digest)

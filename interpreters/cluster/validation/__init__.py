@@ -1,0 +1,1 @@
+"""The validation of objects of built-in kinds, and of CRDs."""

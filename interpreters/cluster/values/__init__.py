@@ -1,0 +1,1 @@
+"""Stored objects, quantities, numbers, label selectors, and the server's refusals."""

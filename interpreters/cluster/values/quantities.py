@@ -1,0 +1,94 @@
+"""Quantities of resources in their canonical form.
+
+A quantity is parsed and written again on its way through the server
+(`apimachinery/pkg/api/resource`): "1024Mi" comes back as "1Gi".
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal, localcontext
+from functools import lru_cache
+
+__all__ = ["amount", "canonical", "is_whole"]
+
+QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,9})?"
+)
+BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+
+
+@lru_cache(maxsize=4096)
+def amount(text: str) -> Decimal | None:
+    """The number that a quantity stands for; None if it is none.
+
+    >>> amount("1Ki"), amount("100m"), amount("x")
+    (Decimal('1024'), Decimal('0.1'), None)
+    """
+    found = QUANTITY.fullmatch(text)
+    if found is None:
+        return None
+    number, suffix = Decimal(found[1]), found[2] or ""
+    with _exactly(text):
+        if suffix in BINARY:
+            return number * Decimal(1024) ** BINARY.index(suffix)
+        if suffix in DECIMAL:
+            return number.scaleb(3 * DECIMAL.index(suffix) - 9).normalize()
+        return number.scaleb(int(suffix[1:]))
+
+
+def is_whole(text: str) -> bool:
+    """Whether a quantity is a whole number, whatever its size; what is none, is 0.
+
+    >>> is_whole("1k"), is_whole("100m"), is_whole("9" * 5_000)
+    (True, False, True)
+    """
+    value = amount(text) or Decimal(0)
+    return value == value.to_integral_value()
+
+
+def _exactly(text: str) -> AbstractContextManager[Context]:
+    """Arithmetic that rounds none of the digits of a quantity."""
+    return localcontext(prec=len(text) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str | None:
+    """A quantity as the server writes it; None if it is none.
+
+    >>> [canonical(text) for text in ("1024Mi", "0.5", "1000", "1.5Gi", "1e3", "x")]
+    ['1Gi', '500m', '1k', '1536Mi', '1e3', None]
+    >>> canonical("1e400"), canonical("9" * 5_000 + "Ki"), len(canonical("9" * 5_000))
+    ('10e399', '9223372036854775807', 5000)
+    """
+    value = amount(text)
+    if value is None:
+        return None
+    suffix = text.lstrip("+-.0123456789")
+    with _exactly(text):
+        if suffix.endswith("i") and abs(value) >= 1024:
+            # The real server's ceiling is for these alone (resource.ParseQuantity).
+            whole = min(int(value.to_integral_value(ROUND_UP)), 2**63 - 1)
+            place = 0
+            while whole % 1024 == 0 and place < len(BINARY) - 1:
+                whole, place = whole // 1024, place + 1
+            return f"{Decimal(whole):f}{BINARY[place]}"
+        nanos = value.scaleb(9).to_integral_value(ROUND_UP).normalize()
+    return _decimal(nanos, exponential=len(suffix) > 1 and suffix[0] in "eE")
+
+
+def _decimal(nanos: Decimal, *, exponential: bool) -> str:
+    """Nanos with the greatest suffix, or power of 1,000, that leaves a whole number."""
+    if not nanos:
+        return "0"
+    sign, digits, zeros = nanos.as_tuple()
+    assert isinstance(zeros, int)  # it is finite, and whole
+    place = zeros // 3 if exponential else min(zeros // 3, len(DECIMAL) - 1)
+    number = "".join(map(str, digits)) + "0" * (zeros - 3 * place)
+    number = f"-{number}" if sign else number
+    if not exponential:
+        return f"{number}{DECIMAL[place]}"
+    exponent = 3 * place - 9
+    return f"{number}e{exponent}" if exponent else number

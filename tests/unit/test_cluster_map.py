@@ -1,0 +1,105 @@
+"""The map of the simulated cluster (docs/simulated-cluster.md) shows the real way."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_architecture import WINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+HOUSE = ROOT / "interpreters/cluster"
+PAGE = (ROOT / "docs/simulated-cluster.md").read_text()
+
+# In a process of its own: what was asked before is remembered, and not called again.
+STORY = """
+import json, sys
+from fnop.interpreters.cluster import answer, empty_cluster
+from fnop.interpreters.protocol import ApiRequest, User
+
+pod = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+path, user = "/api/v1/namespaces/default/pods", User("anna", ("system:masters",))
+table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+request = ApiRequest("POST", path, (), pod, accept=table, user=user)
+cluster, called = empty_cluster(rbac=True), []
+
+def note(frame, event, argument):
+    _, inside, place = frame.f_code.co_filename.rpartition("/interpreters/cluster/")
+    if event == "call" and inside:
+        called.append((place, frame.f_code.co_name))
+
+sys.setprofile(note)
+_, response, _ = answer(cluster, request, 1e9)
+sys.setprofile(None)
+assert response.status == 201, response
+print(json.dumps(called))
+"""
+
+Step = tuple[str, str]  # wing/module.py, function
+
+
+def traced() -> list[Step]:
+    """The functions of the house that the request in the picture calls."""
+    done = subprocess.run(
+        [sys.executable, "-c", STORY],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [(place, name) for place, name in json.loads(done.stdout)]
+
+
+def pictured() -> list[Step]:
+    return re.findall(r"^(\w+/\w+\.py) +(\w+) ", PAGE, re.MULTILINE)
+
+
+def test_a_request_takes_the_way_in_the_picture() -> None:
+    called, at = traced(), 0
+    for step in pictured():
+        assert step in called[at:], f"{step} is not called, or earlier"
+        at = called.index(step, at)
+
+
+def test_the_picture_leaves_no_wing_on_the_way_out() -> None:
+    wings = {file.partition("/")[0] for file, _ in pictured()}
+    # Controllers have no part in an answer; schemas have their own paragraph.
+    assert wings == {*WINGS["interpreters/cluster"]} - {"controllers", "schema"}
+
+
+def test_the_table_has_the_wings_in_their_order() -> None:
+    rows = re.findall(r"^\| \[`(\w+)`\]", PAGE, re.MULTILINE)
+    assert tuple(rows) == WINGS["interpreters/cluster"]
+
+
+@pytest.mark.parametrize("file", sorted({*re.findall(r"\b(\w+/\w+\.py)\b", PAGE)}))
+def test_files_in_the_text_exist(file: str) -> None:
+    assert any((base / file).is_file() for base in (HOUSE, ROOT, ROOT / "tests"))
+
+
+def test_tables_in_the_text_exist() -> None:
+    house = "\n".join(source.read_text() for source in HOUSE.rglob("*.py"))
+    tables = {*re.findall(r"`([A-Z]{4,})`", PAGE)} - {"ADDED", "DELETED"}
+    assert len(tables) >= 12
+    assert {name for name in tables if f"\n{name}: " not in house} == set()
+
+
+def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
+    riddle = re.compile(r'"""(What|Who|Whom|Whose|Whoever|Whatever|Nobody|So often)\b')
+    found = [
+        f"{source.relative_to(HOUSE)}:{number}"
+        for source in sorted(HOUSE.rglob("*.py"))
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if riddle.search(line)
+    ]
+    assert found == []
