@@ -192,7 +192,7 @@ def _request_for(
 
 
 def _go_on(context: Context, what: AfterRefusal) -> None:
-    """Do what follows from a refusal."""
+    """Execute the reaction to a refusal."""
     match what:
         case Send(record, writing):
             _send(context, record, writing)

@@ -241,15 +241,16 @@ NO_REPORTS = Reports()
 
 @quick
 class ObjectRecord(NamedTuple):
-    """The record of one object.  `stored` is the state, as stored on it and here.
+    """The record of one object.
 
-    With `readable` False the object carries a state that cannot be read, and is left
-    alone.  `initial` holds until an object of the first listing has been handled once.
-    `gone` means that the watch has shown its deletion; `vanished` that a live answer
-    has, and the watch has not yet.  `shown` are the last versions that the watch has
-    shown during the present work.  A state that the server refuses is not sent again
-    before `unsaved_until`.  `learned` is the step of the last live answer about the
-    object: a listing that began before is older.
+    `stored` is its state, as it is stored on the object and remembered here.  With
+    `readable` False the object carries a state that cannot be read, and is left alone.
+    `initial` holds until an object of the first listing has been handled once.  `gone`
+    means that the watch has shown its deletion; `vanished` that a live answer has, and
+    the watch has not yet.  `shown` are the last versions that the watch has shown
+    during the present work.  A state that the server refuses is not sent again before
+    `unsaved_until`.  `learned` is the step of the last live answer about the object: a
+    listing that began before is older.
     """
 
     body: Body

@@ -22,7 +22,7 @@ _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 @quick
 class Streams(NamedTuple):
-    """The collections that are followed, in the order in which that began."""
+    """The streams, in the order in which they were begun."""
 
     followed: Table[StreamKey, Stream] = Table()
     # The open listings and watches, by number.
