@@ -248,7 +248,7 @@ class SimulatedRun:
     def advance(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
         """Take one step; False when there is none before `end`.
 
-        With `recurring` also what the cluster does again and again, for ever.
+        With `recurring` also where a settled operator only looks again for kinds.
         """
         if not self._inbox and not self._control():
             at = self._next(recurring)
@@ -277,13 +277,13 @@ class SimulatedRun:
     def _next(self, recurring: bool) -> float | None:
         """The time of the next event, in the operator or in the cluster by itself.
 
-        Whoever has settled waits for nothing but what the cluster has yet to do, and
-        not for what it does again and again, nor for kinds that are not there.
+        An operator that has settled waits for the cluster's controllers alone: with
+        `recurring` also for its own next look for kinds that are not there.
         """
         settled = is_settled(self.state) and not self.looks_again
         settled = settled and not self.strands.wakes
         alarm = self._alarm
-        planned = simulated.due(self.cluster, recurring=recurring or not settled)
+        planned = simulated.due(self.cluster)
         if alarm is not None and settled and not recurring:
             alarm = alarm if alarm <= self.clock.elapsed else None
         moments = self.strands.wakes

@@ -83,7 +83,7 @@ def states(cluster: Cluster, paces: dict[str, Pace]) -> list[Cluster]:
             found.append(cluster)
             if events or cluster.agenda:
                 continue
-            planned = due(cluster, recurring=False)
+            planned = due(cluster)
             if planned is None or planned > now + 60:
                 break
             now = max(now, planned)

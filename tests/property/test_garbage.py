@@ -82,7 +82,7 @@ def settled(cluster: Cluster) -> Cluster:
         cluster, events = tick(cluster, now)
         if events or cluster.agenda:
             continue
-        planned = due(cluster, recurring=False)
+        planned = due(cluster)
         if planned is None:
             return cluster
         now = max(now, planned)

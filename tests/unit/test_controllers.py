@@ -51,7 +51,7 @@ class World:
             self.cluster, events = tick(self.cluster, self.now)
             if events or self.cluster.agenda:
                 continue
-            planned = due(self.cluster, recurring=False)
+            planned = due(self.cluster)
             if planned is None or planned > until:
                 return
             self.now = max(self.now, planned)

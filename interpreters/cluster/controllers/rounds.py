@@ -52,8 +52,6 @@ ACTORS: dict[str, Actor] = {
 # The controllers whose reminders have other names than their own.
 PART_OF = {"foreground": "garbage", "orphan": "garbage", "crd": "definition"}
 NAMES = tuple(sorted({PART_OF.get(name, name) for name in ACTORS}))
-# Controllers that have something to do for ever: settling does not wait for them.
-RECURRING = ("cronjob",)
 
 
 def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]]:
@@ -80,21 +78,11 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
     return cluster, tuple(events)
 
 
-def due(cluster: Cluster, *, recurring: bool = True) -> float | None:
-    """The time at which controllers next have work; None if nothing is planned.
-
-    Without `recurring` what will come again for ever, as cron jobs do, is left out.
-    """
+def due(cluster: Cluster) -> float | None:
+    """The time at which controllers next have work; None if nothing is planned."""
     if cluster.agenda:
         return -inf
-    if recurring:
-        return None if cluster.control.next == inf else cluster.control.next
-    times = [
-        at
-        for task, at in cluster.control.later.items()
-        if task.controller not in RECURRING
-    ]
-    return min(times, default=None)
+    return None if cluster.control.next == inf else cluster.control.next
 
 
 def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:

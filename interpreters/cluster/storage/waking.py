@@ -11,10 +11,9 @@
                                      select it; the services and budgets that select it
     replica sets                     replicaset; the deployment that owns it
     deployments, stateful sets,      the controller of their name
-    daemon sets, jobs, cron jobs
+    daemon sets, jobs
     nodes                            daemonset: of all
     services, disruption budgets     endpoints, endpointslice; disruption
-    volume claims                    claim
 
 Resources that are not in WAKES wake nobody, and cost nothing.
 """
@@ -37,13 +36,11 @@ NAMESPACES: Resource = ("", "namespaces")
 PODS: Resource = ("", "pods")
 SERVICES: Resource = ("", "services")
 NODES: Resource = ("", "nodes")
-CLAIMS: Resource = ("", "persistentvolumeclaims")
 DEPLOYMENTS: Resource = ("apps", "deployments")
 REPLICA_SETS: Resource = ("apps", "replicasets")
 STATEFUL_SETS: Resource = ("apps", "statefulsets")
 DAEMON_SETS: Resource = ("apps", "daemonsets")
 JOBS: Resource = ("batch", "jobs")
-CRON_JOBS: Resource = ("batch", "cronjobs")
 BUDGETS: Resource = ("policy", "poddisruptionbudgets")
 CLUSTER_ROLES: Resource = ("rbac.authorization.k8s.io", "clusterroles")
 
@@ -57,11 +54,9 @@ PRIMARY: dict[str, Resource] = {
     "statefulset": STATEFUL_SETS,
     "daemonset": DAEMON_SETS,
     "job": JOBS,
-    "cronjob": CRON_JOBS,
     "endpoints": SERVICES,
     "endpointslice": SERVICES,
     "disruption": BUDGETS,
-    "claim": CLAIMS,
     "kubelet": PODS,
 }
 OWNERS = {
@@ -70,7 +65,6 @@ OWNERS = {
     "StatefulSet": ("statefulset", STATEFUL_SETS),
     "DaemonSet": ("daemonset", DAEMON_SETS),
     "Job": ("job", JOBS),
-    "CronJob": ("cronjob", CRON_JOBS),
 }
 NODE_OF_THE_STUB = Task("kubelet", NODES, ("", "stub-node"))
 
@@ -199,9 +193,7 @@ WAKES: dict[Resource, Wake] = {
     STATEFUL_SETS: _itself("statefulset"),
     DAEMON_SETS: _daemon_set,
     JOBS: _job,
-    CRON_JOBS: _itself("cronjob"),
     NODES: _node,
     SERVICES: _service,
     BUDGETS: _itself("disruption"),
-    CLAIMS: _itself("claim"),
 }
