@@ -111,7 +111,7 @@ def go_on(
 def _address(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> None:
-    """Address an effect once more whose kind was not known."""
+    """Try again to address an effect of a kind that was not discovered."""
     record, found, outcome = perform(context, record, invocation, in_flight.effect)
     if outcome is not None:
         _answered(context, record, invocation, outcome)

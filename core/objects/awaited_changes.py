@@ -61,7 +61,10 @@ def followed(
 
 
 def _attempt(invocation: Invocation) -> int | None:
-    """The serial of the attempt; None for a daemon or timer, which never ends."""
+    """The serial of the attempt; None for a daemon or timer.
+
+    Those may continue, and make changes, without end.
+    """
     return None if invocation.handler.role in BACKGROUND else invocation.serial
 
 

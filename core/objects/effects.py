@@ -175,7 +175,7 @@ def _beside(
 def _keeping_condition(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> Effect:
-    """The patch of the handled object, without loss of the operator's own condition."""
+    """The effect; a patch of conditions keeps the operator's own one."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
         return effect
     merge = effect.merge or {}

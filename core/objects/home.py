@@ -46,7 +46,7 @@ def home_of(context: Context) -> Place:
 
 
 def falls_back(context: Context, place: Place, why: str) -> bool:
-    """Whether the state of this kind is stored elsewhere from now on."""
+    """Store the state of this kind elsewhere from now on; False if that cannot be."""
     places = context.settings.places
     if places.fallback is None or place is places.fallback:
         return False

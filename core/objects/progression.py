@@ -30,7 +30,7 @@ def acts_upon(at: Moment, invocation: Invocation) -> str:
 
 
 def keeps_back(at: Moment, record: ObjectRecord) -> bool:
-    """Whether the operator is in a loop with itself, and pauses before the next."""
+    """Whether the operator is in a loop with itself, and pauses before continuing."""
     is_ending = record.gone or record.body.is_deleting
     return record.pace.until > at.now.mono and not is_ending
 
@@ -136,7 +136,7 @@ def aim_of(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
-    """Whether progress with another aim counts: it does only for a creation.
+    """Whether progress counts for this aim: it is its own, or of the same creation.
 
     A creation that has succeeded is never repeated: later versions are an update (R15).
     """

@@ -144,7 +144,7 @@ def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
 
 
 def _waking(at: Moment, record: ObjectRecord, work: Work) -> float | None:
-    """When something is due that waits for no write of the object."""
+    """The time when something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
     if work.pending_events and keeps_back(at, record):
         waking = earlier(waking, record.pace.until)

@@ -96,7 +96,7 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 
 def _replaced(context: Context, record: ObjectRecord) -> Work | None:
-    """The work that is left after another object has taken the name.
+    """Drop an object whose name another has taken, and return the work that is left.
 
     Event handlers still get the pending events, and the deletion.
     """
@@ -187,7 +187,7 @@ def _refreshed(
 
 
 def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The record, with a live read now: the watch shows an object that was missing."""
+    """The record with a live read due: the watch shows an object that was missing."""
     expected = record.expected
     if expected is None or expected.looking:
         return record

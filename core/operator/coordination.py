@@ -127,7 +127,7 @@ def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
 
 
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
-    """Take in that a peering object cannot be followed.
+    """Report to peering that a peering object cannot be followed.
 
     If peering is optional and forbidden, the operator does without; else it waits.
     """
