@@ -171,7 +171,7 @@ def _refreshed(
     if is_behind(body.version, record.body.version) and not is_fresh:
         return record
     if body.version == record.body.version and not is_fresh:
-        body = record.body  # as the answer to the removal of the last finalizer
+        body = record.body  # the removal of the last finalizer has it, too
     if record.work is None and record.expected is None:
         return record._replace(body=body, shown=(body.version,))
     versions = (*record.shown[-_SHOWN_MAX:], body.version)

@@ -99,7 +99,7 @@ def step(
 
     Total and pure: equal programs, states, times and inputs give equal results, in any
     process.  `live` are conversations that wait for an answer, which the caller keeps
-    from step to step: without them the result is the same, by calling them again.
+    from step to step: without them the result is the same, by replaying their journals.
     """
     turn = Turn(program, state, now, live)
     keep_time(turn)
