@@ -389,7 +389,7 @@ def _answered(
 
 
 def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
-    """Note the object that an attempt has created: it may not create it differently."""
+    """Note a created object: creating it differently in this attempt is a conflict."""
     in_flight = invocation.in_flight
     assert in_flight is not None
     key, created = in_flight.requests[0].address.key, invocation.created
