@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import orjson
 
 from fnop.interpreters.cluster.values.status import failure
-from fnop.interpreters.protocol import ApiResponse, Malformed
+from fnop.interpreters.protocol import ApiResponse, MalformedBody
 
 __all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]
 
@@ -44,7 +44,7 @@ def _checked(value: Any, content: bytes) -> Any:
     Kubernetes takes 10,000 levels; no object that people write has 20.
     """
     if content.count(b"[") + content.count(b"{") > DEPTH_MAX and _is_deep(value):
-        return Malformed("exceeded max depth", _excerpt(content))
+        return MalformedBody("exceeded max depth", _excerpt(content))
     return value
 
 
@@ -70,11 +70,13 @@ def _yaml(content: bytes) -> Any:
 
     try:
         found = parse_yaml(content.decode())
-        return Malformed("yaml: exceeded max depth", "") if _is_deep(found) else found
+        return (
+            MalformedBody("yaml: exceeded max depth", "") if _is_deep(found) else found
+        )
     except UnicodeDecodeError:
-        return Malformed("yaml: invalid UTF-8", _excerpt(content))
+        return MalformedBody("yaml: invalid UTF-8", _excerpt(content))
     except (ManifestProblem, RecursionError) as problem:
-        return Malformed(f"yaml: {problem}", _excerpt(content))
+        return MalformedBody(f"yaml: {problem}", _excerpt(content))
 
 
 def _protobuf(content: bytes) -> Any:
@@ -83,7 +85,7 @@ def _protobuf(content: bytes) -> Any:
     try:
         return object_of(content)
     except NotProtobuf as problem:
-        return Malformed(str(problem), _excerpt(content))
+        return MalformedBody(str(problem), _excerpt(content))
 
 
 # Go's words for what Python's decoder finds.
@@ -100,7 +102,7 @@ _WORDS = {
 }
 
 
-def _malformed(content: bytes) -> Malformed:
+def _malformed(content: bytes) -> MalformedBody:
     """The error of Go's JSON decoder for a body that it cannot decode.
 
     >>> _malformed(b'{"a": 1').message
@@ -123,15 +125,15 @@ def _malformed(content: bytes) -> Malformed:
         at = problem.pos
         words = _WORDS.get(problem.msg)
         if words is None or at >= len(text.rstrip()):
-            return Malformed("unexpected end of JSON input", excerpt)
-        return Malformed(f"invalid character {text[at]!r} {words}", excerpt)
+            return MalformedBody("unexpected end of JSON input", excerpt)
+        return MalformedBody(f"invalid character {text[at]!r} {words}", excerpt)
     except _NoNumber as problem:
-        return Malformed(f"invalid character {problem}", excerpt)
+        return MalformedBody(f"invalid character {problem}", excerpt)
     except RecursionError:
-        return Malformed("exceeded max depth", excerpt)
+        return MalformedBody("exceeded max depth", excerpt)
     if numbers:
-        return Malformed("a number is out of range", excerpt, numbers[0])
-    return Malformed("invalid character in the body", excerpt)
+        return MalformedBody("a number is out of range", excerpt, numbers[0])
+    return MalformedBody("invalid character in the body", excerpt)
 
 
 class _NoNumber(Exception):

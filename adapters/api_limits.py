@@ -15,7 +15,7 @@ __all__ = [
     "CONNECTIONS_MAX",
     "HEAD_BYTES",
     "HELD_BYTES",
-    "Limits",
+    "ConnectionLimits",
     "plain_refusal",
     "stranger",
     "timed_out",
@@ -28,7 +28,7 @@ CONNECTIONS_MAX = 2_000
 HELD_BYTES = 256 * 1024 * 1024
 
 
-class Limits:
+class ConnectionLimits:
     """The seconds after which an idle connection is closed, by its state."""
 
     idle = 90.0  # http.Server.IdleTimeout

@@ -25,7 +25,7 @@ from fnop.adapters.api_limits import (
     CONNECTIONS_MAX,
     HEAD_BYTES,
     HELD_BYTES,
-    Limits,
+    ConnectionLimits,
     plain_refusal,
     stranger,
     timed_out,
@@ -35,9 +35,15 @@ from fnop.adapters.cluster_host import Following, Host, frame, internal_error, l
 from fnop.adapters.plain import one_line
 from fnop.interpreters.cluster import StoredEvent, is_watch
 from fnop.interpreters.cluster.api.discovery import content_type as media_of
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Malformed, User
+from fnop.interpreters.protocol import (
+    JSON,
+    ApiRequest,
+    ApiResponse,
+    MalformedBody,
+    User,
+)
 
-__all__ = ["Credentials", "HttpServer", "Login"]
+__all__ = ["Authenticator", "Credentials", "HttpServer"]
 
 # More than a body of this size is not even read to its end.
 PATIENCE_BYTES = 64 * 1024 * 1024
@@ -61,7 +67,7 @@ class Credentials(NamedTuple):
     impersonate: tuple[tuple[str, str], ...]
 
 
-class Login(Protocol):
+class Authenticator(Protocol):
     """Authentication of requests; None stands for a user who may do everything."""
 
     def __call__(self, given: Credentials) -> User | ApiResponse | None: ...
@@ -154,7 +160,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
-        self._watch: Watch | None = None
+        self._watch: ClientWatch | None = None
         self._waiting: deque[Incoming] = deque()
         self._is_paused = False
         self._is_spoiled = False
@@ -171,7 +177,7 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(BUFFER_BYTES)
         self._certificate = transport.get_extra_info("peercert") or None
         self._parser = httptools.HttpRequestParser(self)
-        self._stay(Limits.head)
+        self._stay(ConnectionLimits.head)
         self._server.joined(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -210,7 +216,7 @@ class Connection(asyncio.Protocol):
         self._server.held += self._unread
         if self._watch is None:
             self._transport.pause_reading()
-            self._stay(Limits.request)
+            self._stay(ConnectionLimits.request)
 
     def resume_writing(self) -> None:
         self._is_paused = False
@@ -219,7 +225,9 @@ class Connection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.drain()
             return
-        self._stay(Limits.idle if self._phase == IDLE else Limits.request)
+        self._stay(
+            ConnectionLimits.idle if self._phase == IDLE else ConnectionLimits.request
+        )
         while self._waiting and not self._is_paused and self._watch is None:
             self._respond(self._waiting.popleft())
         if not self._is_paused:
@@ -240,7 +248,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._phase = HEAD
-        self._stay(Limits.head)
+        self._stay(ConnectionLimits.head)
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -257,7 +265,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._phase = BODY
-        self._stay(Limits.request)
+        self._stay(ConnectionLimits.request)
         if self._head_bytes > HEAD_BYTES:
             self._give_up(TOO_LONG)
         elif self._hosts > 1:
@@ -310,7 +318,7 @@ class Connection(asyncio.Protocol):
         )
         self._let_go()
         self._begin()
-        self._stay(Limits.idle)
+        self._stay(ConnectionLimits.idle)
         if self._is_paused or self._waiting:
             self._waiting.append(incoming)
         elif self._watch is None and not self._transport.is_closing():
@@ -353,7 +361,7 @@ class Connection(asyncio.Protocol):
         if not self._body:
             return content_type, None
         body = body_of(content_type, b"".join(self._body))
-        if content_type == PROTOBUF and not isinstance(body, Malformed):
+        if content_type == PROTOBUF and not isinstance(body, MalformedBody):
             content_type = JSON
         return content_type, body
 
@@ -366,7 +374,7 @@ class Connection(asyncio.Protocol):
         elif self._server.is_full:
             response = too_many()
         elif is_watch(request):
-            watch = Watch(self, self._transport, self._server.host)
+            watch = ClientWatch(self, self._transport, self._server.host)
             refused = watch.open(request)
             if refused is None:
                 self._watch = None if watch.is_over else watch
@@ -397,7 +405,7 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
         self._transport.pause_reading()
         loop = asyncio.get_running_loop()
-        loop.call_later(Limits.farewell, self._transport.abort)
+        loop.call_later(ConnectionLimits.farewell, self._transport.abort)
 
     def turn_away(self) -> None:
         """Refuse the connection: there are too many."""
@@ -435,7 +443,7 @@ class Connection(asyncio.Protocol):
     def watch_ended(self) -> None:
         """The stream is complete; the next request may come on this connection."""
         self._watch = None
-        self._stay(Limits.idle)
+        self._stay(ConnectionLimits.idle)
         if self._is_spoiled:
             self._transport.close()
 
@@ -445,7 +453,7 @@ class Connection(asyncio.Protocol):
         return self._is_paused
 
 
-class Watch:
+class ClientWatch:
     """One client's watch: lines out, as fast as it reads; too late, it is over."""
 
     def __init__(
@@ -560,7 +568,7 @@ BACKLOG = 1024
 class HttpServer:
     """Listens on one address and serves one host."""
 
-    def __init__(self, host: Host, login: Login | None = None) -> None:
+    def __init__(self, host: Host, login: Authenticator | None = None) -> None:
         self.host = host
         self.login = login
         self.connections: set[Connection] = set()
@@ -623,4 +631,4 @@ class HttpServer:
         for connection in [*self.connections]:
             connection.look(now)
         loop = asyncio.get_running_loop()
-        self._reminder = loop.call_later(Limits.look, self._look)
+        self._reminder = loop.call_later(ConnectionLimits.look, self._look)

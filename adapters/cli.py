@@ -707,7 +707,7 @@ def replay(
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
-        Limits,
+        RecordingLimits,
         RecordingProblem,
         other_handlers,
         read_header,
@@ -716,7 +716,7 @@ def replay(
         replay_file,
     )
 
-    limits = UNLIMITED if trusted else Limits()
+    limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         try:
             header = read_header(read_records(file, limits))

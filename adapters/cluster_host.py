@@ -29,7 +29,7 @@ log = getLogger("fnop.cluster")
 # The pause of controllers that have done nothing, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
 
-Place = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
+CollectionKey = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
 
 
 class Follower(Protocol):
@@ -47,7 +47,7 @@ class Follower(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class View:
+class SharedWatch:
     """The common view of equal watches; each event is encoded once for all of them."""
 
     request: ApiRequest
@@ -61,7 +61,7 @@ class Following:
 
     request: ApiRequest
     backlog: Iterator[StoredEvent]
-    place: Place
+    place: CollectionKey
     key: tuple[Any, ...]
 
 
@@ -78,7 +78,7 @@ def frame(type: str, obj: dict[str, Any]) -> bytes:
 _OLD = re.compile(r"(/api/[^/]+|/apis/[^/]+/[^/]+)/watch(/.+)")
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> CollectionKey | None:
     """The subject of a watch: a resource, and a namespace or all of them.
 
     >>> place_of("/api/v1/watch/namespaces/n/pods")
@@ -97,7 +97,7 @@ class Host:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self.cluster = cluster
         self._clock = clock
-        self._views: dict[Place, dict[tuple[Any, ...], View]] = {}
+        self._views: dict[CollectionKey, dict[tuple[Any, ...], SharedWatch]] = {}
         self._registry = cluster.registry
         self._wake: asyncio.Handle | None = None
 
@@ -150,7 +150,7 @@ class Host:
         key = (request.path, request.accept, shaping)
         view = self._views.setdefault(place, {}).get(key)
         if view is None:
-            view = self._views[place][key] = View(
+            view = self._views[place][key] = SharedWatch(
                 replace(request, query=shaping), self.cluster
             )
         view.followers[follower] = None
@@ -187,7 +187,7 @@ class Host:
                     self._show(view, event, lines)
 
     def _show(
-        self, view: View, event: StoredEvent, lines: dict[tuple[str, int], bytes]
+        self, view: SharedWatch, event: StoredEvent, lines: dict[tuple[str, int], bytes]
     ) -> None:
         request = view.request
         seen = simulated.seen_by(request, event, self.cluster.registry)
@@ -206,7 +206,7 @@ class Host:
         for follower in [*view.followers]:
             follower.take(line)
 
-    def _show_formed(self, view: View, seen: StoredEvent) -> None:
+    def _show_formed(self, view: SharedWatch, seen: StoredEvent) -> None:
         """Tables and the like; of a table, a stream's first event has the heads."""
         # A follower that has taken a line is not fresh any more: group them before.
         groups = [

@@ -34,7 +34,12 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from fnop.adapters.activities import Surroundings
-from fnop.adapters.endpoints import Endpoint, Page, endpoint_of, serving as answering
+from fnop.adapters.endpoints import (
+    Endpoint,
+    PageFunction,
+    endpoint_of,
+    serving as answering,
+)
 from fnop.adapters.kubeconfig import ConfigurationProblem, Logins, find_source
 from fnop.adapters.loading import resolve
 from fnop.adapters.logins import HandledLogins
@@ -193,7 +198,7 @@ async def serving(
         def look() -> Health:
             return health(program, runner.state, meter.seen, around.clock.now())
 
-        pages: dict[Endpoint, Page] = {}
+        pages: dict[Endpoint, PageFunction] = {}
         if liveness:
             probes = Probes(program.activity(Role.PROBE), around)
             stack.push_async_callback(probes.close)

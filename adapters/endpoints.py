@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from fnop.adapters.kubeconfig import ConfigurationProblem
 
-__all__ = ["Answer", "Endpoint", "Page", "endpoint_of", "serving"]
+__all__ = ["Endpoint", "HttpAnswer", "PageFunction", "endpoint_of", "serving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """Status, body and Content-Type."""
 
     status: int
@@ -36,7 +36,7 @@ class Answer:
 
 
 # A function that answers a GET, given its parameters and its headers.
-Page = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[Answer]]
+PageFunction = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[HttpAnswer]]
 
 
 def endpoint_of(url: str, path: str) -> Endpoint:
@@ -62,12 +62,12 @@ def endpoint_of(url: str, path: str) -> Endpoint:
 
 
 @asynccontextmanager
-async def serving(pages: Mapping[Endpoint, Page]) -> AsyncIterator[None]:
+async def serving(pages: Mapping[Endpoint, PageFunction]) -> AsyncIterator[None]:
     """Answer these pages for as long as the block; pages of one port share a server.
 
     Raises `ConfigurationProblem` where it cannot be listened.
     """
-    by_port: dict[tuple[str, int], dict[str, Page]] = {}
+    by_port: dict[tuple[str, int], dict[str, PageFunction]] = {}
     for endpoint, page in pages.items():
         by_port.setdefault((endpoint.host, endpoint.port), {})[endpoint.path] = page
     servers = []
@@ -81,7 +81,7 @@ async def serving(pages: Mapping[Endpoint, Page]) -> AsyncIterator[None]:
 
 
 # `runner.cleanup()` is all that anybody needs of it; its type is aiohttp.web's.
-async def _started(host: str, port: int, pages: Mapping[str, Page]):  # type: ignore[no-untyped-def]
+async def _started(host: str, port: int, pages: Mapping[str, PageFunction]):  # type: ignore[no-untyped-def]
     from aiohttp import web
 
     app = web.Application()
@@ -98,7 +98,7 @@ async def _started(host: str, port: int, pages: Mapping[str, Page]):  # type: ig
     return runner
 
 
-def _handler(page: Page):  # type: ignore[no-untyped-def]
+def _handler(page: PageFunction):  # type: ignore[no-untyped-def]
     from aiohttp import web
 
     async def handle(request: web.Request) -> web.Response:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fnop.adapters.endpoints import Answer, Endpoint, Page
+from fnop.adapters.endpoints import Endpoint, HttpAnswer, PageFunction
 from fnop.adapters.kubeconfig import ConfigurationProblem
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.health import Health
@@ -20,7 +20,7 @@ from fnop.interpreters.meter import Histogram, Meter, MeteredApi
 
 __all__ = ["Metrics", "page_of"]
 
-Labels = tuple[str, ...]
+LabelNames = tuple[str, ...]
 
 
 class Metrics:
@@ -135,7 +135,7 @@ class Metrics:
 
     def _of_handlers(self, health: Health) -> Iterator[Any]:
         attempts = self._meter.attempts
-        by_kind: Counter[Labels] = Counter()
+        by_kind: Counter[LabelNames] = Counter()
         for (resource, _, result), count in attempts.items():
             by_kind[resource, result] += count
         controller = ("controller",)
@@ -242,7 +242,7 @@ class Metrics:
 
 
 def _gauges(
-    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, float]
+    name: str, help: str, labels: Sequence[str], values: Mapping[LabelNames, float]
 ) -> Any:
     from prometheus_client.core import GaugeMetricFamily
 
@@ -250,21 +250,21 @@ def _gauges(
 
 
 def _counters(
-    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, int]
+    name: str, help: str, labels: Sequence[str], values: Mapping[LabelNames, int]
 ) -> Any:
     from prometheus_client.core import CounterMetricFamily
 
     return _filled(CounterMetricFamily(name, help, labels=labels), values)
 
 
-def _filled(family: Any, values: Mapping[Labels, float]) -> Any:
+def _filled(family: Any, values: Mapping[LabelNames, float]) -> Any:
     for key in sorted(values):
         family.add_metric(key, values[key])
     return family
 
 
 def _histograms(
-    name: str, help: str, labels: Sequence[str], values: Mapping[Labels, Histogram]
+    name: str, help: str, labels: Sequence[str], values: Mapping[LabelNames, Histogram]
 ) -> Any:
     from prometheus_client.core import HistogramMetricFamily
 
@@ -277,7 +277,7 @@ def _histograms(
     return family
 
 
-def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, Page]:
+def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, PageFunction]:
     """The metrics as Prometheus reads them, with those of the process.
 
     Raises `ConfigurationProblem` where the library is missing.
@@ -299,8 +299,8 @@ def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, Page]:
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
 
-    async def page(query: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
+    async def page(query: Mapping[str, str], headers: Mapping[str, str]) -> HttpAnswer:
         encode, content_type = choose_encoder(headers.get("Accept", ""))
-        return Answer(200, encode(registry), content_type)
+        return HttpAnswer(200, encode(registry), content_type)
 
     return {endpoint: page}

@@ -12,10 +12,10 @@ from fnop.effects.names import check_name, check_namespace
 __all__ = ["a_name", "a_namespace"]
 
 Check = Callable[[Any, str], None]
-Callback = Callable[[click.Context, click.Parameter, Any], Any]
+OptionCallback = Callable[[click.Context, click.Parameter, Any], Any]
 
 
-def _checked(check: Check) -> Callback:
+def _checked(check: Check) -> OptionCallback:
     def callback(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
         given = value if isinstance(value, tuple) else (value,)
         try:

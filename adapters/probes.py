@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from fnop.adapters.activities import Overdue, Surroundings, perform
-from fnop.adapters.endpoints import Answer, Endpoint, Page
+from fnop.adapters.endpoints import Endpoint, HttpAnswer, PageFunction
 from fnop.core.handlers.handler import Handler
 from fnop.core.operator.health import Health
 from fnop.effects.values import freeze_json
@@ -101,33 +101,33 @@ class Probes:
 
 def pages_of(
     endpoint: Endpoint, health: Callable[[], Health], probes: Probes
-) -> dict[Endpoint, Page]:
+) -> dict[Endpoint, PageFunction]:
     """Liveness at the endpoint, and readiness beside it.
 
     Alive is 200 with the answers of the probes by their ids, as Kopf has it; not alive
     is 503 with the reasons.  With `?verbose` each answers all that is known.
     """
 
-    async def live(query: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
+    async def live(query: Mapping[str, str], headers: Mapping[str, str]) -> HttpAnswer:
         values, failed = await probes.results()
         found = health()
         return _answer(found, [*found.stuck, *failed], values, "verbose" in query)
 
-    async def ready(query: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
+    async def ready(query: Mapping[str, str], headers: Mapping[str, str]) -> HttpAnswer:
         found = health()
         return _answer(found, [*found.problems], {}, "verbose" in query)
 
-    pages: dict[Endpoint, Page] = {endpoint.at(READY_PATH): ready}
+    pages: dict[Endpoint, PageFunction] = {endpoint.at(READY_PATH): ready}
     pages[endpoint] = live
     return pages
 
 
 def _answer(
     health: Health, problems: list[str], values: dict[str, Any], is_verbose: bool
-) -> Answer:
+) -> HttpAnswer:
     body: dict[str, Any] = values
     if problems or is_verbose:
         body = {"problems": problems, "probes": values}
     if is_verbose:
         body["operator"] = health.summary()
-    return Answer(503 if problems else 200, orjson.dumps(body))
+    return HttpAnswer(503 if problems else 200, orjson.dumps(body))

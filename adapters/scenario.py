@@ -7,7 +7,7 @@ from typing import Any
 
 from fnop.core.api import discovery
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.discovery import Page
+from fnop.core.api.discovery import Document
 from fnop.core.api.resources import Resource, path_of
 from fnop.interpreters.answers import message_of, outcome_of, with_kind
 from fnop.interpreters.protocol import ApiRequest
@@ -36,7 +36,7 @@ class ApplyProblem(Exception):
 
 def catalogue_of(sim: SimulatedRun) -> Catalogue:
     """The kinds that the simulated cluster serves now."""
-    pages = dict(enumerate(map(Page, discovery.ROOTS)))
+    pages = dict(enumerate(map(Document, discovery.ROOTS)))
     found = discovery.begun(pages)
     while found.pending:
         number, page = next(iter(found.pending.items()))

@@ -140,10 +140,12 @@ def _text_of(item: dict[str, Any]) -> bytes | None:
 
 # --------------------------------------------------------------------- watches
 
-Seen: TypeAlias = WatchEvent | Bookmark | StreamEnded
+StreamInput: TypeAlias = WatchEvent | Bookmark | StreamEnded
 
 
-def watch_input(stream: int, type: str, found: Any, raw: bytes | None = None) -> Seen:
+def watch_input(
+    stream: int, type: str, found: Any, raw: bytes | None = None
+) -> StreamInput:
     """The input that a line of a watch is: its type, its object, the object's text.
 
     A line of type ERROR carries the Status that ends the watch, with the code that an

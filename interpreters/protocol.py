@@ -15,7 +15,7 @@ __all__ = [
     "Api",
     "ApiRequest",
     "ApiResponse",
-    "Malformed",
+    "MalformedBody",
     "StreamRefused",
     "StreamSilent",
     "StreamUndecodable",
@@ -42,7 +42,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedBody:
     """A body that could not be parsed, and why: it is refused with 400.
 
     `excerpt` is how a server shows its beginning.  `number` is one in it that is JSON,
@@ -60,7 +60,7 @@ class ApiRequest:
 
     `path` is the absolute path without the server, `query` ordered pairs,
     `body` a parsed JSON value that nobody changes afterwards, None, or
-    `Malformed`.  `accept` and `agent` are the headers Accept and User-Agent.
+    `MalformedBody`.  `accept` and `agent` are the headers Accept and User-Agent.
     Without a `user` nobody is asked for permission.  What has not begun `before` a
     monotonic time must not begin any more, however long it had to wait for its turn.
     An `urgent` one waits for no turn, and not beyond that time for its answer.  What is

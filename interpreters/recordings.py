@@ -16,7 +16,13 @@ import orjson
 
 from fnop.interpreters.recorder import FORMAT_VERSION
 
-__all__ = ["UNLIMITED", "Limits", "RecordingProblem", "read_header", "read_records"]
+__all__ = [
+    "UNLIMITED",
+    "RecordingLimits",
+    "RecordingProblem",
+    "read_header",
+    "read_records",
+]
 
 
 class RecordingProblem(Exception):
@@ -24,7 +30,7 @@ class RecordingProblem(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RecordingLimits:
     """The limits of a recording that is read, against hostile files.
 
     `ratio` is how many bytes of text a byte of the file may make, `ratio_free_bytes`
@@ -38,15 +44,15 @@ class Limits:
     records: int = 10_000_000
 
 
-UNLIMITED = Limits(float("inf"), 0, 2**62, 2**62, 2**62)
-_LIMITS = Limits()
+UNLIMITED = RecordingLimits(float("inf"), 0, 2**62, 2**62, 2**62)
+_LIMITS = RecordingLimits()
 _REMEDY = "if it is your own, read it with --trusted"
 _MAKE_ONE = "make one with `fnop run ... --record FILE`"
 _PIECE = 256 * 1024
 
 
 def read_records(
-    file: BinaryIO, limits: Limits = _LIMITS
+    file: BinaryIO, limits: RecordingLimits = _LIMITS
 ) -> Iterator[dict[str, Any] | None]:
     """The records of a recording; a last None when it was cut off.
 
@@ -63,7 +69,7 @@ def read_records(
         yield _record(line, number, limits)
 
 
-def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
+def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as problem:
@@ -90,7 +96,7 @@ def _record(line: bytes, number: int, limits: Limits) -> dict[str, Any]:
     return record
 
 
-def _too_deep(limits: Limits) -> RecordingProblem:
+def _too_deep(limits: RecordingLimits) -> RecordingProblem:
     return RecordingProblem(
         "the recording has a record that is nested deeper than "
         f"{limits.depth} levels, as no Kubernetes object is; {_REMEDY}"
@@ -118,7 +124,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 class _Inflated:
     """The text of a file of concatenated gzip members, in pieces of bounded size."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: RecordingLimits) -> None:
         self._file = file
         self._limits = limits
         self._data = b""
@@ -170,7 +176,7 @@ class _Inflated:
         return text
 
 
-def _lines(file: BinaryIO, limits: Limits) -> Iterator[bytes | None]:
+def _lines(file: BinaryIO, limits: RecordingLimits) -> Iterator[bytes | None]:
     """The lines of a recording; a last None where the file ends within a block.
 
     What can be had of a block that was cut off is had, up to its last whole line.

@@ -27,7 +27,7 @@ from fnop.interpreters.likeness import Likeness, Retold
 from fnop.interpreters.machine import Machine
 from fnop.interpreters.recordings import (
     UNLIMITED,
-    Limits,
+    RecordingLimits,
     RecordingProblem,
     read_header,
     read_records,
@@ -37,7 +37,7 @@ from fnop.interpreters.redaction import MARK, draws_secret, has_token
 __all__ = [
     "UNLIMITED",
     "Difference",
-    "Limits",
+    "RecordingLimits",
     "RecordingProblem",
     "Replayed",
     "other_handlers",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-_LIMITS = Limits()
+_LIMITS = RecordingLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,9 @@ def replay(
     return Replayed(steps, difference, truncated, run.known, tuple(run.acts))
 
 
-def replay_file(file: BinaryIO, program: Program, limits: Limits = _LIMITS) -> Replayed:
+def replay_file(
+    file: BinaryIO, program: Program, limits: RecordingLimits = _LIMITS
+) -> Replayed:
     """Replay a recording; from its start again with values that are found out.
 
     What stands for a token is found out where a handler makes the value itself, or

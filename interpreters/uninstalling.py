@@ -95,7 +95,7 @@ class Uninstaller:
 
     async def catalogue(self) -> tuple[Catalogue, str | None]:
         """The kinds that are served, and why some could not be read."""
-        number, pages = 0, [discovering.Page(path) for path in discovering.ROOTS]
+        number, pages = 0, [discovering.Document(path) for path in discovering.ROOTS]
         found: Discovery = discovering.begun({})
         patience = discovering.patience_seconds(0)
         while pages:

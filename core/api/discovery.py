@@ -23,7 +23,7 @@ __all__ = [
     "GRACE_SECONDS",
     "ROOTS",
     "Discovery",
-    "Page",
+    "Document",
     "answered",
     "begun",
     "patience_seconds",
@@ -47,7 +47,7 @@ GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Document:
     """One document of discovery, to be requested."""
 
     path: str
@@ -69,7 +69,7 @@ class Discovery:
     could not be read. `advice_seconds` is the server's advice (Retry-After).
     """
 
-    pending: Map[int, Page]
+    pending: Map[int, Document]
     resources: tuple[Resource, ...] = ()
     problem: str | None = None
     forbidden: bool = False
@@ -135,15 +135,15 @@ def patience_seconds(tries: int) -> float:
     return min(_PATIENCE_SECONDS * 2.0 ** min(tries, 8), _PATIENCE_MAX_SECONDS)
 
 
-def begun(pages: dict[int, Page]) -> Discovery:
-    """A round in which these pages, by request id, have been requested."""
+def begun(pages: dict[int, Document]) -> Discovery:
+    """A round in which these documents, by request id, have been requested."""
     return Discovery(Map(pages))
 
 
 def answered(
     discovery: Discovery, id: int, outcome: Outcome
-) -> tuple[Discovery, tuple[Page, ...]]:
-    """Add one answer to the round; returns it and the pages to request next."""
+) -> tuple[Discovery, tuple[Document, ...]]:
+    """Add one answer to the round; returns it and the documents to request next."""
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
     match outcome:
@@ -156,8 +156,8 @@ def answered(
 
 
 def _with_document(
-    discovery: Discovery, page: Page, document: dict[str, Any]
-) -> tuple[Discovery, tuple[Page, ...]]:
+    discovery: Discovery, page: Document, document: dict[str, Any]
+) -> tuple[Discovery, tuple[Document, ...]]:
     """Add a document to the round; a malformed one counts as unread."""
     try:
         told = _read(page, document)
@@ -174,7 +174,7 @@ def _with_document(
 _STALE = Unreachable("what the API server says of it is out of date")
 
 
-def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
+def _unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
     """Add a document that could not be read to the round."""
     is_root = page.path in ROOTS
     message = str(getattr(outcome, "message", "no document"))
@@ -191,14 +191,14 @@ def _unread(discovery: Discovery, page: Page, outcome: Outcome) -> Discovery:
 
 
 class _Told(NamedTuple):
-    """The content of a document: kinds, pages to read next, and stale pages."""
+    """The content of a document: kinds, documents to read next, and stale ones."""
 
     resources: tuple[Resource, ...] = ()
-    pages: tuple[Page, ...] = ()
-    stale: tuple[Page, ...] = ()
+    pages: tuple[Document, ...] = ()
+    stale: tuple[Document, ...] = ()
 
 
-def _read(page: Page, document: dict[str, Any]) -> _Told:
+def _read(page: Document, document: dict[str, Any]) -> _Told:
     if page.path not in ROOTS:
         found = parse_resource_list(
             document, page.group, page.version, preferred=page.preferred
@@ -212,10 +212,10 @@ def _read(page: Page, document: dict[str, Any]) -> _Told:
     return _Told(pages=tuple(_group_pages(document)))
 
 
-def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
+def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
     """The kinds of all groups of a root; stale versions have none."""
     resources: list[Resource] = []
-    stale: list[Page] = []
+    stale: list[Document] = []
     for item in document.get("items") or ():
         group = "" if root.path == "/api" else item["metadata"]["name"]
         for rank, each in enumerate(item.get("versions") or ()):
@@ -230,13 +230,13 @@ def _read_aggregated(root: Page, document: dict[str, Any]) -> _Told:
     return _Told(tuple(resources), stale=tuple(stale))
 
 
-def _page(group: str, version: str, *, preferred: bool = True) -> Page:
-    """The page of one group version."""
+def _page(group: str, version: str, *, preferred: bool = True) -> Document:
+    """The document of one group version."""
     parts = (*group_parts(group), version)
-    return Page("/" + "/".join(map(segment, parts)), group, version, preferred)
+    return Document("/" + "/".join(map(segment, parts)), group, version, preferred)
 
 
-def _group_pages(document: dict[str, Any]) -> list[Page]:
+def _group_pages(document: dict[str, Any]) -> list[Document]:
     pages = []
     for group in document.get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")

@@ -1,4 +1,4 @@
-"""The actions that can be taken about one object: what `reconcile` answers."""
+"""The actions on one object, of which `reconcile` returns one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "HandleEvent",
     "Overlook",
     "ReadLive",
-    "Remember",
+    "RecordInMemory",
     "Rest",
     "StartAttempt",
     "TimeOut",
@@ -51,14 +51,14 @@ class Rest(NamedTuple):
 
 
 class Continue(NamedTuple):
-    """An invocation can go on; `ends` is how the sub-handlers have that it awaits."""
+    """Continue an invocation; `ends` are the ends of sub-handlers that it awaits."""
 
     invocation: Invocation
     ends: Mapping[str, Any] | None = None
 
 
 class HandleEvent(NamedTuple):
-    """An event handler has a watch event to handle."""
+    """Call an event handler for a watch event."""
 
     pending_event: PendingEvent
 
@@ -72,7 +72,7 @@ class StartAttempt(NamedTuple):
 
 
 class Conclude(NamedTuple):
-    """All sub-handlers of a handler have ended, and so it has; `failed` names one."""
+    """End a handler whose sub-handlers have all ended; `failed` names a failed one."""
 
     handler: Handler
     progress: Progress
@@ -80,9 +80,9 @@ class Conclude(NamedTuple):
 
 
 class TimeOut(NamedTuple):
-    """The deadline of a handler has come while no attempt of it is under way.
+    """End a handler whose deadline has come while no attempt of it is under way.
 
-    It waits for its next attempt, or for its sub-handlers; `why` tells.
+    It waits for its next attempt, or for its sub-handlers; `why` says which.
     """
 
     handler: Handler
@@ -102,21 +102,21 @@ class Cancel:
 
 
 class Expire(NamedTuple):
-    """A waiting conversation has passed its handler's timeout."""
+    """End a waiting conversation that has passed its handler's timeout."""
 
     invocation: Invocation
 
 
 class Write(NamedTuple):
-    """Write the object, or go on writing it."""
+    """Write the object, or continue to."""
 
     writing: Writing
 
 
-class Remember(NamedTuple):
-    """Remember without writing: nothing on the object needs to change.
+class RecordInMemory(NamedTuple):
+    """Store the state in this process only: the object needs no change.
 
-    `released` says that the deletion of an object that others hold has been handled.
+    With `released` the deletion of an object that others hold has been handled.
     """
 
     stored: Stored
@@ -125,19 +125,19 @@ class Remember(NamedTuple):
 
 
 class Overlook(NamedTuple):
-    """No handler is for the object as it is: remember, here alone, what that is."""
+    """Remember the state of an object that no handler matches, in this process only."""
 
     seen: Seen
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLive:
-    """The watch has not shown an own write in time: read the object live."""
+    """Read the object live: the watch has not shown an own write in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """The object is gone, and nothing is under way: drop its record."""
+    """Drop the record of an object that is gone and has no work under way."""
 
 
 Action = (
@@ -157,7 +157,7 @@ Action = (
     | Cancel
     | Expire
     | Write
-    | Remember
+    | RecordInMemory
     | Overlook
     | ReadLive
     | Forget

@@ -1,8 +1,8 @@
-"""One attempt of a handler: driving it, performing its effects, judging its end.
+"""One attempt of a handler: calling it, performing its effects, judging its end.
 
-An attempt is an `Invocation`.  It goes on until it waits for something; when its
-function has ended and its plan is done, it is judged, and what it wants written is
-kept for the object's next write.
+An attempt is an `Invocation`.  It continues until it waits for something.  When its
+function has ended and its plan is done, the attempt is judged, and its changes of the
+object are kept for the object's next write.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ __all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "s
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
-# How long a cancelled conversation's request is waited for.
+# The time for which the request of a cancelled conversation is awaited.
 OUTSTANDING_SECONDS = 60.0
-# Nobody waits for so long but by the server's advice: then it is told each time.
+# A wait can be this long only by the server's advice: then each one is logged.
 _LONG_SECONDS = 10.0
 
 
@@ -63,10 +63,10 @@ def let_go(
     record: ObjectRecord,
     reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
 ) -> None:
-    """Drop the conversations about an object, such as one that is not there any more.
+    """Drop the conversations about an object, for example of one that is gone.
 
-    An impure daemon goes on outside until it is told to stop, and why; or, where it
-    does not listen, is cancelled.
+    An impure daemon continues outside until it is requested to stop, with the reason;
+    one that does not take `stopped` is cancelled.
     """
     work = record.work or IDLE
     for each in (*work.running, *work.background_runs):
@@ -88,7 +88,7 @@ def go_on(
 ) -> None:
     """Advance one invocation as far as it can go now.
 
-    `ends` is how the sub-handlers have ended that it awaits.
+    `ends` are the ends of the sub-handlers that it awaits.
     """
     in_flight = invocation.in_flight
     if ends is not None:
@@ -111,7 +111,7 @@ def go_on(
 def _address(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> None:
-    """Look again where an effect goes whose kind was not known."""
+    """Try again to address an effect of a kind that was not discovered."""
     record, found, outcome = perform(context, record, invocation, in_flight.effect)
     if outcome is not None:
         _answered(context, record, invocation, outcome)
@@ -124,7 +124,7 @@ def _address(
 def _tell_waiting(
     context: Context, invocation: Invocation, in_flight: InFlight
 ) -> None:
-    """Say now and then what is tried again, as often as it takes; and a long wait."""
+    """Log a repeated try from time to time, and each long wait."""
     wait = (in_flight.due or 0.0) - context.now.mono
     if wait > _LONG_SECONDS:
         line = f"waits for {in_flight.label}, which is tried again in {wait:.0f} s"
@@ -135,7 +135,7 @@ def _tell_waiting(
 
 
 def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
-    """Go through the plan of an ended function; at its end the attempt is over."""
+    """Perform the plan of an ended function; after it the attempt is over."""
     record, invocation = _run_plan(context, record, invocation)
     if invocation.plan == () and not context.keeps_still:
         finish(context, record, invocation)
@@ -164,7 +164,7 @@ def _put(
 def _woken(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> Invocation:
-    """A sleep is over: a conversation gets the object as it is now."""
+    """The invocation after a sleep: a conversation gets the object as it is now."""
     invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
@@ -177,7 +177,7 @@ def _woken(
 def _journaled(
     context: Context, invocation: Invocation, outcome: Outcome
 ) -> Invocation:
-    """The conversation with an answer, ready to go on."""
+    """The conversation with an answer, ready to continue."""
     assert invocation.asked is not None
     entry = driving.JournalEntry(
         digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
@@ -228,14 +228,14 @@ def _drive(
 def _not_awaited(
     invocation: Invocation, children: tuple[Handler, ...]
 ) -> frozenset[str]:
-    """The sub-handlers that are left to end after their parent's own part."""
+    """The sub-handlers that will end after their parent's own part."""
     return frozenset(each.id for each in children) - invocation.gathered
 
 
 def _with_declared(
     record: ObjectRecord, invocation: Invocation, children: tuple[Handler, ...]
 ) -> ObjectRecord:
-    """The sub-handlers of an attempt; the change takes them in (`reconcile`)."""
+    """The record with the sub-handlers of an attempt; the change adds them later."""
     work, name = record.work, invocation.handler.id
     assert work is not None
     aim = work.progress[name].aim
@@ -244,7 +244,7 @@ def _with_declared(
 
 
 def _outgrown(context: Context, invocation: Invocation) -> Invocation:
-    """A conversation cannot remember for ever: it starts again (R12)."""
+    """End a conversation whose journal is too long: it starts again (R12)."""
     driving.cancel(
         invocation.situation,
         invocation.journal,
@@ -263,7 +263,7 @@ def _outgrown(context: Context, invocation: Invocation) -> Invocation:
 def _ask(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation]:
-    """A conversation awaits an effect."""
+    """Perform the effect that a conversation awaits."""
     invocation = invocation._replace(asked=effect, ready=False, acts=True)
     record, invocation, outcome = perform(context, record, invocation, effect)
     if outcome is not None:
@@ -274,9 +274,9 @@ def _ask(
 def _run_plan(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> tuple[ObjectRecord, Invocation]:
-    """Perform a plan's effects in their order, until one has to be waited for.
+    """Perform a plan's effects in their order, until one has to be awaited.
 
-    Behind a `Freeze` there is nothing more to perform: the attempt is put aside.
+    After a `Freeze` nothing more is performed: the attempt is put aside.
     """
     while invocation.plan and invocation.in_flight is None and invocation.wake is None:
         if context.keeps_still:
@@ -284,7 +284,7 @@ def _run_plan(
         effect, rest = invocation.plan[0], invocation.plan[1:]
         match effect:
             case Patch() if is_own(effect, invocation):
-                # Fused into the last write, wherever it stands (R4).
+                # It is fused into the last write, wherever it is in the plan (R4).
                 patches = (*invocation.patches, effect)
                 invocation = invocation._replace(plan=rest, patches=patches)
             case Return(value=value):
@@ -293,7 +293,7 @@ def _run_plan(
             case Again():
                 invocation = invocation._replace(plan=rest, again=effect)
             case Execute():
-                invocation = invocation._replace(plan=rest)  # they are run anyway
+                invocation = invocation._replace(plan=rest)  # sub-handlers run anyway
             case _:
                 invocation = invocation._replace(acts=True)
                 record, invocation, outcome = perform(
@@ -305,7 +305,7 @@ def _run_plan(
 
 
 def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
-    """An effect of a plan is answered: go on, or fail the attempt."""
+    """The invocation after an effect of its plan is answered: continued, or failed."""
     assert invocation.plan
     effect = invocation.plan[0]
     in_flight = invocation.in_flight
@@ -319,7 +319,7 @@ def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
 
 
 def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
-    """What an outcome means for the attempt that planned the effect."""
+    """The failure of the attempt that planned the effect; None if it was performed."""
     match outcome:
         case Applied() | Answer():
             return None
@@ -339,7 +339,7 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
 def answer_effect(
     context: Context, number: int, ticket: ForEffect, outcome: Outcome
 ) -> None:
-    """An effect of an invocation has been answered."""
+    """Process the answer to an effect of an invocation."""
     record = context.record
     if record is None or record.work is None:
         return
@@ -389,7 +389,7 @@ def _answered(
 
 
 def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
-    """Keep what an attempt has created: it is not to be created otherwise."""
+    """Note a created object: creating it differently in this attempt is a conflict."""
     in_flight = invocation.in_flight
     assert in_flight is not None
     key, created = in_flight.requests[0].address.key, invocation.created
@@ -404,7 +404,7 @@ def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
 
 
 def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
-    """A timeout does stop a conversation that is still waiting."""
+    """End a waiting conversation whose timeout has passed."""
     record = stop(context, record, invocation)
     limit = invocation.handler.timeout or 0.0
     failure = Failure(
@@ -417,7 +417,7 @@ def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> No
 def interrupt(
     context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
 ) -> None:
-    """Tell an impure handler that it is to stop; others are told by their answers."""
+    """Request an impure handler to stop; others get that with their answers."""
     in_flight = invocation.in_flight
     if (
         invocation.handler.function

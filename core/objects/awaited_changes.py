@@ -1,4 +1,4 @@
-"""What an awaited change of an object means for those that handle it."""
+"""The consequences of an awaited change of an object for its handlers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ __all__ = ["followed", "own_answer", "pace_another"]
 def followed(
     context: Context, record: ObjectRecord, invocation: Invocation, body: Body
 ) -> ObjectRecord:
-    """An awaited change of the handled object is no new one for who is at work."""
+    """The record after an awaited change of the handled object.
+
+    For handlers at work the change is no new one.
+    """
     kind, handler, in_flight = (
         context.kind,
         invocation.handler,
@@ -44,7 +47,7 @@ def followed(
     if base is None or change is None:
         return record
     names = followers(record, (handler.id,))
-    # Only where the change alone explains what a handler observes now.
+    # Only where this change alone explains the state that a handler observes now.
     made = made_by(change, base)
     if asks_for_the_same(made, body):
         record = with_generation(record, base, body)
@@ -58,12 +61,15 @@ def followed(
 
 
 def _attempt(invocation: Invocation) -> int | None:
-    """Which attempt it is; None where one may go on, and make changes, without end."""
+    """The serial of the attempt; None for a daemon or timer.
+
+    Those may continue, and make changes, without end.
+    """
     return None if invocation.handler.role in BACKGROUND else invocation.serial
 
 
 def _as_patch(effect: Effect) -> Patch | None:
-    """What a change of the handled object sets: of an apply, what it names."""
+    """The fields that a change of the handled object sets, as a patch."""
     match effect:
         case Patch():
             return effect
@@ -79,7 +85,7 @@ def _as_patch(effect: Effect) -> Patch | None:
 def pace_another(
     context: Context, invocation: Invocation, in_flight: InFlight, found: dict[str, Any]
 ) -> None:
-    """A handler has changed another object, for which others may be called."""
+    """Count a handler's change of another object, for which others may be called."""
     if in_flight.base is None or in_flight.looking:
         return
     context, body = context.of(in_flight.requests[0].address.key), Body(found)
@@ -94,7 +100,7 @@ def pace_another(
 def own_answer(
     key: Key, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> Body | None:
-    """The handled object, as the answer to an awaited change of it shows it (R23)."""
+    """The handled object in the answer to an awaited change of it; else None (R23)."""
     in_flight = invocation.in_flight
     if in_flight is None or in_flight.looking or in_flight.reads_first:
         return None
@@ -103,7 +109,7 @@ def own_answer(
     effect, body = in_flight.effect, Body(outcome.object)
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return body
-    # It may be named as any other object is: by its name, or by a manifest.
+    # The effect may name it as any other object: by its name, or by a manifest.
     is_named = in_flight.requests[0].address.key == key and body.uid == record.body.uid
     if isinstance(effect, Patch) and effect.subresource in (None, "status"):
         return body if is_named else None

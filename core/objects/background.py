@@ -1,16 +1,16 @@
-"""Daemons and timers of one object: when each begins, is told to stop, and ends.
+"""Daemons and timers of one object: when each begins, is requested to stop, and ends.
 
-Each goes on by itself (R13): it waits neither for the handlers of changes nor for
-another daemon.  A daemon is a conversation that goes on; a timer one that begins
-again and again.
+Each runs independently (R13): it waits neither for the handlers of changes nor for
+another daemon.  A daemon is one long conversation; a timer one that begins again and
+again.
 
-| the object     | at rest                   | under way                   |
-|----------------|---------------------------|-----------------------------|
-| matches        | begins when it is due     | goes on                     |
-| does not match | its schedule is forgotten | is told, and then cancelled |
-| is deleted     | does not begin            | is told, and then cancelled |
+| the object     | at rest                 | under way                            |
+|----------------|-------------------------|--------------------------------------|
+| matches        | begins when it is due   | continues                            |
+| does not match | its schedule is dropped | is requested to stop, then cancelled |
+| is deleted     | does not begin          | is requested to stop, then cancelled |
 
-An impure one, which cannot await the object as it is by then, is shown each change.
+An impure one cannot await the changed object, so it is shown each change.
 
 One that has ended by itself or has failed for good does not begin again in this
 process.
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class ScheduleRun(NamedTuple):
-    """A daemon or timer is for this object: find out when it begins."""
+    """Find out when a daemon or timer begins, whose handler matches the object."""
 
     handler: Handler
 
@@ -63,15 +63,16 @@ class StartRun(NamedTuple):
 
 
 class StopRun(NamedTuple):
-    """Tell a run to stop; or cancel it, when it was told and is out of patience."""
+    """Request a run to stop; or cancel it, when its time after that is up."""
 
     invocation: Invocation
     reason: DaemonStoppingReason
 
 
 class RescheduleRun(NamedTuple):
-    """Ask a timer's function for the interval: a run has ended, or the object is
-    another one since.
+    """Call a timer's function for the interval.
+
+    A run has ended, or the object has changed since.
     """
 
     handler: Handler
@@ -80,13 +81,13 @@ class RescheduleRun(NamedTuple):
 
 
 class ShowChange(NamedTuple):
-    """Show an impure daemon its object as it is now: it can look at it meanwhile."""
+    """Show the changed object to an impure daemon, which can read it meanwhile."""
 
     invocation: Invocation
 
 
 class UnscheduleRun(NamedTuple):
-    """It is not for this object any more: it begins anew when it is again."""
+    """Drop the schedule of a handler that no longer matches; it may match later."""
 
     handler: Handler
 
@@ -123,7 +124,7 @@ def background_action(
 def _untimed(
     record: ObjectRecord, handler: Handler, run_state: RunState
 ) -> Callback | None:
-    """The function that is to be asked for a timer's interval now, if there is one."""
+    """The function to be called for a timer's interval now, if there is one."""
     assert handler.schedule is not None
     interval = handler.schedule.interval
     is_current = run_state.ended is None or run_state.timed_for == record.body.version
@@ -135,9 +136,9 @@ def _running(work: Work, handler: Handler) -> Invocation | None:
 
 
 def _is_outdated(running: Invocation, body: Body) -> bool:
-    """Whether a call is under way that can look at its object, and it is newer now.
+    """Whether a call is under way that can read its object, and that has changed.
 
-    Those who converse get it with the answer to what they wait for.
+    Conversations get the object with the answer to their effect.
     """
     handler, shown = running.handler, running.situation.body
     if not handler.function or shown is None:
@@ -161,14 +162,14 @@ def _stop_reason(
 
 
 def _may_stop_run(running: Invocation, now: Now) -> bool:
-    """It is told once, and cancelled when its time is up."""
+    """Whether to request the stop, once, or to cancel the run, when its time is up."""
     if not running.stopped:
         return True
     return running.patience is not None and running.patience <= now.mono
 
 
 def _is_held(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
-    """Whether the object cannot vanish under it; the finalizer comes first (R20)."""
+    """Whether the object cannot vanish meanwhile; the finalizer comes first (R20)."""
     return not handler.finalizer or at.settings.marker in record.body.finalizers
 
 
@@ -187,12 +188,12 @@ def _due(record: ObjectRecord, handler: Handler, run_state: RunState) -> float |
 
 
 def background_due(at: Moment, record: ObjectRecord, work: Work) -> float | None:
-    """When the next run of a daemon or timer at rest is due."""
+    """The time when the next run of a daemon or timer at rest is due."""
     return None if at.stopping else min(runs_due(at.kind, record, work), default=None)
 
 
 def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
-    """When each daemon and timer at rest is due, where that is known."""
+    """The due times of all daemons and timers at rest, where they are known."""
     for handler in kind.background:
         run_state = record.background.get(handler.id)
         if run_state is not None and _running(work, handler) is None:
@@ -222,10 +223,10 @@ def _is_wanted(at: Moment, record: ObjectRecord, work: Work, handler: Handler) -
 def rested(
     handler: Handler, run_state: RunState, progress: Progress, now: Now
 ) -> RunState:
-    """How it stands after a run that ended with this record.
+    """The state of a daemon or timer after a run that ended with this progress.
 
-    A failure for good ends it, a delay comes before the schedule, and a success
-    forgets what it took.
+    A failure for good ends it, a delay comes before the schedule, and a success resets
+    the progress.
     """
     began = run_state.began
     if progress.finished == "failure":
@@ -246,7 +247,7 @@ def rested(
 def rescheduled(
     handler: Handler, run_state: RunState, interval: float, version: str, now: Now
 ) -> RunState:
-    """How a timer stands whose function wants this interval for that version."""
+    """The state of a timer whose function returned this interval for that version."""
     assert handler.schedule is not None
     assert run_state.ended is not None
     ended = Now(now.wall - now.mono + run_state.ended, run_state.ended)
@@ -258,7 +259,7 @@ def rescheduled(
 def with_run_state(
     record: ObjectRecord, handler: Handler, run_state: RunState | None
 ) -> ObjectRecord:
-    """The object with how one of its daemons or timers stands (None: not at all)."""
+    """The record with the state of one daemon or timer (None: without it)."""
     others = {k: v for k, v in record.background.items() if k != handler.id}
     if run_state is not None:
         others[handler.id] = run_state

@@ -1,4 +1,4 @@
-"""Making the moves of daemons and timers."""
+"""Executing the actions of daemons and timers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from fnop.effects import Wait
 
 __all__ = ["run_background"]
 
-# How long a daemon may go on that was told to stop, if it does not say.
+# The time that a daemon has after it is requested to stop, unless it sets its own.
 GRACE_SECONDS = 10.0
 
 
-# A timer whose function always finds it overdue still leaves a moment to others.
+# A timer whose function always returns an overdue time waits this long all the same.
 _OVERDUE_SECONDS = 1.0
 
 
@@ -89,7 +89,7 @@ def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> N
 def _reschedule_run(
     context: Context, record: ObjectRecord, action: RescheduleRun
 ) -> None:
-    """Ask a timer's function for the interval, as filters are asked."""
+    """Call a timer's function for the interval, as filters are called."""
     handler, backoff = action.handler, context.settings.default_backoff
     usual = backoff.most if isinstance(backoff, Backoff) else backoff
     situation = _situation(context, record, handler)
@@ -143,7 +143,7 @@ def _start_run(
 def _time_out(
     context: Context, record: ObjectRecord, handler: Handler, run_state: RunState
 ) -> None:
-    """The deadline of a run's attempts has come between two of them."""
+    """End a daemon or timer whose deadline has passed between two attempts."""
     assert handler.timeout is not None
     why = run_state.progress.message or "still waiting"
     judgement = time_out(run_state.progress, handler.timeout, why)
@@ -162,7 +162,7 @@ def _time_out(
 def _show_change(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> None:
-    """Let an impure daemon, which is under way, look at its object as it is now."""
+    """Give the present object to an impure daemon, which is under way."""
     in_flight = invocation.in_flight
     assert in_flight is not None
     assert in_flight.id is not None
@@ -177,7 +177,7 @@ def _stop_run(
     invocation: Invocation,
     reason: DaemonStoppingReason,
 ) -> None:
-    """Tell a daemon to stop, where it listens; else, or when its time is up, end it."""
+    """Request a daemon to stop; end it if it cannot notice that, or its time is up."""
     handler = invocation.handler
     if not invocation.stopped and _listens(invocation):
         patience = handler.cancellation_backoff
@@ -185,7 +185,7 @@ def _stop_run(
             stopped=reason.value,
             patience=context.now.mono
             + (GRACE_SECONDS if patience is None else patience),
-            wake=context.now.mono if _sleeps(invocation) else None,  # it is cut short
+            wake=context.now.mono if _sleeps(invocation) else None,  # cut short
         )
         interrupt(context, invocation, reason.value)
         store(context, record, told)
@@ -202,12 +202,12 @@ def _stop_run(
 
 
 def _sleeps(invocation: Invocation) -> bool:
-    """Whether it waits for a time, or for being told."""
+    """Whether it waits for a time, or for a request to stop."""
     return invocation.wake is not None or isinstance(invocation.asked, Wait)
 
 
 def _listens(invocation: Invocation) -> bool:
-    """Whether a run can find out that it is to stop."""
+    """Whether a run can notice that it is requested to stop."""
     handler = invocation.handler
     names_it = handler.signature.takes("stopped")
     wants = names_it or handler.cancellation_backoff is not None

@@ -1,6 +1,6 @@
-"""Handling a change: which handler begins or goes on, until all have ended.
+"""Handling a change: which handler begins or continues, until all have ended.
 
-Sub-handlers are taken into the change as they are declared.
+Sub-handlers are added to the change as they are declared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["abandons", "goes_on", "handle", "with_children"]
 
 
 def abandons(at: Moment, record: ObjectRecord, work: Work) -> Abandon | None:
-    """The end of an attempt of a part whose handler has ended without it."""
+    """The end of an attempt of a part whose handler has ended before it."""
     parts = [each for each in work.running if each.handler.parent]
     if not parts or work.change is None:
         return None
@@ -56,9 +56,9 @@ def abandons(at: Moment, record: ObjectRecord, work: Work) -> Abandon | None:
 def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
     """Whether the present change is still the one to be handled.
 
-    While its conversations are under way it is, and so it is when all has been
-    done for its view and only has to be recorded.  Otherwise the object as it is
-    now decides, and what is unfinished starts anew (R15).
+    It is while its conversations are under way, and when all is done for its view and
+    only has to be recorded.  Otherwise the present object decides, and unfinished work
+    starts anew (R15).
     """
     if work.running:
         return True
@@ -70,7 +70,7 @@ def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
 
 
 def _marked(at: Moment, record: ObjectRecord, work: Work) -> Action | None:
-    """The write that says who has begun to act, before anything is done elsewhere."""
+    """The write of the mark that handlers have begun to act, before they do."""
     held = [each for each in work.running if each.in_flight and each.in_flight.held]
     if not held:
         return None
@@ -85,7 +85,7 @@ def _marked(at: Moment, record: ObjectRecord, work: Work) -> Action | None:
 
 
 def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Action:
-    """Start what can start; record when all have ended or wait."""
+    """The next action of a change: start a handler, or record that all end or wait."""
     action = (
         _gathered(record, work, change)
         or _marked(at, record, work)
@@ -104,7 +104,7 @@ def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Acti
         if handler.id in running or progress.is_finished:
             continue
         if has_delegated(record, work, change, handler):
-            continue  # its part is done: the rest is its sub-handlers'
+            continue  # its own part is done, that of its sub-handlers is not
         moment = _begins_at(at, record, progress)
         if moment > at.now.mono:
             due = earlier(due, moment)
@@ -123,12 +123,12 @@ def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Acti
 def _deadline(
     at: Moment, record: ObjectRecord, work: Work, change: Change
 ) -> tuple[TimeOut | None, float | None]:
-    """The end of a handler whose deadline has come; else when one comes that waits
-    for its parts.
+    """The end of a handler whose deadline has passed; else the next such deadline.
 
-    An attempt that is under way has its own (`Expire`), and who waits for its next one
+    The next deadline is only of handlers that wait for their parts: an attempt that is
+    under way has its own (`Expire`), and a handler that waits for its next attempt
     waits no longer than that.  Handlers come before their parts, so that no part begins
-    after the deadline of what it is a part of.
+    after the deadline of the handler that it is a part of.
     """
     running = {each.handler.id for each in work.running}
     due: float | None = None
@@ -150,7 +150,7 @@ def _deadline(
 def _waits_for(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> str:
-    """What keeps a handler from its end: its own reason, or that of a part."""
+    """The reason why a handler has not ended: its own, or that of a part."""
     for part in has_delegated(record, work, change, handler):
         if part.id not in change.aims:
             continue
@@ -164,7 +164,7 @@ def _waits_for(
 
 
 def _begins_at(at: Moment, record: ObjectRecord, progress: Progress) -> float:
-    """When an attempt may begin (monotonic seconds)."""
+    """The time when an attempt may begin (monotonic seconds)."""
     moment = progress.due_at(at.now)
     return max(moment, record.pace.until) if keeps_back(at, record) else moment
 
@@ -179,7 +179,7 @@ def _candidate(
 
 
 def _may_begin(at: Moment, record: ObjectRecord, work: Work) -> bool:
-    """Whether this pass goes on: others than all at once end it after each handler."""
+    """Whether another handler may begin: some lifecycles run one in a round."""
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
     is_unsaved = any(
@@ -192,12 +192,12 @@ def _may_begin(at: Moment, record: ObjectRecord, work: Work) -> bool:
 def with_children(
     at: Moment, record: ObjectRecord, work: Work, change: Change
 ) -> Change:
-    """The change with the sub-handlers that are declared by now, behind the others."""
+    """The change with the sub-handlers that are declared by now, after the others."""
     if not work.declared:
         return change
     selected = list(change.selected)
     aims = dict(change.aims)
-    for parent in selected:  # it grows: children may have children
+    for parent in selected:  # it grows, as children may have children
         for child in declared_by(work, change._replace(aims=aims), parent):
             if child.id in aims or not _passes_as_part(at, record, change, child):
                 continue
@@ -226,13 +226,13 @@ def _gathered(record: ObjectRecord, work: Work, change: Change) -> Continue | No
 def _ends(
     record: ObjectRecord, work: Work, change: Change, parent: Invocation
 ) -> dict[str, Any] | None:
-    """How the awaited sub-handlers have ended; None while one has not."""
+    """The ends of the awaited sub-handlers; None while one has not ended."""
     assert isinstance(parent.asked, Execute)
     ends: dict[str, Any] = {}
     for name in parent.asked.children:
         child = f"{parent.handler.id}/{name}"
         if child not in change.aims:
-            continue  # its filters leave it out
+            continue  # left out by its filters
         progress = progress_by_id(record, work, change, child)
         if not progress.is_finished:
             return None
@@ -243,7 +243,7 @@ def _ends(
 
 
 def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | None:
-    """The innermost handler that has ended with its parts, and is yet to be told so."""
+    """The end of the innermost handler that has ended with its parts."""
     for handler in reversed(change.selected) if work.declared else ():
         if not has_delegated(record, work, change, handler):
             continue
@@ -267,7 +267,7 @@ def _failed_part(
 
 
 def _fresh_view(record: ObjectRecord, change: Change) -> Change:
-    """A handler that starts anew gets the object as it is now (R15)."""
+    """The change with the present object, for a handler that starts anew (R15)."""
     if change.body is record.body:
         return change
     return change._replace(body=record.body, generation=record.body.generation)

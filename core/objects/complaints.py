@@ -1,4 +1,4 @@
-"""Telling that the author's code fails on an object, once for each state of it."""
+"""Reporting failures of the author's code on an object, once for each state of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["complain"]
 def complain(
     context: Context, record: ObjectRecord, line: str, problem: BaseException
 ) -> None:
-    """Say once for each state of the object that the author's code fails on it."""
+    """Log once for each state of the object that the author's code fails on it."""
     about = f"{record.body.version} {line}"
     if about in record.complaints:
         return

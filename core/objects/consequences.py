@@ -1,4 +1,4 @@
-"""What an own write means for handlers, for the pace, and for what is told."""
+"""The consequences of an own write for handlers, for the pace, and for the log."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = [
 
 
 def told(context: Context, work: Work, *, ends: bool) -> Work:
-    """Tell of the attempts that have succeeded, of which nothing is left to be written.
+    """Log the successes of attempts whose changes are all written.
 
-    At the end of a change that is so of all.
+    At the end of a change all of them are.
     """
     if not work.successes:
         return work
@@ -59,9 +59,9 @@ def told(context: Context, work: Work, *, ends: bool) -> Work:
 
 
 def at_odds(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """Count a change of the finalizer; who undoes it each time wants another one.
+    """Count a change of the finalizer; another operator may undo it each time.
 
-    Two operators of one name, of which one handles deletions, do so without end.
+    Two operators of one name, of which only one handles deletions, do so without end.
     """
     odds = paced(record.odds, context.now.mono, {})
     if odds.is_loop:
@@ -80,7 +80,7 @@ def at_odds(context: Context, record: ObjectRecord) -> ObjectRecord:
 def of_generation(
     record: ObjectRecord, writing: Writing, body: Body
 ) -> tuple[ObjectRecord, Writing, bool]:
-    """The condition is about the generation that the own write has made, if it has."""
+    """The condition with the generation that the own write has made, if it has."""
     condition, base = writing.condition, writing.base
     if base is None:
         return record, writing, False
@@ -97,7 +97,7 @@ def of_generation(
 def followed_by(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> tuple[ObjectRecord, Writing]:
-    """The records of those who have written, for the state that they have made."""
+    """The progress of the handlers that have written, for the state they have made."""
     kind, base = context.kind, writing.base
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
@@ -113,7 +113,7 @@ def followed_by(
 
 
 def _is_observed(kind: Kind, endpoint: str) -> bool:
-    """Whether handlers may be called for what an endpoint changes."""
+    """Whether handlers may be called for changes at an endpoint."""
     if endpoint != "status" or kind.event_handlers:
         return True
     return any(path[:1] == ("status",) for path in kind.observation.scopes)
@@ -127,10 +127,10 @@ def keeping_pace(
     after: Body,
     attempt: int | None = None,
 ) -> ObjectRecord:
-    """Count an own change that the operator is itself called for; tell of a loop.
+    """Count an own change for which handlers are called again, and warn of a loop.
 
-    `patches` are what handlers have changed, as far as that is known apart, `attempt`
-    the serial of the conversation in which one did.
+    `patches` are the handlers' changes, as far as they can be told apart; `attempt` is
+    the serial of the conversation that made one.
     """
     kind = context.kind
     if before.version == after.version or not (kind.changes or kind.event_handlers):
@@ -141,7 +141,7 @@ def keeping_pace(
     pace = paced(record.pace, context.now.mono, by, attempt)
     found = culprits(pace)
     if found:
-        # The fields are in no order that would be kept from one turn to the next.
+        # The order of the fields may differ from one round to the next.
         about = sorted({field for fields in found.values() for field in fields})
         context.warn_once(
             f"loop {context.key.resource} {sorted(found)} {about}",

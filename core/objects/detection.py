@@ -1,4 +1,4 @@
-"""What has happened to an object, and which handlers are for that."""
+"""The cause of an object's state, and the handlers that are selected for it."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ def duty_of(at: Moment, record: ObjectRecord) -> Duty:
 
 
 def _optional(at: Moment) -> tuple[Handler, ...]:
-    """Deletion handlers that need no finalizer."""
+    """The deletion handlers that need no finalizer."""
     return tuple(
         each for each in at.kind.changes if each.role is Role.DELETE and each.optional
     )
 
 
 def is_held(at: Moment, body: Body) -> bool:
-    """Whether this operator holds the object, or who it takes over from."""
+    """Whether this operator's finalizer, or its predecessor's, holds the object."""
     present = body.finalizers
     return bool(present) and not set(at.settings.finalizers).isdisjoint(present)
 
 
 def _is_of_interest(at: Moment, record: ObjectRecord) -> bool:
-    """Whether a deletion that is held up is to be handled, not being so by us.
+    """Whether a deletion is to be handled that others hold up.
 
-    Others' finalizers do so, and the grace that a pod has, or a namespace its content.
+    Others' finalizers hold it up, or a pod's grace period, or a namespace's content.
     Optional handlers are called for it, once in a process: they hold nothing.
     """
     if record.released or not record.body.is_deleting:
@@ -76,14 +76,14 @@ def _is_of_interest(at: Moment, record: ObjectRecord) -> bool:
 
 
 def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
-    """A finalizer that is taken over holds as well, but is to be replaced in time."""
+    """Whether the finalizer is present; one that is taken over is replaced in time."""
     if needed and not body.is_deleting:
         return at.settings.marker in body.finalizers
     return is_held(at, body)
 
 
 def concerns(at: Moment, record: ObjectRecord) -> bool:
-    """Whether any handler is for this object at all: others stay untouched."""
+    """Whether any handler matches this object: others stay untouched."""
     return any(prematches(at, record, each) for each in at.kind.changes)
 
 
@@ -95,7 +95,7 @@ def selected_for(
     theirs = cause.reason is Reason.DELETE and not is_held(at, record.body)
     for each in at.kind.changes:
         if theirs and not (each.role is Role.DELETE and each.optional):
-            continue  # without our finalizer nothing has begun here
+            continue  # no handler has begun without our finalizer
         if each.id not in found and _takes_part(at, each, record, cause, seen):
             if each.takes_all:
                 found[each.id] = each
@@ -137,7 +137,7 @@ def _takes_part(
 
 
 def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
-    """Whether what the handler observes is not what it was."""
+    """Whether the state that the handler observes has changed."""
     now = seen.digests[scope_name(handler.field)]
     if record.stored.seen is None:
         return False
@@ -147,9 +147,9 @@ def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
 
 
 def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
-    """Whether a handler has acted upon a state that the object has no more.
+    """Whether a handler has acted upon a state that the object no longer has.
 
-    Others were still at work on that change when it was taken back.
+    The change was reverted while other handlers were still at work on it.
     """
     if handler.role not in (Role.UPDATE, Role.FIELD):
         return False

@@ -1,7 +1,7 @@
 """Performing the effects of an invocation: at once, or by requests in flight.
 
-What needs the world becomes a request, addressed and owned; what does not is
-answered on the spot.  Nothing here drives the author's code.
+An effect that needs the world becomes a request, addressed and owned.  Others are
+answered at once.  Nothing here calls the author's code.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ from fnop.effects.wire import digest_of
 
 __all__ = ["is_own", "perform", "send", "tell"]
 
-# Where an effect goes; or that it goes nowhere, or that this is not known yet.
+# The address of an effect; or why it has none, or that it is not known yet.
 _Addressed = Address | Refused | Unreachable
 
 
 def perform(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
-    """Do what an effect asks for; no outcome means that it is to be waited for."""
+    """Perform an effect; without an outcome it is to be awaited."""
     if isinstance(effect, Requested):
         return _request(context, record, invocation, effect)
     if isinstance(effect, Pausing):
@@ -79,7 +79,7 @@ def perform(
 def _pause(
     context: Context, invocation: Invocation, effect: Pausing
 ) -> tuple[Invocation, Outcome | None]:
-    """Wait for a time, for being told to stop, or for the sub-handlers."""
+    """Wait for a time, for a request to stop, or for the sub-handlers."""
     waiting = invocation._replace(ready=False)
     match effect:
         case Sleep(seconds=seconds):
@@ -96,7 +96,7 @@ def _pause(
 def _at_once(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Immediate
 ) -> tuple[ObjectRecord, Outcome]:
-    """Perform what neither waits nor asks anybody."""
+    """Perform an effect that neither waits nor sends a request."""
     match effect:
         case Log():
             tell(context, invocation, (effect,))
@@ -157,7 +157,7 @@ def _request(
 def _beside(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> InFlight:
-    """The request in flight, with the handled object that it changes."""
+    """The effect in flight, with the handled object that it changes."""
     effect, key = in_flight.effect, in_flight.requests[0].address.key
     if isinstance(effect, Create):
         before = invocation.created.get(key)
@@ -168,14 +168,14 @@ def _beside(
     in_flight = in_flight._replace(base=target and target.body)
     is_meant = uid_meant(effect) in (None, record.body.uid)
     if in_flight.reads_first and target is record and is_meant:
-        return in_flight._replace(guard=record.body)  # it need not be read
+        return in_flight._replace(guard=record.body)  # so it need not be read
     return in_flight
 
 
 def _keeping_condition(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> Effect:
-    """A patch of the handled object's conditions keeps the operator's own."""
+    """The effect; a patch of conditions keeps the operator's own one."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
         return effect
     merge = effect.merge or {}
@@ -193,7 +193,7 @@ def _keeping_condition(
 def _is_for_another(
     record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> bool:
-    """Whether another object than the one that is handled has the name by now."""
+    """Whether another object than the handled one has the name by now."""
     body = invocation.situation.body
     is_own = isinstance(effect, Patch) and effect.target is None
     return is_own and body is not None and body.uid != record.body.uid
@@ -202,7 +202,10 @@ def _is_for_another(
 def _unaddressed(
     context: Context, invocation: Invocation, effect: Effect, why: Unreachable
 ) -> Invocation:
-    """An effect that waits until it is known where it goes, as for a server away."""
+    """The invocation, waiting until the effect's address is known.
+
+    It waits with backoff, as for a server that is away.
+    """
     in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
     waiting = proceed(in_flight, why, context.now, context.jitter())
     assert isinstance(waiting, InFlight)
@@ -212,7 +215,7 @@ def _unaddressed(
 def _waits_for_mark(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> bool:
-    """Whether the object has to say first that its handler has begun to act."""
+    """Whether the object has to store first that its handler has begun to act."""
     handler, body = invocation.handler, invocation.situation.body
     if not handler.write_ahead or body is None or rule_of(effect).reads:
         return False
@@ -224,7 +227,7 @@ def _waits_for_mark(
 
 
 def _token(context: Context, record: ObjectRecord, invocation: Invocation) -> str:
-    """What tells that an object was created by this handler, for this object."""
+    """The token of objects that this handler creates for this object."""
     return call_token(context.settings.marker, record.body.uid, invocation.handler.id)
 
 
@@ -257,9 +260,10 @@ def _own_child(
 
 
 def _cannot_own(context: Context, child: dict[str, Any]) -> str | None:
-    """Why the handled object cannot own a child (Kubernetes: owners and dependents).
+    """The reason why the handled object cannot own a child; None if it can.
 
-    The garbage collector looks for an owner in its dependent's own namespace.
+    The garbage collector looks for an owner in its dependent's own namespace
+    (Kubernetes: owners and dependents).
     """
     resource = context.catalogue.of_manifest(child)
     if resource is None or not context.key.namespace:
@@ -276,7 +280,7 @@ create the object without adopting it"
 
 
 def _address(context: Context, effect: Requested, manifest: Any) -> _Addressed:
-    """Where an effect goes; it waits for a kind of which that is not known yet."""
+    """The address of an effect; it waits while its kind may not be discovered yet."""
     if isinstance(effect, Targeted):
         return _of_target(context, effect.target)
     if isinstance(effect, Described):
@@ -316,7 +320,7 @@ def _named(
 
 
 def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable:
-    """A kind that is not served; or of which that is not known for sure, yet."""
+    """The outcome for a kind that is not served, or not discovered yet."""
     context.rediscover()
     if context.catalogue.complete:
         return Refused(404, absence, "NotFound")
@@ -358,7 +362,7 @@ def tell(
     lines: tuple[Log, ...],
     failure: BaseException | None = None,
 ) -> None:
-    """Say the lines of an attempt; the last one is about its failure, if it has one."""
+    """Log the lines of an attempt; the last one is about its failure, if it has one."""
     for position, line in enumerate(lines, start=1):
         context.say(
             line.level,
@@ -376,7 +380,7 @@ def is_own(effect: Patch, invocation: Invocation) -> bool:
     """Whether a patch is about the handled object."""
     target, body = effect.target, invocation.situation.body
     if effect.subresource not in (None, "status"):
-        return False  # such as scale: a request of its own
+        return False  # other subresources, such as scale, get their own request
     return target is None or (
         body is not None and target.uid is not None and target.uid == body.uid
     )

@@ -1,4 +1,4 @@
-"""The end of an attempt: it is judged, told, and what it wants written is kept."""
+"""The end of an attempt: it is judged and logged, and its changes are kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def left(
 
 
 def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
-    """Put the record back; at the end of a change its work is dropped."""
+    """Store the record; at the end of a change its work is dropped."""
     if ends:
         work = (record.work or IDLE)._replace(
             change=None, progress={}, declared={}, results={}
@@ -42,7 +42,7 @@ def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
 
 
 def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
-    """An attempt is over: judge it, and keep what it wants written."""
+    """Judge an attempt that is over, and keep its changes of the object."""
     work = record.work
     assert work is not None
     handler = invocation.handler
@@ -51,7 +51,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
         patches += tuple((handler.id, patch) for patch in invocation.patches)
         if invocation.result is not None and invocation.failure is None:
             results = {**results, handler.id: invocation.result.value}
-    # Whether the server takes what it wants written is yet to be seen.
+    # The server may still refuse its changes.
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     if handler.role is Role.EVENT:
@@ -76,7 +76,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
 
 
 def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:
-    """Whether an attempt was about this object, and not about one of its name."""
+    """Whether an attempt was about this object, and not about another of its name."""
     body = invocation.situation.body
     return body is not None and body.uid == record.body.uid
 
@@ -95,7 +95,7 @@ def _event_handled(context: Context, invocation: Invocation) -> None:
 def _run_ended(
     context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
 ) -> tuple[ObjectRecord, Say | None]:
-    """A run of a daemon or timer is over: when it begins again, if it does."""
+    """The record after a run of a daemon or timer, and the log line to be held."""
     handler = invocation.handler
     run_state = record.background.get(handler.id) or RunState(None)
     judgement = _judgement(context, invocation, run_state.progress)
@@ -104,7 +104,7 @@ def _run_ended(
         judgement = replace(judgement, level="debug")
     said = _told(context, invocation, judgement, unwritten=unwritten)
     if invocation.stopped:
-        # It begins anew, if it is wanted again.
+        # It begins again if the object matches again.
         return with_run_state(record, handler, None), said
     if judgement.progress.finished == "failure":
         context.failed()
@@ -131,9 +131,9 @@ def _told(
     *,
     unwritten: bool,
 ) -> Say | None:
-    """Tell how an attempt has ended; or the line, where a write is to come before it.
+    """Log the end of an attempt; or return the line, if a write has to come first.
 
-    What has failed or waits does so whatever comes of the write.
+    Only a success waits for the write: a failure or a delay does not depend on it.
     """
     is_success = judgement.progress.has_succeeded and invocation.failure is None
     if unwritten and is_success:
@@ -150,10 +150,10 @@ def _acted(
     invocation: Invocation,
     own_progress: Progress,
 ) -> Progress:
-    """The record, with what has been acted upon where something may have been done.
+    """The progress with the digest that was acted upon, if the attempt may have acted.
 
-    Who is at work on going back to what was handled before is not done with the state
-    that it had acted upon: until it is, that is what tells of the change.
+    A handler that returns to the state that it has last handled is not done with the
+    state that it had acted upon meanwhile: until it is, only that one shows the change.
     """
     body = invocation.situation.body
     if body is None or not context.is_served:
@@ -185,7 +185,7 @@ def _judgement(
             timeout=handler.timeout,
         )
     if invocation.parts:
-        # It has succeeded when its sub-handlers have.
+        # It succeeds when its sub-handlers have succeeded.
         waiting = progress._replace(retries=progress.retries + 1, delegated=True)
         number = len(invocation.parts)
         what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
@@ -202,7 +202,7 @@ def report(
     line: str,
     ended: AttemptEnded | None = None,
 ) -> None:
-    """Tell of an attempt, and how it has ended if it has."""
+    """Log a line about an attempt, with its end if it has ended."""
     said = _line(context, invocation, level, line, ended)
     note_line(context, invocation.handler, level, said.message)
     context.emit(said)

@@ -1,9 +1,9 @@
-"""Kubernetes Events: what an operator reports about an object, told apart and bounded.
+"""Kubernetes Events: reports of the operator about an object, with limits.
 
-The same report again within ten minutes counts up the Event that is there, instead of
-making another one; and an object gets 25 reports at once and one every five minutes
-afterwards.  Both are what client-go's EventCorrelator does: Events share the cluster's
-storage with everything else.
+The same report within ten minutes increases the count of the existing Event instead of
+creating another one.  An object gets 25 reports at once, and one every five minutes
+afterwards.  Both are the rules of client-go's EventCorrelator: Events share the
+cluster's storage with everything else.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 # A report that comes again within this time is the same one (client-go:
 # defaultAggregateIntervalInSeconds).
 SAME_SECONDS = 600.0
-# How many reports of an object are remembered, and may come at once; and how long it
-# takes for one more (client-go: defaultSpamBurst, defaultSpamQPS).
+# The number of reports of an object that are remembered, and may come at once; and the
+# seconds until one more may (client-go: defaultSpamBurst, defaultSpamQPS).
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
 
@@ -51,9 +51,9 @@ _POSTING = frozenset((*CHANGES, *BACKGROUND))
 def report_event(
     context: Context, record: ObjectRecord, event: Event, handler: str = ""
 ) -> ObjectRecord:
-    """Report a Kubernetes Event; nobody waits for it, and it can fail nothing.
+    """Report a Kubernetes Event; it is not awaited, and cannot fail anything.
 
-    `handler` is the one that asks for it, where one does.
+    `handler` is the id of the handler that reports it, if one does.
     """
     resource = context.catalogue.lookup("events.v1.")
     if resource is None or context.is_activity:
@@ -84,7 +84,7 @@ def report_event(
 
 
 def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
-    """A log line about an object's handler becomes an Event, where that is wanted.
+    """Make a log line of an object's handler a Kubernetes Event, if that is configured.
 
     Not those of handlers that are called for each watch event: an Event is one.
     """
@@ -126,7 +126,7 @@ def _first(
 
 
 def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
-    """It has happened once more: the Event that is there is counted up."""
+    """The report with one more count, and the patch of the existing Event."""
     count = report.count + 1
     target = Target("events.v1.", report.name, report.namespace)
     change = {"count": count, "lastTimestamp": _moment(now)}
@@ -134,7 +134,10 @@ def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
 
 
 def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRecord:
-    """An Event that is not there any more (they are kept for an hour) is made anew."""
+    """The record without an Event that is missing: it will be created anew.
+
+    The API server keeps Events for an hour.
+    """
     if not isinstance(outcome, Missing):
         return record
     recent = tuple(each for each in record.reports.recent if each.name != name)
@@ -142,7 +145,7 @@ def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRec
 
 
 def _moment(now: Now) -> str:
-    """metav1.Time: whole seconds."""
+    """The time as metav1.Time: whole seconds."""
     return wall_text(now.wall)[:19] + "Z"
 
 
@@ -180,7 +183,9 @@ def event_manifest(
 
 
 def _named(name: str) -> str:
-    """An Event's name has to be a DNS subdomain; a role's, for one, need not be.
+    """The name of an object as a DNS subdomain, which an Event's name has to be.
+
+    The name of a role, for one, need not be one.
 
     >>> _named("db.example"), _named("system:node")
     ('db.example', 'system-node')

@@ -1,7 +1,7 @@
 """Executing actions: from a decision about one object to commands and state.
 
-`serve` asks `reconcile` for the next action and executes it, until there is nothing
-to do now, or the author's code has been driven once.
+`serve` gets the next action from `reconcile` and executes it, until there is nothing to
+do now, or the author's code has been called once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fnop.core.objects.actions import (
     HandleEvent,
     Overlook,
     ReadLive,
-    Remember,
+    RecordInMemory,
     Rest,
     StartAttempt,
     TimeOut,
@@ -55,7 +55,7 @@ from fnop.core.values.errors import described
 
 __all__ = ["guarded", "serve"]
 
-# One pass over an object never needs more actions than this: a limit on everything.
+# One reconcile of an object never needs more actions than this: a limit on everything.
 _ACTIONS_MAX = 64
 # Actions that may call the author's code: once in a step (R11).
 _DRIVING = (
@@ -69,12 +69,12 @@ _DRIVING = (
     Expire,
     Abandon,
 )
-# How long an object rests about which something went wrong that nobody foresaw.
+# The pause of an object after an unexpected error.
 _BEGIN_ANEW_SECONDS = 60.0
 
 
 def serve(context: Context) -> None:
-    """Do what is due about one object, driving the author's code at most once."""
+    """Do all that is due about one object, calling the author's code at most once."""
     if context.phase in HELD and not context.is_activity:
         _put_aside(context)
         return
@@ -84,7 +84,7 @@ def serve(context: Context) -> None:
             return
         record = context.record
         if record is None or (record.stale and not record.gone):
-            return  # it is listed anew before anything is done about it
+            return  # it is relisted before anything is done about it
         action = _decide(context, record)
         if isinstance(action, Rest):
             _rest(context, action.until)
@@ -98,10 +98,10 @@ def serve(context: Context) -> None:
 
 
 def _put_aside(context: Context) -> None:
-    """End what is under way with an object, one conversation a step, without a request.
+    """End the work on an object, one conversation a step, without a request.
 
-    In another process it may go on now: what was done here and not written is lost, as
-    in a crash.
+    Another process may continue it now: all that was done here and not written is lost,
+    as in a crash.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):
@@ -125,7 +125,7 @@ def _put_aside(context: Context) -> None:
 
 
 def _rest(context: Context, until: float | None) -> None:
-    """Look at the object again then; never at once, for that would be no rest."""
+    """Reconcile the object again at this time; never at once: that is a loop."""
     if until is not None and until <= context.now.mono:
         context.warn_once(
             f"no rest {context.key}",
@@ -137,10 +137,10 @@ def _rest(context: Context, until: float | None) -> None:
 
 
 def guarded(context: Context, work: Callable[[], None]) -> bool:
-    """Do something about an object; what goes wrong hurts only this object.
+    """Do some work on an object; an error harms only this object.
 
-    A step is total.  What nobody foresaw ends what is under way with the object,
-    loudly, and it is looked at again after a while.
+    A step is total.  An unexpected error ends the work on the object, is logged, and
+    the object is reconciled again after a while.
     """
     before = context.record
     try:
@@ -192,7 +192,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
 
 
 def _activity_action(context: Context, record: ObjectRecord) -> Action:
-    """Startup and cleanup: one handler after the other, without an object."""
+    """The next action of startup or cleanup: one handler after the other."""
     work = record.work or IDLE
     for each in work.running:
         if each.ready or (each.wake is not None and each.wake <= context.now.mono):
@@ -239,7 +239,7 @@ def _make(context: Context, record: ObjectRecord, action: Action) -> None:
             _end(context, record, action)
         case Write(writing):
             begin_write(context, record, writing)
-        case Remember(stored, ends, released):
+        case RecordInMemory(stored, ends, released):
             released = released or record.released
             keep(context, record._replace(stored=stored, released=released), ends=ends)
         case Overlook(seen):
@@ -308,7 +308,7 @@ def _end(
 
 
 def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
-    """A handler has ended with its sub-handlers: it is told as of any other."""
+    """Record and log that a handler has ended together with its sub-handlers."""
     handler, progress, work = action.handler, action.progress, record.work
     assert work is not None
     error = None
@@ -328,7 +328,7 @@ def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
 
 
 def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
-    """A handler ends between two attempts, or while its sub-handlers go on."""
+    """End a handler between two attempts, or while its sub-handlers continue."""
     handler, work = action.handler, record.work or IDLE
     assert handler.timeout is not None
     judgement = time_out(action.progress, handler.timeout, action.why)

@@ -1,4 +1,4 @@
-"""After an own write: views from before it, the view with it, and none that comes."""
+"""Expectations: the time between an own write and the watch that shows it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["answer_expectation", "look_at", "read_live", "shown", "vanished"]
 
 
 def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """Take the answer to an own write as the freshest state of the object.
+    """The record with the answer to an own write as its freshest version.
 
-    The object is not reconciled before the watch has shown that version; an
-    answer that changed nothing has nothing to be shown (R24).
+    The object is not reconciled before the watch has shown that version.  An answer
+    that changed nothing needs not be shown (R24).
     """
     if body.version == record.body.version:
         return record._replace(body=body, learned=context.step)
     if body.version in record.shown or is_behind(body.version, record.body.version):
-        return record  # the watch has shown it, and what came after it
+        return record  # the watch has shown it already, or a later version
     expected = expectation_of(context, body.version)
     return record._replace(body=body, expected=expected, learned=context.step)
 
@@ -35,13 +35,13 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
 def expectation_of(
     context: Context, version: str, *, passes: bool = False
 ) -> Expectation:
-    """Wait for the watch to show this version, for a bounded time."""
+    """The expectation of this version, with a deadline."""
     deadline = context.now.mono + context.settings.echo_timeout_seconds
     return Expectation(version, context.step, deadline, passes=passes)
 
 
 def vanished(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """A live answer does not know the object any more; the watch is to say so too."""
+    """The record after a live answer without the object; the watch should follow."""
     step = context.step
     return record._replace(
         vanished=True, expected=expectation_of(context, ""), learned=step
@@ -60,7 +60,7 @@ def read_live(context: Context, ticket: ForExpectation | ForWrite) -> int:
 
 
 def look_at(context: Context, record: ObjectRecord) -> None:
-    """The watch has not shown an own write in time: a live read, never blind."""
+    """Read the object live: the watch has not shown an own write in time (R24)."""
     assert record.expected is not None
     read_live(context, ForExpectation(context.key, record.body.uid))
     deadline = context.now.mono + context.settings.echo_timeout_seconds
@@ -71,7 +71,7 @@ def look_at(context: Context, record: ObjectRecord) -> None:
 def answer_expectation(
     context: Context, ticket: ForExpectation, outcome: Outcome
 ) -> None:
-    """The live read of an object whose own write the watch has not shown."""
+    """Process the live read of an object whose own write the watch has not shown."""
     record = context.record
     if record is None or record.expected is None or record.body.uid != ticket.uid:
         return
@@ -83,10 +83,10 @@ def answer_expectation(
                 context.bury(record.body.uid)
                 record = record._replace(gone=True, expected=None)
             elif body.version in (*record.shown, expected.version):
-                # Nothing newer: the watch has shown it, or will not any more.
+                # Nothing newer: the watch has shown it, or never will.
                 record = record._replace(body=body, vanished=False, expected=None)
             else:
-                # The watch is late: what it shows before this version is older.
+                # The watch is late: versions that it shows before this one are older.
                 fresh = expectation_of(context, body.version, passes=True)
                 record = record._replace(
                     body=body, vanished=False, expected=fresh, learned=context.step

@@ -1,4 +1,4 @@
-"""Where the state of a kind is kept, and its conditions and results."""
+"""The places where the state of a kind, its conditions and results are stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["falls_back", "home_of", "homeless", "housed", "takes_conditions"]
 
 
 def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
-    """Results without a place in the status go with the state (R25)."""
+    """The write; results without a place in the status move to the state (R25)."""
     resource = context.kind.resource
     if not writing.results or not resource.is_built_in:
         return writing
@@ -39,14 +39,14 @@ def homeless(
 
 
 def home_of(context: Context) -> Place:
-    """Where the state of this kind is kept."""
+    """The place where the state of this kind is stored."""
     resource = context.kind.resource
     is_pruned = context.key.resource in context.notes.annotated
     return context.settings.places.on(resource, refused=is_pruned)
 
 
 def falls_back(context: Context, place: Place, why: str) -> bool:
-    """From now on the state of this kind goes elsewhere, where that is possible."""
+    """Store the state of this kind elsewhere from now on; False if that cannot be."""
     places = context.settings.places
     if places.fallback is None or place is places.fallback:
         return False
@@ -68,7 +68,7 @@ def _named(place: Place) -> str:
 
 
 def takes_conditions(context: Context) -> bool:
-    """Whether the kind is the author's own, and its status has room for them."""
+    """Whether the kind is the author's own, and its status takes conditions."""
     resource = context.kind.resource
     fits = resource.has_status and not resource.is_built_in
     return fits and context.key.resource not in context.notes.unconditioned

@@ -1,7 +1,7 @@
-"""Indices: what functions of the author's make of all objects of some kinds.
+"""Indices: values that the author's functions compute from all objects of some kinds.
 
-An index is a persistent map, so a handler that is given one sees it as it was when its
-attempt began, however long it talks.  It is filled before any handler is called: see
+An index is a persistent map, so a handler sees it as it was when its attempt began,
+however long that lasts.  All indices are filled before any handler is called: see
 `are_filled`.
 """
 
@@ -32,7 +32,7 @@ from fnop.effects.values import read_only
 
 __all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
 
-# A kind whose stream has failed so often is not waited for any longer.
+# A kind whose stream has failed this many times is no longer awaited.
 FAILURES_MAX = 3
 
 _NONE: Map[Any, Any] = Map()
@@ -54,14 +54,14 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         names: Map[Key, tuple[Any, ...]] = _NONE,
     ) -> None:
         self._values = values
-        self._names = names  # under which an object's values stand
+        self._names = names  # the index keys of each object
 
     def __getitem__(self, key: Any) -> tuple[Any, ...]:
         found = self._values[key]
         return tuple(found[each] for each in sorted(found))
 
     def __iter__(self) -> Iterator[Any]:
-        # In an order that no hash decides: a replay sees the same.
+        # Sorted, so that no hash decides on the order: a replay sees the same.
         return iter(sorted(self._values, key=repr))
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         return f"<Index of {number_of(len(self), 'key')}>"
 
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
-        """With these values of an object, instead of those it had."""
+        """The index with these values of an object, instead of its former ones."""
         had = self._names.get(key, ())
         if not had and not found:
             return self
@@ -87,12 +87,12 @@ class Index(Mapping[Any, tuple[Any, ...]]):
 
 
 def empty_indices(program: Program) -> Map[str, Index]:
-    """All indices of a program: handlers can ask for them from the beginning."""
+    """All indices of a program, empty: handlers can use them from the beginning."""
     return Map({each.id: Index() for each in program.activity(Role.INDEX)})
 
 
 def indexed(context: Context, body: Body) -> None:
-    """Take an object, as it is now, into the indices of its kind."""
+    """Add the present values of an object to the indices of its kind."""
     kind = context.kind
     for handler in kind.indexers:
         found = _found(context, body, handler)
@@ -101,7 +101,7 @@ def indexed(context: Context, body: Body) -> None:
 
 
 def unindexed(context: Context) -> None:
-    """Take an object that is gone out of the indices of its kind."""
+    """Remove the values of an object that is gone."""
     for handler in context.kind.indexers:
         _put(context, handler, {})
 
@@ -112,7 +112,7 @@ def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
 
 
 def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
-    """What the function makes of an object; None leaves the index as it is."""
+    """The values that the function returns for an object; None: keep the index."""
     resource = context.kind.resource
     record = context.record
     memo = context.memo if record is None else record.memo
@@ -133,14 +133,17 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
 
 
 def _keeps(handler: Handler, problem: BaseException) -> bool:
-    """Whether what was known of the object stays, although it may be out of date."""
+    """Whether the former values stay after an error, although they may be outdated."""
     if isinstance(problem, (PermanentError, TemporaryError)):
         return False
     return handler.errors is ErrorsMode.IGNORED
 
 
 def _values(result: Any) -> Mapping[Any, Any] | None:
-    """By key; what is no mapping is under the key None, and None changes nothing."""
+    """The values by key; a result that is no mapping has the key None.
+
+    The result None changes nothing.
+    """
     if result is None:
         return None
     given = result if isinstance(result, Mapping) else {None: result}
@@ -152,7 +155,7 @@ def _values(result: Any) -> Mapping[Any, Any] | None:
 def are_filled(turn: Turn) -> bool:
     """Whether handlers may be called: every kind with an index has been listed once.
 
-    One that cannot be listed, refused or broken, is not waited for.
+    A kind that cannot be listed, refused or broken, is not awaited.
     """
     return all(
         stream.lists or stream.refusal or stream.failures >= FAILURES_MAX

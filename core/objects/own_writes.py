@@ -1,10 +1,10 @@
-"""What follows for handlers from what they themselves have written on their object.
+"""The consequences for handlers of the operator's own writes on their object.
 
-A handler's record is about one state of the object, by digest.  What the operator
-itself writes makes another state of it, but no other change for a handler that is at
-work: its record follows, so that its delays, retries and timeout hold, and its next
-attempt gets the object as it is then.  What anybody else writes makes a new change;
-and so does an own write for handlers that are done, but for those that wrote it.
+A handler's progress is about one state of the object, by digest.  An own write makes
+another state, but no new change for a handler that is at work: its progress follows, so
+that its delays, retries and timeout hold, and its next attempt gets the object as it is
+then.  A write of anybody else is a new change.  So is an own write for handlers that
+are done, except for those that wrote it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
     "with_moves",
 ]
 
-# By handler: the digest of what it observed before its own write, and after it.
+# The digests, by handler, of its observed state before its own write, and after it.
 Moves = Mapping[str, tuple[str, str]]
 
 
 def followers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
-    """Whose records follow an own write: its authors', and of all that are not done.
+    """The handlers whose progress follows an own write: the authors, and all not done.
 
-    Those get the object as it is then at their next attempt.
+    The latter get the object as it is then at their next attempt.
     """
     all_progress = {
         **record.stored.progress,
@@ -57,7 +57,7 @@ def followers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
 
 
 def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Moves:
-    """What a write made of what handlers observe, where that is another."""
+    """The digests before and after a write, of handlers whose digest has changed."""
     found: dict[str, tuple[str, str]] = {}
     for name in names:
         handler = _handler_of(kind, name)
@@ -73,9 +73,9 @@ def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Mov
 def followed(
     all_progress: Mapping[str, Progress], kind: Kind, moves: Moves
 ) -> Mapping[str, Progress]:
-    """The records of handlers, with those that follow about the state that was made.
+    """The progress of all handlers; that of followers is about the new state.
 
-    What one has acted upon that has succeeded stays what it was: its own change is
+    The digest that a handler has acted upon and succeeded with stays: its own change is
     one like any other.
     """
     return {
@@ -87,7 +87,7 @@ def followed(
 
 
 def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
-    """With all that is under way about the state that the authors have made."""
+    """The record with all work in progress moved to the state that the authors made."""
     work = record.work
     if work is None or not moves:
         return record
@@ -119,7 +119,7 @@ def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declar
 
 
 def _move_of(kind: Kind, moves: Moves, name: str) -> tuple[str, str] | None:
-    """The move of a handler, or of the one that declared this sub-handler."""
+    """The change of digest of a handler, or of the declarer of this sub-handler."""
     handler = _handler_of(kind, name)
     return None if handler is None else moves.get(handler.id)
 
@@ -148,9 +148,9 @@ def _moved(progress: Progress, action: tuple[str, str]) -> Progress:
 def generation_after(handled: int | None, before: Body, after: Body) -> int | None:
     """The generation that is handled, after an own write has made `after`.
 
-    The API server counts each change of what is neither metadata nor status
-    (Kubernetes API conventions: metadata).  What somebody else has changed before is
-    not handled yet, and neither is what is built upon that.
+    The API server increments it with each change of anything but metadata and status
+    (Kubernetes API conventions: metadata).  A change that another has made before is
+    not handled yet, and neither is a change on top of it.
     """
     if handled is None or handled != before.generation:
         return handled
@@ -158,7 +158,7 @@ def generation_after(handled: int | None, before: Body, after: Body) -> int | No
 
 
 def with_generation(record: ObjectRecord, before: Body, after: Body) -> ObjectRecord:
-    """With the generation that an own write has made as the one that is handled."""
+    """The record, with the generation that an own write has made as the handled one."""
     work = record.work
     if work is None or work.change is None:
         return record
@@ -178,7 +178,7 @@ def asks_for_the_same(one: Body, other: Body) -> bool:
 
 
 def made_by(patch: Patch, before: Body) -> Body:
-    """What a patch alone makes of a state; that state, where it does not fit."""
+    """The state after a patch alone; the state before, if the patch does not fit."""
     try:
         return Body(operated(patch.json, applied(patch.merge or {}, before.data)))
     except OperationFailed:
@@ -203,11 +203,12 @@ def authors_of(
     before: Body,
     after: Body,
 ) -> dict[str, tuple[str, ...]]:
-    """Who has changed what handlers are called for, and in which fields, as pointers.
+    """The authors of changes for which handlers are called, and the fields.
 
-    Of several that were written at once it is known by what each patch makes alone;
-    what it has not changed, its author has not.  A handler of watch events is called
-    for any field, and counts for what it changes itself.
+    The fields are JSON pointers.  If several patches were written at once, the effect
+    of each alone shows whose change it is: a field that a patch does not change was not
+    changed by its author.  A handler of watch events is called for any field, and
+    counts for all its own changes.
     """
     fields = changed_fields(kind, before, after) if kind.changes else ()
     event_handlers = {each.id for each in kind.event_handlers}
@@ -227,7 +228,7 @@ def authors_of(
 def _made_by_all(
     patches: Iterable[Patch | Transform | None], before: Body, after: Body
 ) -> Body:
-    """What some patches make of a state; of functions that is not known apart."""
+    """The state after some patches; the effects of functions cannot be told apart."""
     for patch in patches:
         if not isinstance(patch, Patch):
             return after
@@ -235,12 +236,12 @@ def _made_by_all(
     return before
 
 
-# What changes with every write.
+# Fields that change with every write.
 _OF_ANY_WRITE = frozenset(("resourceVersion", "generation", "managedFields"))
 
 
 def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
-    """All fields in which two states differ, but for the operator's own."""
+    """All fields in which two states differ, except for the operator's own."""
     return tuple(
         pointer(path)
         for path in _leaves(difference(before.data, after.data), ())
@@ -260,7 +261,7 @@ def _leaves(change: Mapping[str, Any], path: Path) -> Iterator[Path]:
 def loop_told(
     kind: Kind, found: Mapping[str, tuple[str, ...]], fields: list[str], times: int
 ) -> str:
-    """Who goes in a circle, by which fields, and what to do about it."""
+    """The log line about a loop: its handlers, the fields, and the remedy."""
     who, what = joined(sorted(found)), ", ".join(fields[:5]) or "the object"
     background = {each.id for each in kind.background}
     verb, it, be, them = _ONE if len(found) == 1 else _SEVERAL
@@ -279,7 +280,7 @@ _ONE, _SEVERAL = ("changes", "it", "is", "it"), ("change", "they", "are", "them"
 
 
 def _other_remedy(kind: Kind, found: Iterable[str], fields: list[str]) -> str:
-    """What ends a loop besides; handlers of events, or of the fields, ignore nothing.
+    """A further remedy of a loop; handlers of events, or of the fields, ignore nothing.
 
     >>> from fnop.core.handlers.program import kind_of
     >>> from fnop.core.api.resources import Resource

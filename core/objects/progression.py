@@ -1,4 +1,4 @@
-"""How far each handler has got with the present change, and what its success is for."""
+"""The progress of each handler with the present change, and the aim of its success."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def acts_upon(at: Moment, invocation: Invocation) -> str:
 
 
 def keeps_back(at: Moment, record: ObjectRecord) -> bool:
-    """Whether the operator is in a loop with itself, and waits before its next turn."""
+    """Whether the operator is in a loop with itself, and pauses before continuing."""
     is_ending = record.gone or record.body.is_deleting
     return record.pace.until > at.now.mono and not is_ending
 
@@ -46,9 +46,9 @@ def declared_by(work: Work, change: Change, parent: Handler) -> tuple[Handler, .
 def has_delegated(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> tuple[Handler, ...]:
-    """The sub-handlers that a handler waits for, its own part being done.
+    """The sub-handlers that a handler waits for, after its own part is done.
 
-    One that failed or waits after it has declared them is yet to be called again.
+    A handler that failed or waits after it has declared them is yet to be called again.
     """
     if not progress_by_id(record, work, change, handler.id).delegated:
         return ()
@@ -58,10 +58,10 @@ def has_delegated(
 def ended_above(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> str:
-    """The handler that this one is a part of and that has ended, if there is one.
+    """The handler that has ended and that this one is a part of; else "".
 
-    A part never outlives its handler: what that has failed for is not to be gone on
-    with, and its deadline is that of its parts.
+    A part never outlives its handler: after a failed handler its parts do not continue,
+    and its deadline is theirs.
     """
     above = handler.parent
     parents = {each.id: each.parent for each in change.selected} if above else {}
@@ -75,9 +75,10 @@ def ended_above(
 def progress_of(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> Progress:
-    """The handler's record if it is about this change, else a fresh one.
+    """The handler's progress if it is about this change, else a fresh one.
 
-    That of a handler with sub-handlers follows from theirs, and theirs ends with its.
+    The progress of a handler with sub-handlers follows from theirs, and they end with
+    it.
     """
     found = progress_by_id(record, work, change, handler.id)
     if found.is_finished:
@@ -114,10 +115,10 @@ def progress_by_id(
 
 
 def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> bool:
-    """Whether the handler of a field has succeeded before the end of the object began.
+    """Whether a field handler has succeeded before the object's deletion began.
 
-    A deletion changes no field.  That update is not over, so it is not what the object
-    was seen as last.
+    A deletion changes no field.  That update is not over, so the last-seen state does
+    not contain it.
     """
     if change.reason is not Reason.DELETE or not found.has_succeeded:
         return False
@@ -128,17 +129,16 @@ def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> boo
 
 
 def aim_of(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
-    """What a handler is about: the reason, and the digest of what it observes."""
+    """The aim of a handler: the reason, and the digest of the state it observes."""
     if handler.role is Role.RESUME:
         return f"resume:{at.seed}"  # once per process, whatever the object is
     return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
-    """A record counts for its own change alone; but what is created, stays so.
+    """Whether progress counts for this aim: it is its own, or of the same creation.
 
-    A creation that has succeeded is never repeated: what came later arrives as
-    an update (R15).
+    A creation that has succeeded is never repeated: later versions are an update (R15).
     """
     if progress.aim == aim:
         return True
@@ -151,13 +151,18 @@ def _is_for(progress: Progress, aim: str) -> bool:
 
 
 def may_save(at: Moment, record: ObjectRecord) -> bool:
-    """Whether a state may be written: none over one that cannot be read, and none
-    so soon after the server has refused it."""
+    """Whether a state may be written.
+
+    None is written over one that cannot be read, nor soon after the server refused it.
+    """
     return record.readable and record.unsaved_until <= at.now.mono
 
 
 def mark_of(own_progress: Progress) -> Progress:
-    """That an attempt has begun to act, and upon what: should it be taken back."""
+    """The mark that an attempt has begun to act, and upon which state.
+
+    It is needed in case that state is reverted.
+    """
     return Progress(
         own_progress.aim, acted=own_progress.acted, handled=own_progress.handled
     )

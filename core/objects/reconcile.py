@@ -1,12 +1,12 @@
-"""What to do next about one object: the heart of the operator.
+"""Reconcile: the next action about one object.
 
-`reconcile` looks at an object, at what is remembered of it and at what is under
-way, and answers the one next action.  It changes nothing; the executor takes the action
-(`fnop.core.objects.executor`) and asks again.
+`reconcile` takes an object, its stored state and the work under way, and returns the
+one next action.  It changes nothing; the executor (`fnop.core.objects.executor`)
+executes the action and calls it again.
 
-Guarantees: the finalizer comes first and alone; no handler starts while an own
-write is not shown by the watch; one change at a time; what is recorded as done is
-the object as the change's own view had it.
+Guarantees: the finalizer comes first and alone; no handler starts while an own write is
+not shown by the watch; one change at a time; the state that is stored as done is the
+object as the change has seen it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fnop.core.objects.actions import (
     HandleEvent,
     Overlook,
     ReadLive,
-    Remember,
+    RecordInMemory,
     Rest,
     Write,
     earlier,
@@ -70,8 +70,8 @@ class Decision(NamedTuple):
 def reconcile(at: Moment, record: ObjectRecord) -> Decision:
     """The next action about an object.
 
-    Raises what a filter of a deletion handler raises: without an answer nothing can be
-    decided, for the object must not be let go by mistake.
+    Raises the error of a deletion handler's filter: without its answer nothing can be
+    decided, for the object must not be released by mistake.
     """
     failures: list[FilterFailure] = []
     action = _next_action(at._replace(failures=failures), record)
@@ -103,7 +103,7 @@ def _next_action(at: Moment, record: ObjectRecord) -> Action:
 def _going_on(
     at: Moment, record: ObjectRecord, work: Work
 ) -> Continue | HandleEvent | Expire | None:
-    """What is under way and waits for nothing any more."""
+    """The next action of work that can continue now."""
     for each in work.invocations:
         if each.ready or _is_let_go(at, record, each):
             return Continue(each)
@@ -125,7 +125,7 @@ def _going_on(
 
 
 def _is_let_go(at: Moment, record: ObjectRecord, invocation: Invocation) -> bool:
-    """Whether an effect that waits for the mark of its attempt may be sent now."""
+    """Whether an effect that is held for the mark of its attempt may be sent now."""
     if invocation.in_flight is None or not invocation.in_flight.held:
         return False
     own_progress = record.stored.progress.get(invocation.handler.id)
@@ -136,7 +136,7 @@ def _is_let_go(at: Moment, record: ObjectRecord, invocation: Invocation) -> bool
 
 
 def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
-    """Whether the change that conversations are about is overtaken (R16)."""
+    """Whether the change that conversations are about is outdated (R16)."""
     if record.gone or at.stopping:
         return True
     reason = work.change.reason if work.change else None
@@ -144,7 +144,7 @@ def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
 
 
 def _waking(at: Moment, record: ObjectRecord, work: Work) -> float | None:
-    """When something is due that waits for no write of the object."""
+    """The time when something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
     if work.pending_events and keeps_back(at, record):
         waking = earlier(waking, record.pace.until)
@@ -179,7 +179,7 @@ def _write_or_change(at: Moment, record: ObjectRecord, work: Work) -> Action:
 def _is_being_written(at: Moment, record: ObjectRecord, work: Work) -> bool:
     """Whether a daemon, a timer or an event handler changes the object just now.
 
-    The watch may show the change first; whose it is, the answer tells.
+    The watch may show the change first; only the answer says whose it is.
     """
     body = record.body
     key = Key(at.kind.resource.key, body.namespace or "", body.name)
@@ -193,12 +193,12 @@ def _is_being_written(at: Moment, record: ObjectRecord, work: Work) -> bool:
 
 
 def _await_expectation(at: Moment, expected: Expectation) -> ReadLive | None:
-    """When the bound passes: a live read, never blind (R24)."""
+    """A live read when the expectation is overdue: fnop never acts blindly (R24)."""
     return ReadLive() if is_due(expected.due, at) else None
 
 
 def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
-    """Detect a change, hold the object, handle the change, record it."""
+    """The next action of a change: detect it, hold the object, handle it, record it."""
     if work.change is not None:
         change = with_children(at, record, work, work.change)
         if goes_on(record, work, change):
@@ -216,8 +216,10 @@ def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
         return upkeep(at, record, work, cause, seen)
     selected = selected_for(at, record, cause, seen)
     if cause.reason is Reason.CREATE and not selected and record.overlooked:
-        # It has been there, and was nobody's: handlers of updates are for it now.
-        return Remember(record.stored._replace(seen=record.overlooked), ends=False)
+        # It existed and no handler matched; now update handlers do.
+        return RecordInMemory(
+            record.stored._replace(seen=record.overlooked), ends=False
+        )
     aims = {each.id: aim_of(at, record.body, cause.reason, each) for each in selected}
     change = Change(
         cause.reason,
@@ -232,10 +234,10 @@ def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
 
 
 def _overlook(at: Moment, record: ObjectRecord) -> Overlook | None:
-    """Keep in mind what the object was while no handler was for it.
+    """Remember the object's state while no handler matches.
 
-    Nothing is written on it.  Where a filter of an update handler comes to fit, such as
-    a field that appears, that is a change of what there was.
+    Nothing is written on it.  If a filter of an update handler matches later, for
+    example because a field appears, that is a change of this state.
     """
     if not at.kind.overlooks or record.stored.seen is not None:
         return None
@@ -244,7 +246,7 @@ def _overlook(at: Moment, record: ObjectRecord) -> Overlook | None:
 
 
 def _flush(work: Work) -> Action:
-    """Write what event handlers have patched, when there is nothing else to write."""
+    """Write the patches of event handlers when there is nothing else to write."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
     return Rest()

@@ -1,4 +1,4 @@
-"""A refused write: whose fault it is, and what is written instead."""
+"""A refused write: the handler whose fault it is, and the next write."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
 
 class Send(NamedTuple):
-    """Write this now."""
+    """Send this write now."""
 
     record: ObjectRecord
     writing: Writing
 
 
 class Later(NamedTuple):
-    """Write this again in a while."""
+    """Send this write again after a backoff."""
 
     record: ObjectRecord
     writing: Writing
@@ -34,7 +34,7 @@ class Later(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Nothing of it is left to be written."""
+    """End this write: nothing of it is left."""
 
     record: ObjectRecord
     writing: Writing
@@ -46,7 +46,7 @@ AfterRefusal = Send | Later | Done
 def refused(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
-    """The server takes the content for invalid: find out whose fault it is."""
+    """The reaction to a write that the server refuses as invalid."""
     split = context.kind.resource.has_status
     if writing.endpoint == "status" and _drops_condition(context, writing):
         return Send(record, writing._replace(unsaid=True))
@@ -78,9 +78,9 @@ def judge_refusal(
 
 
 def _drops_condition(context: Context, writing: Writing) -> bool:
-    """A status schema may have conditions of its own making: try without ours."""
+    """Whether to try without our condition: the schema may have other conditions."""
     if writing.unsaid:
-        # It was not the condition.
+        # The condition was not the reason.
         context.note(context.notes.conditioned(context.key.resource))
         return False
     if writing.condition is None or not takes_conditions(context):
@@ -90,9 +90,9 @@ def _drops_condition(context: Context, writing: Writing) -> bool:
 
 
 def _moves_state(context: Context, writing: Writing) -> bool:
-    """A schema may refuse the state, not only prune it: try without (R25)."""
+    """Whether to try without the state: a schema may refuse it, or prune (R25)."""
     if writing.moved:
-        # It was not the state.
+        # The state was not the reason.
         context.note(context.notes.keeping(context.key.resource))
         return False
     place = home_of(context)
@@ -104,7 +104,7 @@ def _moves_state(context: Context, writing: Writing) -> bool:
 def _unsaved(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
-    """A state that is refused is remembered here, and tried again in a while."""
+    """End the write; a refused state is kept in this process and tried again later."""
     tries = record.unsaved_tries + 1
     if tries == 1:
         context.failed()
@@ -121,7 +121,7 @@ def _unsaved(
 def _one_by_one(
     record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
 ) -> AfterRefusal:
-    """Write what each author wants alone: only the guilty one fails."""
+    """Write each author's changes alone: only the guilty author fails."""
     parts = [
         Writing(
             tuple(patch for patch in writing.patches if patch[0] == author),
@@ -140,10 +140,10 @@ def _blame(
     message: str,
     final: bool,
 ) -> AfterRefusal:
-    """The attempt whose patch or result is refused has failed.
+    """Fail the attempt whose patch or result is refused.
 
-    What the others want written waits for the next write; what of it has been
-    written already is no change any more.
+    The changes of other authors wait for the next write; those that were written
+    already are no changes any more.
     """
     work = record.work or IDLE
     others = tuple(patch for patch in writing.patches if patch[0] != author)
@@ -163,7 +163,7 @@ def _blame(
         judged = _blamed(context, record, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
     record = record._replace(work=work)
-    # What was to be remembered holds no longer; what is left is decided anew.
+    # The state that was to be stored is outdated; the rest is decided anew.
     ended = writing._replace(after=None, memory=None, ends=False)
     return Done(record, ended)
 

@@ -1,7 +1,7 @@
-"""Whether a handler is for an object: its filters, looked at from one moment.
+"""Whether the filters of a handler select an object, at one moment.
 
-Filters are the author's code.  One that raises leaves its handler out, except for
-deletion handlers: what they hold must not be let go by mistake.
+Filters are the author's code.  A filter that raises leaves its handler out, except for
+deletion handlers: the object that they hold must not be released by mistake.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class FilterFailure(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What a decision depends on beside the object itself.
+    """Everything that a decision depends on, beside the object itself.
 
-    `indices` are as they are now: filters are asked when an object is looked at, and
-    not again because an index has changed.
+    `indices` are the present ones: filters are evaluated when an object is reconciled,
+    and not again when an index has changed.
     """
 
     kind: Kind
@@ -52,19 +52,19 @@ class Moment(NamedTuple):
     seed: str
     stopping: bool
     indices: Mapping[str, Any] = NOTHING
-    # Where `reconcile` collects the filters that raise; None: the error is raised.
+    # The filters that raise, collected by `reconcile`; None: the error is raised.
     failures: list[FilterFailure] | None = None
 
 
 def is_child(handler: Handler, body: Body) -> bool:
-    """Whether the object has an owner of the kind that the handler asks for."""
+    """Whether the object has an owner of the kind that the handler selects."""
     if handler.owner is None:
         return True
     return owner_of(body, handler.owners or frozenset()) is not None
 
 
 def sees(handler: Handler, situation: Situation) -> bool:
-    """Whether a handler that stores nothing is for an object as it is now."""
+    """Whether a handler that stores nothing selects an object as it is now."""
     if handler.takes_all:
         return True
     body = situation.body
@@ -83,7 +83,7 @@ def sees(handler: Handler, situation: Situation) -> bool:
     )
 
 
-# For what the handlers of a role are called.
+# The reasons for which the handlers of a role are called.
 _REASONS = {
     Role.CREATE: ("create",),
     Role.UPDATE: ("update",),
@@ -94,7 +94,7 @@ _REASONS = {
 
 
 def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
-    """Whether a handler is for an object, whatever happens to it."""
+    """Whether a handler selects an object for any reason."""
     if handler.takes_all:
         return True
     if not handler.filters.asks_reason:
@@ -113,10 +113,10 @@ def passes(
     changed: bool,
     reason: str | None = None,
 ) -> bool:
-    """Whether a handler's filters pass; one whose filters raise is left out.
+    """Whether a handler's filters pass; a handler whose filters raise is left out.
 
-    `reason` is what it is to be called for, where that matters.  A deletion handler
-    must not be skipped: where its filters raise, nothing is decided at all.
+    `reason` is the reason of the call, for filters that depend on it.  A deletion
+    handler must not be skipped: if its filters raise, nothing is decided at all.
     """
     if not is_child(handler, record.body):
         return False
@@ -137,15 +137,15 @@ def _now(body: Body, field: Path, settings: Settings) -> Any:
 
 
 def _before(seen: Seen | None, field: Path) -> Any:
-    """What a field was; where its value is not kept, whether it was there at all."""
+    """The former value of a field; UNKNOWN if it had one that is not stored."""
     found = value_at(seen, field)
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
 def _is_ahead(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
-    """Whether it has acted upon a value of its field that the object has no more.
+    """Whether it has acted upon a value of its field that the object no longer has.
 
-    The value is known in the process that has acted; another one has its digest.
+    Only the process that has acted knows the value; another one has its digest.
     """
     progress = record.progress_of(handler.id)
     if progress is None or progress.seen is not None or not progress.acted:
@@ -154,7 +154,10 @@ def _is_ahead(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
 
 
 def _value_before(at: Moment, record: ObjectRecord, handler: Handler) -> Any:
-    """What a field was for a handler: what it acted upon, if it is that no more."""
+    """The former value of a field for a handler.
+
+    It is the value that the handler has acted upon, if the object no longer has that.
+    """
     if not _is_ahead(at, record, handler):
         before = record.before(handler, at.kind.observation)
         return _before(before, handler.field)
@@ -183,7 +186,7 @@ def _sight(
         body.mapping("annotations"),
         _now(body, field, at.settings) if field else None,
         _value_before(at, record, handler) if field else None,
-        # What has not been seen yet had no value before, not even none.
+        # An object that was not seen before had no former value, not even None.
         before is not None or (bool(field) and _is_ahead(at, record, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
     )

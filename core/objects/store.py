@@ -1,7 +1,7 @@
-"""The store of watched objects, as a fold over what is seen of them.
+"""The store of watched objects, as a fold over their versions.
 
-Guarantees: an object is known from its first sight to its deletion, by its uid;
-a state from before an own write never replaces the state after it (R24).
+Guarantees: an object has a record, by its uid, from its first appearance to its
+deletion; a version from before an own write never replaces the version after it (R24).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from fnop.effects.values import same_json
 
 __all__ = ["aside", "observe"]
 
-# So many versions are remembered, to tell an own answer that the watch has overtaken.
+# The number of remembered versions, to notice that the watch is ahead of an own answer.
 _SHOWN_MAX = 15
-# An event handler that is slower than its events loses the oldest.
+# The limit of pending events: a slower event handler loses the oldest.
 PENDING_EVENTS_MAX = 100
 
 
 def observe(context: Context, stream: Stream, type: str | None, body: Body) -> None:
-    """Put what was seen of an object into the store; its key is due."""
+    """Store a version of an object from a list or watch; its key is due."""
     in_service = context.phase in (Phase.SERVING, Phase.STANDBY)
     if not in_service or _is_over(context, stream, type, body):
         return
@@ -44,7 +44,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     before: Work | None = None
     if record is not None and record.body.uid != body.uid:
         if type == "DELETED":
-            return  # of an object that has been replaced already
+            return  # the object has been replaced already
         before = _replaced(context, record)
         record = was = None
     if record is None:
@@ -74,7 +74,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
 
 
 def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> bool:
-    """Whether the object is known to be gone, and this is from before its end."""
+    """Whether the object is gone by a live answer that is newer than this version."""
     grave = context.grave
     if grave is None or grave.uid != body.uid:
         return False
@@ -85,9 +85,9 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
 
 
 def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The object as it says itself that it was handled, and not as it is known here.
+    """The record as read from the object itself, without what this process knows of it.
 
-    So it is read again with each sight of it, until something is done about it here.
+    It is read again with each version, until the object is reconciled here.
     """
     fresh = _first_sight(context, record.body, listed=False)
     return fresh._replace(
@@ -96,9 +96,9 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 
 def _replaced(context: Context, record: ObjectRecord) -> Work | None:
-    """Another object has the name: what is under way was for the one before.
+    """Drop an object whose name another has taken, and return the work that is left.
 
-    Event handlers still get the events that are pending, and the deletion.
+    Event handlers still get the pending events, and the deletion.
     """
     let_go(context, record)
     kind = context.kind
@@ -133,7 +133,7 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
 
 
 def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
-    """An object without a state of ours; of whom this one takes over from, perhaps."""
+    """The record of an object without our state; perhaps with that of a predecessor."""
     kopf = context.settings.predecessor
     if kopf is None:
         return ObjectRecord(body, Stored(), initial=listed)
@@ -159,9 +159,9 @@ def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord
 def _refreshed(
     context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
 ) -> ObjectRecord:
-    """Take a newer state in; one from before a live answer is known to be old.
+    """The record with a newer version; one from before a live answer is ignored.
 
-    An answer to an own write, or to a live read, is ahead of a watch that is late.
+    The answer to an own write, or to a live read, may be ahead of the watch.
     """
     if type == "DELETED":
         return record._replace(body=body, gone=True, expected=None)
@@ -171,14 +171,14 @@ def _refreshed(
     if is_behind(body.version, record.body.version) and not is_fresh:
         return record
     if body.version == record.body.version and not is_fresh:
-        body = record.body  # the answer to the end of the last finalizer has it, too
+        body = record.body  # the removal of the last finalizer has it, too
     if record.work is None and record.expected is None:
         return record._replace(body=body, shown=(body.version,))
     versions = (*record.shown[-_SHOWN_MAX:], body.version)
     expected = record.expected
     if (
         expected is None
-        or record.vanished  # it is still, or again, there: take it as it is said to be
+        or record.vanished  # it exists still, or again: take the watch's version
         or body.version == expected.version
         or (type is None and stream.begun > expected.step)
     ):
@@ -187,7 +187,7 @@ def _refreshed(
 
 
 def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The watch shows what a live answer did not know: another look decides, now."""
+    """The record with a live read due: the watch shows an object that was missing."""
     expected = record.expected
     if expected is None or expected.looking:
         return record
@@ -195,7 +195,7 @@ def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 
 def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """Whoever else changes the object ends a loop: what is new is handled at once."""
+    """The record without a pause, if another has changed the object: no loop now."""
     if not (record.pace.is_loop or record.odds.is_loop):
         return record
     if body.version == record.body.version or _is_written(context, record):
@@ -225,7 +225,7 @@ def _is_written(context: Context, record: ObjectRecord) -> bool:
 
 
 def _has_changed(was: ObjectRecord | None, body: Body, kind: Kind) -> bool:
-    """Whether it is new, or not what it was but for its status."""
+    """Whether it is new, or differs from before in more than its status."""
     if was is None:
         return True
     hidden = kind.observation.hidden
@@ -238,7 +238,7 @@ def _with_pending_events(
     fresh = tuple(
         PendingEvent(handler, type, body)
         for handler in kind.event_handlers
-        # Indices may not be full yet: then it is judged when its turn comes.
+        # Indices may not be filled yet: then its filters are evaluated later.
         if handler.filters.asks_indices
         or event_handler_wants(context, record, handler, type, body)
     )

@@ -1,4 +1,4 @@
-"""What is written about a change: at its end, before it, and where nothing changes."""
+"""The writes of a change: at its end, before it, and where nothing has changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fnop.core.memory.conditions import Condition, condition_of, told_by
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
-from fnop.core.objects.actions import Action, Remember, Rest, Write
+from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write
 from fnop.core.objects.detection import is_held
 from fnop.core.objects.progression import mark_of, may_save, progress_of
 from fnop.core.objects.selection import Moment
@@ -24,11 +24,11 @@ from fnop.core.values.now import Now
 
 __all__ = ["record_progress", "upkeep"]
 
-# A delay of a minute or more outlives many a process: it is stored (R19).
+# A delay of a minute or more may outlast the process: it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
 
 
-# No digest: something else than what there is.
+# The digest of a state that is not the present one, and not known otherwise.
 _UNKNOWN_VIEW = "?"
 
 
@@ -57,14 +57,14 @@ def record_progress(
             Writing(work.patches, results, written, memory, ended, condition=condition)
         )
     if ended:
-        return Remember(after, ends=True)
+        return RecordInMemory(after, ends=True)
     return Rest(due)
 
 
 def _settled(
     results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
-    """The results that stand: a handler's only when its parts have succeeded, too."""
+    """The results to be stored: only of handlers whose parts have succeeded, too."""
     return {
         name: value
         for name, value in results.items()
@@ -79,10 +79,10 @@ def _to_be_told(
     all_progress: Mapping[str, Progress],
     ended: bool,
 ) -> Condition | None:
-    """The condition that the object should have, where it has another one."""
+    """The condition that the object should have, if it has another one."""
     if not at.settings.conditions or not change.selected:
         return None
-    # How a part has failed is its parent's to judge.
+    # The failure of a part is judged by its parent.
     parts = {each.id for each in change.selected if each.parent}
     judged = {
         k: each for k, each in all_progress.items() if each.waits or k not in parts
@@ -103,7 +103,7 @@ def _to_be_told(
 
 
 def _is_overcome(present: Condition | None, reason: Reason) -> bool:
-    """Whether a success puts an end to what an object says of itself.
+    """Whether a success replaces the condition that an object has.
 
     A resumption says nothing about a creation or an update that has failed.
     """
@@ -122,17 +122,17 @@ def _record_deletion(
     ended: bool,
     due: float | None,
 ) -> Action:
-    """Deletion handlers' patches, then the finalizer, alone and last (R20)."""
+    """Write deletion handlers' patches, then the finalizer, alone and last (R20)."""
     if ended:
         if any(each.handler.finalizer for each in work.background_runs):
-            return Rest(due)  # a daemon has yet to end
+            return Rest(due)  # a daemon is still running
         others = without_finalizer(record.body.finalizers, *at.settings.finalizers)
         outlives = bool(others)
         if work.patches or (work.results and outlives):
             return Write(Writing(work.patches, work.results))
         if not is_held(at, record.body):
             stored = record.stored._replace(progress={})
-            return Remember(stored, ends=True, released=True)
+            return RecordInMemory(stored, ends=True, released=True)
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
@@ -149,10 +149,10 @@ def _ended(
     change: Change,
     all_progress: Mapping[str, Progress],
 ) -> Stored:
-    """All is done: what was acted upon is what has been seen (R15).
+    """The state at the end of a change: the state acted upon is the last seen (R15).
 
-    After a creation of several handlers that is the earliest view that one of
-    them has succeeded with; what came later is an update.
+    After a creation with several handlers that is the earliest view that one of them
+    has succeeded with; later versions are an update.
     """
     stored = record.stored
     seen = change.seen
@@ -177,10 +177,10 @@ def _ended(
 def _ahead_of_itself(
     record: ObjectRecord, handler: Handler, own: Progress, seen: Seen
 ) -> Progress | None:
-    """The record of one that is done with another state than what was seen.
+    """The progress of a handler that is done with another state than the last seen.
 
-    Others of a creation have begun with an older view; or it has failed for good, and
-    what it has written itself is no reason to call it again.
+    Other handlers of a creation may have begun with an older view; or it has failed for
+    good, and its own write is no reason to call it again.
     """
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
@@ -191,7 +191,7 @@ def _ahead_of_itself(
 
 
 def _changes_object(work: Work, handler: Handler) -> bool:
-    """Whether a handler, or a part of it, has anything but status to be written."""
+    """Whether a handler, or a part of it, changes anything but the status."""
     return any(
         isinstance(patch, Transform)
         or patch.json
@@ -204,9 +204,9 @@ def _changes_object(work: Work, handler: Handler) -> bool:
 def _ahead_of_creation(
     handler: Handler, change: Change, all_progress: Mapping[str, Progress], seen: Seen
 ) -> Progress | None:
-    """The last of a creation's views that was another one than what was seen.
+    """The last view of a creation that differs from the last-seen state, as progress.
 
-    What a creation was about concerns those who are told of its changes.
+    The views of a creation concern the handlers of its later changes.
     """
     found = None
     for other in change.selected:
@@ -220,7 +220,7 @@ def _ahead_of_creation(
 def _viewed(
     progress: Progress | None, actor: Handler, handler: Handler, seen: Seen
 ) -> str:
-    """What one handler observes, as it was in the view that another has acted upon."""
+    """The digest that one handler observes in the view that another has acted upon."""
     scope, acted_on = scope_name(handler.field), scope_name(actor.field)
     if progress is None or not progress.acted:
         return seen.digests[scope]
@@ -228,7 +228,7 @@ def _viewed(
         return progress.seen.digests[scope]
     if scope == acted_on:
         return progress.acted
-    # After a restart nobody knows the rest of a view that was another one.
+    # After a restart the rest of another view is not known.
     same = progress.acted == seen.digests.get(acted_on, progress.acted)
     return seen.digests[scope] if same else _UNKNOWN_VIEW
 
@@ -241,9 +241,10 @@ def _partial(
     *,
     marking: bool,
 ) -> Stored:
-    """What a restart would have to know while the change is under way (R19).
+    """The state that a restart would need while the change is under way (R19).
 
-    `marking` adds who has begun to act: a write that is due anyway can say so.
+    `marking` adds the handlers that have begun to act: a write that is due anyway can
+    contain that.
     """
     stored = record.stored
     several = len(all_progress) > 1
@@ -286,7 +287,7 @@ def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -
 
 
 def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
-    """Whether a restart would decide otherwise without this being written."""
+    """Whether a restart would decide differently if this was not written."""
     if ended and not kind.remembers:
         return False
     was = stored.seen.digests if stored.seen else None
@@ -302,14 +303,14 @@ def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
 def upkeep(
     at: Moment, record: ObjectRecord, work: Work, cause: Cause, seen: Seen
 ) -> Action:
-    """Nothing to handle: keep what is remembered complete, and on the object."""
+    """The action when nothing is to be handled: keep the stored state complete."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
     if cause.reason is not Reason.NOOP or at.stopping:
         return Rest()
     if work.progress and not record.stored.progress:
-        # A reverted change leaves its progress behind; it is of no use any more.
-        return Remember(record.stored, ends=True)
+        # A reverted change leaves its progress behind, which is of no use any more.
+        return RecordInMemory(record.stored, ends=True)
     if not record.readable:
         return Rest()
     if not may_save(at, record):
@@ -324,5 +325,5 @@ def upkeep(
         after = record.stored._replace(seen=completed(was, seen), progress={})
         return Write(Writing(after=after, memory=after, ends=True))
     if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
-        return Remember(record.stored._replace(seen=seen), ends=False)
+        return RecordInMemory(record.stored._replace(seen=seen), ends=False)
     return Rest()

@@ -1,7 +1,7 @@
-"""The object's own write as a machine: send, verify, resolve conflicts, go on.
+"""The object's own write as a machine: send, verify, resolve conflicts, continue.
 
-An outcome is never lost: a write that fails is tried again, with backoff, from
-the freshest body; the handlers behind it are not run again (R22).
+An outcome is never lost: a failed write is sent again, with backoff, from the freshest
+body; the handlers behind it are not called again (R22).
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ from fnop.effects.outcomes import Refused
 __all__ = ["answer_write", "begin_write"]
 
 
-# Conflicts are answered by an immediate live read; a rival who writes without
-# end is met with backoff.
+# A conflict is followed by an immediate live read; after more of them than this in a
+# row, by backoff, since another writer may never end.
 _QUICK_TRIES = 3
 _NOT_KEPT = "the API server does not keep what the storage writes"
 
 
 def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
-    """Start a write, or go on with it."""
+    """Start a write, or continue it."""
     if record.work is None or record.work.writing is None:
         if len(writing.patches) > 1:
             writing = _in_order(context, writing)
@@ -92,7 +92,7 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
 
 
 def _in_order(context: Context, writing: Writing) -> Writing:
-    """Patches in the order of their handlers' registration, not of their ends."""
+    """The write, its patches in the order of their handlers' registration."""
     kind = context.kind
     handlers = (*kind.event_handlers, *kind.background, *kind.changes)
     order = {each.id: at for at, each in enumerate(handlers)}
@@ -101,16 +101,16 @@ def _in_order(context: Context, writing: Writing) -> Writing:
 
 
 def _place(order: Mapping[str, int], name: str) -> int:
-    """Where a handler stands; a sub-handler where its parent does."""
+    """The position of a handler; of a sub-handler that of its declarer."""
     return order.get(declarer_of(name, order), len(order))
 
 
 def _warn_collisions(context: Context, writing: Writing) -> None:
-    """Two handlers, two values for one field: the later registration wins (R18)."""
+    """Warn of handlers with different values for a field: the later one wins (R18)."""
     so_far: Any = {}
     before, author = so_far, ""
     for handler, patch in writing.patches:
-        if handler != author:  # a timer's second turn collides with no other's
+        if handler != author:  # a timer's second run does not collide with its first
             before, author = so_far, handler
         merge = patch.merge or {}
         for pointer in collisions(before, merge):
@@ -147,7 +147,7 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
 def _restated(
     context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
 ) -> Stored:
-    """What is to be remembered, for the state that its authors make of the object."""
+    """The state to be stored, for the object as its authors' changes make it."""
     kind = context.kind
     names = followers(record, {name for name, _ in writing.patches})
     moves = moves_of(kind, names, record.body, made)
@@ -163,9 +163,9 @@ def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> Non
 def _request_for(
     context: Context, record: ObjectRecord, writing: Writing
 ) -> NextWrite | AfterRefusal:
-    """The request that is due, or what is to be done where there is none."""
+    """The request that is due, or the reaction if there is none."""
     if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
-        # Too late: no finalizer can be added any more.
+        # The API server adds no finalizer to an object that is being deleted.
         return Done(record, writing)
     place = home_of(context)
     try:
@@ -192,7 +192,7 @@ def _request_for(
 
 
 def _go_on(context: Context, what: AfterRefusal) -> None:
-    """Do what follows from a refusal."""
+    """Execute the reaction to a refusal."""
     match what:
         case Send(record, writing):
             _send(context, record, writing)
@@ -205,9 +205,10 @@ def _go_on(context: Context, what: AfterRefusal) -> None:
 def _too_long(
     context: Context, record: ObjectRecord, writing: Writing, problem: str
 ) -> AfterRefusal:
-    """A state that cannot be stored is the object's error, not the operator's.
+    """Write only digests, since the state is too long to be stored.
 
-    Digests always fit: they keep a restart from handling the object as a new one.
+    It is the object's error, not the operator's.  Digests always fit: they keep a
+    restart from handling the object as a new one.
     """
     context.failed()
     context.say("error", f"the state cannot be stored on the object: {problem}")
@@ -220,7 +221,7 @@ def _too_long(
 
 
 def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
-    """Everything is written: now it is what is remembered."""
+    """End a write: its state is the stored state now."""
     if writing.sent and writing.patches:
         warn_dropped(context, record, writing)
     if writing.then:
@@ -255,7 +256,7 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
 
 
 def answer_write(context: Context, number: int, outcome: Outcome) -> None:
-    """A request of an own write has been answered."""
+    """Process the answer to a request of an own write."""
     record = context.record
     if record is None or record.work is None or record.work.writing is None:
         return
@@ -282,7 +283,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
 def _taken(
     context: Context, record: ObjectRecord, writing: Writing, outcome: Outcome
 ) -> None:
-    """A reply settles a request of the write."""
+    """Process a final reply to a request of the write."""
     match outcome:
         case Applied(object=dict() as found):
             _answered(context, record, writing, Body(found))
@@ -297,7 +298,7 @@ def _taken(
 def _answered(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> None:
-    """The object, as an own request has left it, or as a live read shows it."""
+    """Take the object as an own request has left it, or as a live read shows it."""
     if body.uid and record.body.uid and body.uid != record.body.uid:
         _abandon(context, record)
         return
@@ -311,9 +312,9 @@ def _answered(
 
 
 def _has_landed(writing: Writing, body: Body) -> bool:
-    """Whether a request that was not answered has been done, as the object shows.
+    """Whether a request without an answer has been done, as the object shows.
 
-    It was for one version alone: where the object still has that, it was not.
+    It was bound to one version: if the object still has that, it was not.
     """
     base, asked = writing.base, writing.asked
     if base is None or asked is None or body.version == base.version:
@@ -326,7 +327,7 @@ def _has_landed(writing: Writing, body: Body) -> bool:
 def _written(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> None:
-    """One endpoint has taken its part; verify it, and go on with the rest."""
+    """Verify the part that one endpoint has taken, and continue with the rest."""
     record, writing = followed_by(context, record, writing, body)
     record, writing, raised = of_generation(record, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
@@ -345,12 +346,12 @@ def _written(
     if of_status and lost:
         writing = homeless(context, record, writing, lost)
     if moves or (of_status and lost):
-        # What the main endpoint was sent before is not all that it gets.
+        # The main endpoint gets more than it was sent before.
         _send(context, record, writing._replace(sent=writing.sent - {""}))
     elif writing.more:
         _send(context, record, writing)
     elif raised and "status" in writing.sent:
-        # The condition has been told already, of the generation before.
+        # The condition was written already, with the generation before.
         warn_dropped(context, record, writing)
         rest = writing._replace(patches=(), results={}, sent=frozenset())
         _send(context, record, rest)
@@ -361,7 +362,7 @@ def _written(
 def _look_again(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
-    """Somebody was quicker, or nobody knows: read the object, then fuse anew."""
+    """Read the object and compute the write anew, after a conflict or no reply."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
     if is_told(writing.tries, first=5):
         _warn_unwritten(context, message)
@@ -404,7 +405,7 @@ def _wait(
 def _missing(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
-    """The object is gone, or its kind has no status of its own any more: look."""
+    """Read live: the object is gone, or its kind no longer has a status subresource."""
     if writing.looking or writing.endpoint != "status":
         _abandon(context, record)
         return
@@ -414,10 +415,10 @@ def _missing(
 
 
 def _abandon(context: Context, record: ObjectRecord) -> None:
-    """The object is gone, or another one has its name: there is nothing to write.
+    """End a write whose object is gone, or has been replaced.
 
-    The watch is to say so too; until then nothing is done about the object.  Should it
-    be there after all, what was to be written still is.
+    The object is not reconciled until the watch shows that, too.  If the object exists
+    after all, its unsent changes are kept.
     """
     work = record.work or IDLE
     kept = _unsent(work.writing, split=context.kind.resource.has_status)
@@ -429,7 +430,7 @@ def _abandon(context: Context, record: ObjectRecord) -> None:
 
 
 def _unsent(writing: Writing | None, *, split: bool) -> Writing:
-    """What of a write, and of those that were to follow it, has not been sent yet."""
+    """The parts of a write, and of those that were to follow it, not sent yet."""
     if writing is None:
         return Writing()
     patches, results = writing.patches, dict(writing.results)

@@ -1,18 +1,18 @@
-"""This operator among others: peering and leader election in its life.
+"""Peering and leader election within the life of this operator.
 
-`fnop.core.peers.peering` and `fnop.core.peers.election` decide; here their questions
-are asked, what is seen and answered is handed to them, and their verdicts become the
-phase:
+`fnop.core.peers.peering` and `fnop.core.peers.election` decide.  Here their requests
+are sent, they get the answers and watched objects, and their verdicts become the phase:
 
-| peers             | lease     | phase    | streams | handlers |
-|-------------------|-----------|----------|---------|----------|
-| one goes before   | any       | FROZEN   | closed  | none     |
-| none goes before  | not ours  | STANDBY  | open    | none     |
-| none goes before  | ours      | SERVING  | open    | called   |
+| peers                | lease     | phase    | streams | handlers |
+|----------------------|-----------|----------|---------|----------|
+| one outranks us      | any       | FROZEN   | closed  | none     |
+| none outranks us     | not ours  | STANDBY  | open    | none     |
+| none outranks us     | ours      | SERVING  | open    | called   |
 
-Whoever does not take part in one of them is as one that none goes before, or whose the
-lease is.  An object that is put aside is read anew before it is acted upon again: who
-served meanwhile has left another state on it.
+A peer outranks us by a higher priority.  An operator without peering has no peers, and
+one without election always has the lease.  An object that was put aside is listed anew
+before it is reconciled again: another operator may have stored another state on it
+meanwhile.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def begin(turn: Turn) -> None:
-    """The operator starts: it has met nobody yet."""
+    """Begin peering and the election, as far as the settings have them."""
     member, candidate = turn.settings.peering, turn.settings.election
     turn.coordination = Coordination(
         peering=None if member is None else meeting.begin(member),
@@ -65,7 +65,7 @@ def begin(turn: Turn) -> None:
 
 
 def keep_time(turn: Turn) -> None:
-    """What is due by now comes before all else: a right to serve may have ended."""
+    """Advance peering and the election first: a right to serve may have ended."""
     if turn.coordination.peering_is_due(turn.now):
         _meet(turn, AlarmRang())
     if turn.coordination.election_is_due(turn.now):
@@ -73,7 +73,7 @@ def keep_time(turn: Turn) -> None:
 
 
 def wake(turn: Turn) -> list[float]:
-    """When to come again (monotonic)."""
+    """The monotonic times when peering and the election are due."""
     return [*turn.coordination.moments]
 
 
@@ -81,7 +81,7 @@ def wake(turn: Turn) -> list[float]:
 
 
 def peer_streams(turn: Turn) -> list[Stream]:
-    """The peering objects that are to be followed."""
+    """The streams of the peering objects."""
     peering = turn.coordination.peering
     if peering is None or peering.member.mode is Mode.STANDALONE:
         return []
@@ -94,7 +94,7 @@ def peer_streams(turn: Turn) -> list[Stream]:
 
 
 def lacks_peering(turn: Turn) -> bool:
-    """Whether a peering object is waited for whose very kind is not there."""
+    """Whether a required peering object cannot exist, since its kind is not served."""
     peering = turn.coordination.peering
     if peering is None or peering.member.mode is not Mode.MANDATORY:
         return False
@@ -112,7 +112,7 @@ def _namespaces(turn: Turn) -> tuple[str, ...] | None:
 
 
 def discovered(turn: Turn) -> None:
-    """It is known what is served where: there the peers are met."""
+    """Pass the results of discovery to peering and the election; settle the phase."""
     if turn.coordination.peering is not None:
         kinds = tuple(each.key for each in _peer_kinds(turn))
         _meet(turn, Placed(kinds, _namespaces(turn)))
@@ -122,14 +122,14 @@ def discovered(turn: Turn) -> None:
 
 
 def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
-    """A peering object was seen, or is known not to be there."""
+    """Take in a peering object that was seen, or that is missing."""
     _meet(turn, Looked(PeeringPlace(stream.resource.key, stream.namespace), body))
 
 
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
-    """A peering object cannot be looked at.
+    """Report to peering that a peering object cannot be followed.
 
-    Who need not take part does not, where it may not; others wait until they may.
+    If peering is optional and forbidden, the operator does without; else it waits.
     """
     assert turn.coordination.peering is not None
     place = PeeringPlace(stream.resource.key, stream.namespace)
@@ -195,12 +195,12 @@ def _ask_for_lease(turn: Turn, ask: Ask) -> None:
 
 
 def peers_answered(turn: Turn, fact: Answered) -> None:
-    """A question of peering is answered."""
+    """Take in the answer to a request of peering."""
     _meet(turn, fact)
 
 
 def lease_answered(turn: Turn, fact: Answered) -> None:
-    """A question of the election is answered."""
+    """Take in the answer to a request of the election."""
     _compete(turn, fact)
 
 
@@ -208,7 +208,7 @@ def lease_answered(turn: Turn, fact: Answered) -> None:
 
 
 def settle(turn: Turn) -> None:
-    """Let the phase be what the verdicts call for, while the operator is in service."""
+    """Set the phase that the verdicts call for, while the operator is in service."""
     if turn.lifecycle.phase not in IN_SERVICE:
         return
     is_frozen = turn.lifecycle.frozen is not None
@@ -221,16 +221,17 @@ def settle(turn: Turn) -> None:
         _let_go(turn, StreamPhase.PAUSED)
     elif before is Phase.FROZEN:
         _go_on(turn)
-        return  # each object comes into its own again when it is listed
+        return  # each object is reconciled when it is listed again
     elif after is Phase.SERVING:
-        # Who waits may have been deaf for long: before its first act it lists all.
+        # The watch may have been silent for long: relist everything before the first
+        # action.
         _let_go(turn, StreamPhase.WAITING)
     for key, _ in turn.objects.all():
         turn.objects.due(key)
 
 
 def _let_go(turn: Turn, phase: StreamPhase) -> None:
-    """Close what is followed for handlers, to be listed anew; where it was, is kept."""
+    """Close the streams for handlers, to be relisted; their last version is kept."""
     for stream in turn.streams.each(StreamPurpose.OBJECTS):
         if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
@@ -242,7 +243,7 @@ def _let_go(turn: Turn, phase: StreamPhase) -> None:
 
 
 def _go_on(turn: Turn) -> None:
-    """List everything anew; the streams are opened by the work of this step."""
+    """Relist everything; the streams are opened by the work of this step."""
     for stream in turn.streams.followed.values():
         if stream.phase is StreamPhase.PAUSED:
             due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
@@ -250,7 +251,7 @@ def _go_on(turn: Turn) -> None:
 
 
 def is_standing_by(turn: Turn) -> bool:
-    """Whether it only waits for one that goes before: it is in order."""
+    """Whether it only waits for another operator, which is in order."""
     return turn.lifecycle.phase is Phase.STANDBY or turn.coordination.is_outranked
 
 
@@ -258,11 +259,11 @@ def is_standing_by(turn: Turn) -> bool:
 
 
 def leave(turn: Turn) -> None:
-    """All that the operator did has ended: others may go on at once."""
+    """Leave the peers and release the lease: others may continue at once."""
     _meet(turn, Leave())
     _compete(turn, Resign())
 
 
 def has_gone(turn: Turn) -> bool:
-    """Whether nothing more is waited for."""
+    """Whether the peers and the lease have been left."""
     return turn.coordination.has_left

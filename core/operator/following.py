@@ -1,4 +1,4 @@
-"""Streams are opened, and closed where nothing is to be seen any more."""
+"""Opening streams, and closing those that are no longer needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def follow(turn: Turn, stream: Stream) -> None:
-    """Follow a collection, if it is not yet, with these selectors."""
+    """Follow a collection with these selectors, unless it is followed already."""
     present = turn.streams.followed.get(stream.key)
     if present is None:
         if stream.purpose is StreamPurpose.OBJECTS:
@@ -47,7 +47,7 @@ def follow(turn: Turn, stream: Stream) -> None:
         paused = present._replace(selectors=stream.selectors)
         turn.streams.put(paused)
     elif present.selectors != stream.selectors:
-        # Other handlers are for the kind than before: list it anew.
+        # The handlers of the kind have changed: relist it.
         turn.emit(CloseStream(present.id))
         lists, listings = present.lists, present.listings
         anew = stream._replace(id=present.id, lists=lists, listings=listings)
@@ -60,7 +60,7 @@ def place_of(stream: Stream) -> str:
 
 
 def leave(turn: Turn, stream: Stream) -> None:
-    """A kind is not served any more, or a namespace has gone, with all objects."""
+    """Close a stream whose kind or namespace is gone, with all its objects."""
     turn.say(
         "info",
         f"no longer serving {place_of(stream)}: the API server has it no more",
@@ -85,7 +85,7 @@ def open_stream(turn: Turn, stream: Stream) -> None:
 
 
 def miss_the_vanished(turn: Turn, stream: Stream) -> None:
-    """What a later listing does not have was deleted while nobody watched."""
+    """Take in the deletion of objects that are missing in a later listing."""
     for key, record in turn.objects.all():
         if (
             key.resource == stream.resource.key

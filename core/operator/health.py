@@ -1,11 +1,11 @@
-"""Whether an operator is well: from what it knows, and from when it last saw something.
+"""The health of an operator: from its state, and from the times of its last inputs.
 
 Two questions, as Kubernetes asks them:
 
-- *Is it alive?*  Whether it makes progress.  It does not where something takes longer
+- *Is it alive?*  Whether it makes progress.  It does not if something takes longer
   than it can take: then a restart may help, and nothing else will.
-- *Is it ready?*  Whether it serves.  It does not while it begins or ends, nor where the
-  API server is away or refuses a kind: a restart helps nobody then.
+- *Is it ready?*  Whether it serves.  It does not while it begins or ends, nor while the
+  API server is away or refuses a kind: a restart does not help then.
 
 Answers come with their reasons, as sentences.
 """
@@ -25,16 +25,24 @@ from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 
-__all__ = ["LIMITS", "UNREADY", "Health", "Limits", "StreamHealth", "Timings", "health"]
+__all__ = [
+    "LIMITS",
+    "UNREADY",
+    "Health",
+    "HealthLimits",
+    "StreamHealth",
+    "Timings",
+    "health",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How long things can take while all is well, in seconds.
+class HealthLimits:
+    """The longest times that things take while all is well, in seconds.
 
     A request has a deadline of its own (60 s), before which it may have to wait: for
     new credentials, or because too many fail.  A call has none, but the `timeout` of
-    its handler; `grace` is given to whatever else has a deadline.
+    its handler; `grace` is added to any other deadline.
     """
 
     request: float = 300.0
@@ -43,15 +51,15 @@ class Limits:
     grace: float = 60.0
 
 
-LIMITS = Limits()
+LIMITS = HealthLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """When things happened that leave no trace in the state; monotonic seconds.
+    """The times of events that are not in the state, in monotonic seconds.
 
-    `heard` is the last line of each stream, `asked` the moment of each command that
-    awaits its answer, both by number; `answered` the last answer of all.
+    `heard` has the last line of each stream and `asked` the moment of each command that
+    awaits its answer, both by number; `answered` is the time of the last answer.
     """
 
     heard: Mapping[int, float] = field(default_factory=dict)
@@ -61,10 +69,10 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class StreamHealth:
-    """One collection that is followed.
+    """The health of one stream.
 
-    `age` is how long nothing has come, or since when it is open; None where it is
-    closed.  `failures` are those in a row.
+    `age` is the time since its last line, or since it was opened; None while it is
+    closed.  `failures` counts those in a row.
     """
 
     resource: str
@@ -77,12 +85,12 @@ class StreamHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How an operator is; ages are in seconds.
+    """The health of an operator; ages are in seconds.
 
     `queue` counts the objects that are due, `queues` does so by kind, `oldest` is how
-    long the first of them has been; `requests` and `calls` are the ages of what is
-    under way, calls by handler.  `stuck` says why it is not alive, `unready` what else
-    keeps it from serving.
+    long the first of them has been due.  `requests` and `calls` are the ages of those
+    under way, calls by handler.  `stuck` says why it is not alive, `unready` for which
+    other reasons it does not serve.
     """
 
     phase: str
@@ -104,21 +112,21 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it serves: alive, and everything that it follows is at hand."""
+        """Whether it serves: it is alive, and all its streams work."""
         return not self.problems
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it is not ready."""
+        """The reasons why it is not ready."""
         return self.stuck + self.unready
 
     def summary(self) -> dict[str, Any]:
-        """All of it, as JSON."""
+        """The health as JSON."""
         return {"alive": self.is_alive, "ready": self.is_ready, **asdict(self)}
 
 
-# Why an operator does not serve in a phase of its life.  One that lets another go
-# before is ready to take over: a rollout must not wait for it.
+# The reasons why an operator does not serve, by phase.  An operator that waits for
+# another one is ready to take over: a rollout must not wait for it.
 UNREADY = {
     "new": "the operator has not started",
     "starting": "the startup handlers are not done",
@@ -129,14 +137,18 @@ UNREADY = {
     "stopping": "the operator is stopping",
     "cleaning": "the operator is stopping: its cleanup handlers are called",
     "leaving": "the operator is stopping: its peers are told",
-    "ended": "",  # which is worse than not ready
+    "ended": "",  # it is not alive
 }
 
 
 def health(
-    program: Program, state: State, seen: Timings, now: Now, limits: Limits = LIMITS
+    program: Program,
+    state: State,
+    seen: Timings,
+    now: Now,
+    limits: HealthLimits = LIMITS,
 ) -> Health:
-    """How the operator is at this moment.  Total and pure."""
+    """The health of the operator at this moment.  Total and pure."""
     queue = state.due
     waits = [(key, now.mono - at) for key, at in queue if at <= now.mono]
     oldest = max((age for _, age in waits), default=None)
@@ -165,7 +177,7 @@ def health(
 
 
 def _by_kind(state: State, due: list[Key]) -> tuple[tuple[str, int], ...]:
-    """How many objects are due of each kind, also where there is none."""
+    """The number of due objects by kind, including kinds without any."""
     counts = Counter({name: 0 for name in state.survey.kinds})
     counts.update(key.resource for key in due)
     return tuple((name, count) for name, count in sorted(counts.items()) if name)
@@ -198,7 +210,7 @@ def _shown(stream: Stream, seen: Timings, now: Now) -> StreamHealth:
 
 
 def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
-    """How long a stream has been silent; None for one that is not open."""
+    """The time for which a stream has been silent; None if it is not open."""
     if stream.phase not in (StreamPhase.LISTING, StreamPhase.WATCHING):
         return None
     heard = seen.heard.get(stream.id, stream.opened_at)
@@ -211,9 +223,9 @@ def _place(stream: Stream) -> str:
 
 
 def _stuck_streams(
-    program: Program, state: State, seen: Timings, now: Now, limits: Limits
+    program: Program, state: State, seen: Timings, now: Now, limits: HealthLimits
 ) -> Iterator[str]:
-    """Streams that should have said something, or should be open, long ago."""
+    """Reports of streams that are silent, or not opened, for too long."""
     settings = settings_of(program, state)
     silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
     most = {
@@ -233,16 +245,16 @@ def _stuck_streams(
 # ----------------------------------------------------- requests, calls, objects
 
 
-def _stuck_requests(ages: list[float], limits: Limits) -> Iterator[str]:
+def _stuck_requests(ages: list[float], limits: HealthLimits) -> Iterator[str]:
     age = max(ages, default=0.0)
     if age > limits.request:
         yield f"a request has had no answer for {age:.0f} s"
 
 
 def _stuck_calls(
-    program: Program, calls: list[tuple[str, float]], limits: Limits
+    program: Program, calls: list[tuple[str, float]], limits: HealthLimits
 ) -> Iterator[str]:
-    """Calls that take longer than their handlers may; a daemon's may take for ever."""
+    """Reports of calls that take too long; a daemon's may take for ever."""
     handlers = {each.id: each for each in program.handlers if calls}
     daemons = {each.id for each in handlers.values() if each.role is Role.DAEMON}
     for name, age in calls:
@@ -254,9 +266,9 @@ def _stuck_calls(
 
 
 def _stuck_queue(
-    state: State, seen: Timings, now: Now, oldest: float | None, limits: Limits
+    state: State, seen: Timings, now: Now, oldest: float | None, limits: HealthLimits
 ) -> Iterator[str]:
-    """Objects that wait while nothing at all is answered, and nobody else is to blame.
+    """A report of due objects, if there are no answers and no stream fails.
 
     A long queue alone is no fault: at a start all objects are in it.
     """
@@ -300,9 +312,9 @@ def _unready_streams(state: State) -> Iterator[str]:
 
 
 def _fails(stream: Stream) -> bool:
-    """Whether the API server is away, or refuses; once may be chance.
+    """Whether the API server is away, or refuses; a single failure may be chance.
 
-    A watch that stands is well; what was before is only remembered for its next end.
+    An open watch is well; its earlier failures only count for its next end.
     """
     if stream.phase is StreamPhase.WATCHING:
         return False

@@ -1,12 +1,13 @@
 """The operator as a fold: `step(program, state, now, input) -> (state', commands)`.
 
-One step takes one fact from the world in, then does a few pieces of due
-work; when more is due, the alarm it asks for is due at once.  It never raises,
-never blocks, reads no clock, and drives the author's code at most once.
+One step takes in one fact from the world, then does a few pieces of due work.  If more
+is due, the alarm that it requests is due at once.  It never raises, never blocks, reads
+no clock, and calls the author's code at most once.
 
-The walk of a watch event: it is folded into the store (fnop.core.objects.store), and
-the object's key into the work queue; `serve` (fnop.core.objects.executor) takes the key
-out and takes the actions that `reconcile` (fnop.core.objects.reconcile) decides on.
+The way of a watch event: it is folded into the store (fnop.core.objects.store), and the
+object's key goes into the work queue; `serve` (fnop.core.objects.executor) takes the
+key out and executes the actions that `reconcile` (fnop.core.objects.reconcile) decides
+on.
 """
 
 from __future__ import annotations
@@ -85,20 +86,20 @@ from fnop.effects.outcomes import Outcome, Refused
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
-# Timers that are due later are not waited for.
+# Timers that are due later than this are not awaited.
 PATIENCE_SECONDS = 3600.0
-# So many objects are served in one step, where the author's code is not called.
+# The most objects that are served in one step, if the author's code is not called.
 UNITS_MAX = 4
 
 
 def step(
     program: Program, state: State, now: Now, input: Input, live: LiveCache
 ) -> tuple[State, tuple[Command, ...]]:
-    """One fact in, the next state and what to do about it out.
+    """The next state and the commands after one input.
 
     Total and pure: equal programs, states, times and inputs give equal results, in any
     process.  `live` are conversations that wait for an answer, which the caller keeps
-    from step to step: without them the same comes out, by driving them anew.
+    from step to step: without them the result is the same, by replaying their journals.
     """
     turn = Turn(program, state, now, live)
     keep_time(turn)
@@ -130,12 +131,12 @@ def is_settled(state: State) -> bool:
 def background_horizon(
     state: State, now: Now, outside: Iterable[float] = ()
 ) -> float | None:
-    """When all daemons and timers have had a turn, where nothing else is under way.
+    """The time when all daemons and timers have run, if nothing else is under way.
 
-    The latest of their next moments (R36), of which those of impure daemons that wait
-    are known `outside` alone.  Those later than an hour from `now` are not
-    waited for, such as the new year.  None where a change is being handled, a request
-    is pending, or nothing at all is to come.
+    It is the latest of their next moments (R36).  Those of impure daemons that wait are
+    only known `outside`.  Moments later than an hour from `now`, such as the new year,
+    are not awaited.  None where a change is being handled, a request is pending, or
+    nothing at all is due later.
     """
     if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
         return None
@@ -244,7 +245,7 @@ def _on_stop(turn: Turn, reason: str) -> None:
 
 
 def _hurry(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
-    """A write that waits for its next try gets one more before the end."""
+    """Retry a waiting write at once, for the last time before the end."""
     if work.writing is not None and work.writing.due is not None:
         writing = work.writing._replace(due=turn.now.mono)
         turn.objects.put(key, record._replace(work=work._replace(writing=writing)))
@@ -255,7 +256,10 @@ def _hurry(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
 
 
 def _work(turn: Turn) -> None:
-    """Do a piece of due work, if there is one and a request may be sent."""
+    """Do the due work: open streams, discover kinds, serve objects.
+
+    Objects are served only while a request may be sent.
+    """
     for stream in turn.streams.waiting():
         if stream.due <= turn.now.mono:
             open_stream(turn, stream)
@@ -271,12 +275,12 @@ def _work(turn: Turn) -> None:
 
 
 def _take_due(turn: Turn) -> Key | None:
-    """The object whose turn it is; startup and cleanup come before all objects."""
+    """The key that is next; startup and cleanup come before all objects."""
     return ACTIVITY if turn.take_activity() else turn.objects.take_due()
 
 
 def _next_due(turn: Turn) -> float | None:
-    """When an object, or the activity, is due next (monotonic)."""
+    """The monotonic time when an object, or the activity, is due next."""
     activity = turn.lifecycle.activity
     moments = [turn.objects.queue.next_due(), activity.due if activity else None]
     return min((each for each in moments if each is not None), default=None)
@@ -287,16 +291,16 @@ def _is_due(moment: float | None, turn: Turn) -> bool:
 
 
 def _may_serve(turn: Turn) -> bool:
-    """Whether an object may be served: a request can be sent, and indices are full."""
+    """Whether an object may be served: a request can be sent, indices are filled."""
     if turn.lifecycle.phase in HELD:
-        return True  # nothing is asked for it
+        return True  # no request is sent for it
     if not turn.has_slot():
         return False
     return not turn.objects.indices or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:
-    """From one phase of the operator's life to the next."""
+    """Enter the next phases of the operator's life, as far as their events came."""
     while (event := _milestone(turn)) is not None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter(turn)
@@ -313,7 +317,7 @@ def _advance_phase(turn: Turn) -> None:
 
 
 def _milestone(turn: Turn) -> Milestone | None:
-    """What has happened that ends the present phase."""
+    """The event that ends the present phase, if it has come."""
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.lifecycle.activity is None:
             return None if turn.lifecycle.exit_status else Milestone.STARTED
@@ -326,7 +330,7 @@ def _milestone(turn: Turn) -> Milestone | None:
 
 
 def _enter(turn: Turn) -> None:
-    """What a phase begins with."""
+    """Do the first work of a phase."""
     match turn.lifecycle.phase:
         case Phase.DISCOVERING:
             discover(turn)
@@ -361,7 +365,7 @@ def _is_quiet(turn: Turn) -> bool:
 
 
 def _next_alarm(turn: Turn) -> float | None:
-    """When something is due next, if nothing happens before."""
+    """The time when something is due next, if nothing happens before."""
     if turn.lifecycle.phase is Phase.ENDED:
         return None
     moments = [stream.due for stream in turn.streams.waiting()]

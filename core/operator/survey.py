@@ -1,7 +1,7 @@
-"""What is served: from discovery to kinds, from kinds to streams, and their life.
+"""The kinds that are served: from discovery to kinds, and from kinds to streams.
 
-Kinds that handlers name are followed as soon as the API server serves them; a
-stream that ends is opened again (fnop.core.streams.stream decides when and how).
+Kinds that handlers name are followed as soon as the API server serves them; a stream
+that ends is opened again (fnop.core.streams.stream decides when and how).
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ __all__ = [
     "serve_kinds",
 ]
 
-# What tells of kinds and namespaces that come and go.
+# The kinds whose objects show that kinds and namespaces come and go.
 DEFINITIONS = "customresourcedefinitions.v1.apiextensions.k8s.io"
 NAMESPACES = "namespaces.v1."
 
-# Several definitions often come together; and the server is not done with them at once.
+# Several definitions often come together, and the server takes a moment to serve them.
 SOON_SECONDS = 0.3
 _RESTLESS_SECONDS = 5.0
-# Kinds that are missed are looked for so often.
+# The seconds until the next discovery while kinds are missing that were served.
 _MISSED_SECONDS = 3.0
 
 
 def discover(turn: Turn) -> None:
     turn.survey = turn.survey._replace(due=None)
-    roots = tuple(map(discovering.Page, discovering.ROOTS))
+    roots = tuple(map(discovering.Document, discovering.ROOTS))
     _fetch(turn, discovering.begun({}), roots)
 
 
 def _fetch(
     turn: Turn,
     discovery: discovering.Discovery,
-    pages: tuple[discovering.Page, ...],
+    pages: tuple[discovering.Document, ...],
 ) -> None:
-    """Ask for these documents, too."""
+    """Fetch these documents, too."""
     pending = discovery.pending
     for page in pages:
         number = turn.next_serial()
@@ -94,12 +94,12 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
 
 def _with_document(
     discovery: discovering.Discovery, number: int, outcome: Outcome
-) -> tuple[discovering.Discovery, tuple[discovering.Page, ...]]:
-    """Take one document in; one of another shape is as good as none."""
+) -> tuple[discovering.Discovery, tuple[discovering.Document, ...]]:
+    """The discovery with one document; one of another shape counts as none."""
     path = discovery.pending[number].path
     try:
         return discovering.answered(discovery, number, outcome)
-    except Exception as problem:  # of any shape: it comes from outside
+    except Exception as problem:  # it comes from outside and may have any shape
         unread = Unknown(f"{path} cannot be read: {described(problem)}")
         return discovering.answered(discovery, number, unread)
 
@@ -122,7 +122,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     served = serve_kinds(turn, is_known=found.problem is None)
     complete = served and not lacks_peering(turn)
     look_around(turn, complete=complete)
-    # Somebody has to install what is missing, and that may take long.
+    # Somebody has to install the missing kind, and that may take long.
     waits = not complete or turn.survey.wanted
     in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
     tries = turn.survey.tries + 1 if in_vain else 0
@@ -132,7 +132,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
 
 
 def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -> float:
-    """How long what was discovered is taken for what there is (seconds)."""
+    """The seconds until the next discovery."""
     wait = turn.settings.rediscovery_seconds
     if found.problem is not None:
         wait = _pause(turn, found)
@@ -146,19 +146,19 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
 
 
 def look_soon(turn: Turn) -> None:
-    """A definition has come or gone: the API server is not done with it at once."""
+    """Repeat discovery soon: the API server does not take in a definition at once."""
     restless_until = turn.now.mono + _RESTLESS_SECONDS
     turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
     look_in(turn, SOON_SECONDS)
 
 
 def look_in(turn: Turn, seconds: float) -> None:
-    """Look for kinds after so long at the latest."""
+    """Repeat discovery after at most so many seconds."""
     turn.survey = looking_by(turn.survey, turn.now.mono + seconds)
 
 
 def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
-    """Nothing is known: an operator may well be there before its API server is."""
+    """Retry discovery after a backoff: the operator may start before its API server."""
     tries = turn.survey.tries + 1
     first = turn.lifecycle.phase is Phase.DISCOVERING
     if first and found.forbidden:
@@ -176,7 +176,7 @@ _REMEDY = " (if this goes on, check the server's address in the kubeconfig)"
 
 
 def _pause(turn: Turn, found: discovering.Discovery) -> float:
-    """How long an API server in trouble is left alone (seconds)."""
+    """The backoff for an API server in trouble (seconds)."""
     wait = backoff_seconds(turn.survey.tries, turn.jitter())
     return heeding(found.advice_seconds, wait)
 
@@ -184,7 +184,8 @@ def _pause(turn: Turn, found: discovering.Discovery) -> float:
 def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
     """Follow the kinds that handlers name; False when one is not served yet.
 
-    `is_known` is False where something could not be read, and may be missing for that.
+    `is_known` is False if some documents could not be read: a kind may be missing for
+    that reason.
     """
     by_resource: dict[str, list[Handler]] = {}
     resources: dict[str, Resource] = {}
@@ -213,7 +214,7 @@ def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
 def _follow_all(
     turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
 ) -> None:
-    """Follow these kinds for handlers, and no others any more."""
+    """Follow these kinds for handlers, and no others."""
     wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
         kind = kind_of(resources[key], handlers, turn.settings)
@@ -230,7 +231,7 @@ def _follow_all(
 def _found(
     turn: Turn, handler: Handler, selector: Selector
 ) -> tuple[Resource, ...] | None:
-    """The kinds that a handler means; None where its own function fails."""
+    """The kinds that a handler selects; None if its own function fails."""
     try:
         return turn.survey.catalogue.find(selector)
     except BaseException as problem:
@@ -251,7 +252,7 @@ def _found(
 def _with_owners(
     turn: Turn, handler: Handler, *, is_known: bool
 ) -> tuple[Handler, bool]:
-    """The handler with the kinds that `owner=` means; False when they are missing."""
+    """The handler with the kinds of `owner=`; False when they are missing."""
     if handler.owner is None:
         return handler, True
     found = _found(turn, handler, handler.owner) or ()
@@ -268,22 +269,23 @@ def _with_owners(
 
 
 def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
-    """The verbs of a kind that it does not have, and this handler cannot do without."""
+    """The verbs that a kind does not support and this handler needs."""
     needed = {"list", "watch"} | (set() if handler.role is Role.EVENT else {"patch"})
     if "delete" in resource.verbs:
-        # While a definition is terminating, discovery leaves out what makes and changes
-        # objects; finalizers can be taken off all the same (apiextensions-apiserver).
+        # While a definition is terminating, discovery leaves out the verbs that create
+        # and change objects; finalizers can be removed all the same
+        # (apiextensions-apiserver).
         needed -= {"patch"}
     return frozenset(needed.difference(resource.verbs) if resource.verbs else ())
 
 
 def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
-    """Whether a kind can be followed, and written where the handler needs that."""
+    """Whether a kind can be followed, and written if the handler needs that."""
     missing = missing_verbs(handler, resource)
     if not missing:
         return True
     if handler.selector is not None and handler.selector.is_broad:
-        return False  # nobody has asked for just this kind
+        return False  # no handler names just this kind
     turn.warn_once(
         f"verbs {resource.key} {handler.id}",
         f"{resource.key} does not support {', '.join(sorted(missing))}, so "
@@ -318,7 +320,7 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
 def _streams_of(
     turn: Turn, resource: Resource, handlers: Iterable[Handler]
 ) -> list[Stream]:
-    """What is to be followed of a kind: the cluster, or each of some namespaces."""
+    """The streams of a kind: one for the cluster, or one for each namespace."""
     selectors = selectors_of(handlers, turn.settings.selector)
     given = turn.settings.namespaces
     if not resource.namespaced or given is None:
@@ -327,13 +329,13 @@ def _streams_of(
     return [Stream(resource, namespace, selectors) for namespace in found]
 
 
-# ----------------------------------------------------- what else is looked at
+# ------------------------------------ definitions, namespaces, peering objects
 
 
 def look_around(turn: Turn, *, complete: bool) -> None:
-    """Follow what tells of kinds and namespaces that come and go, where it matters.
+    """Follow the definitions and namespaces, if the operator depends on them.
 
-    Nothing beyond the named namespaces is asked for by who is restricted to them.
+    An operator that is restricted to named namespaces requests nothing beyond them.
     """
     given = turn.settings.namespaces
     patterns = given is not None and has_patterns(given)
@@ -348,7 +350,7 @@ def look_around(turn: Turn, *, complete: bool) -> None:
 
 
 def look_at_peers(turn: Turn) -> None:
-    """Follow the peering objects that there are, and no others."""
+    """Follow the peering objects that exist, and no others."""
     wanted = {each.key: each for each in peer_streams(turn)}
     for stream in turn.streams.each(StreamPurpose.PEERS):
         if stream.key not in wanted:

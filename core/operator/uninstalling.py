@@ -1,4 +1,4 @@
-"""Taking an operator's marks off its objects, so that nothing waits for it for good.
+"""Removing an operator's marks from its objects, so that none is held forever.
 
 The marks of an operator on an object, all under its name `fnop.dev/<operator>`, are
 
@@ -7,9 +7,9 @@ The marks of an operator on an object, all under its name `fnop.dev/<operator>`,
   place for it (`fnop.core.memory.storage`),
 - its condition in `status.conditions`.
 
-Everything else stays as it is: what handlers have written, what others have.  Results
-of handlers are the author's, and stay; only those that had no place in the status, and
-are a part of the state (`fnop.core.memory.last_seen`), go with it.
+Everything else stays as it is: the changes of handlers, and everything of others.
+Results of handlers are the author's, and stay; only those that had no place in the
+status, and are a part of the state (`fnop.core.memory.last_seen`), are removed with it.
 
 One request per endpoint is enough.  Each is decided from the freshest body, and bound
 to its version: a request that conflicts has changed nothing, and is decided anew.
@@ -52,10 +52,10 @@ __all__ = [
 def settings_told(
     handlers: Iterable[Handler], settings: Settings, now: Now
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings that startup handlers return, and the ids of those that do not tell.
+    """The settings of the startup handlers, and the ids of handlers without an answer.
 
-    Only handlers that ask for the settings are called.  One that asks for an effect
-    first is not answered, and does not tell; nor does one that fails.
+    Only handlers that take the settings are called.  One that awaits an effect before
+    it returns them has no answer; nor has one that fails.
     """
     silent: list[str] = []
     for each in handlers:
@@ -79,7 +79,7 @@ def settings_told(
 
 
 class Marks(NamedTuple):
-    """Which marks an object carries, and whether it waits to be deleted."""
+    """The marks that an object carries, and whether it waits to be deleted."""
 
     finalizer: bool
     state: bool
@@ -120,8 +120,8 @@ def next_removal(
 ) -> tuple[str, dict[str, Any]] | None:
     """The endpoint ("status" or "") and the merge patch that are due next.
 
-    None when no mark is left.  The finalizer goes in the last one: with it the object
-    may be gone.  `without` are endpoints that have refused: the others go on.
+    None when no mark is left.  The finalizer is in the last one: after it the object
+    may be gone.  `without` are endpoints that have refused: the others continue.
 
     >>> pods = Resource("", "v1", "pods", "Pod", subresources=("status",))
     >>> meta = {"resourceVersion": "7", "finalizers": ["x", "fnop.dev/a"]}
@@ -142,7 +142,7 @@ def next_removal(
 
 
 def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
-    """The object as it shall be."""
+    """The object without the operator's marks."""
     marker, marks = settings.marker, marks_of(body, settings)
     target: dict[str, Any] = body.data
     if marks.finalizer:
@@ -151,7 +151,7 @@ def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
     for patch in settings.places.removals(body):
         target = applied(patch, target)
     if marks.condition:
-        # An empty list stays: a schema may ask for one.
+        # An empty list stays: a schema may require one.
         status = body.stanza("status")
         others = [each for each in _conditions(status) if not _is_of(each, marker)]
         target = applied({"status": {"conditions": others}}, target)
@@ -162,7 +162,7 @@ def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
 
 
 class Tally(NamedTuple):
-    """How many objects carry marks, and which; `seen` is how many there are at all."""
+    """The numbers of objects with each mark; `seen` counts all objects."""
 
     seen: int = 0
     objects: int = 0
@@ -173,7 +173,7 @@ class Tally(NamedTuple):
 
 
 def tallied(tally: Tally, marks: Marks) -> Tally:
-    """One more object has been seen.  Only those that are held back are `deleting`.
+    """The tally with one more object.  Only objects that are held are `deleting`.
 
     >>> tallied(Tally(), Marks(True, False, False, deleting=True))
     Tally(seen=1, objects=1, finalizers=1, states=0, conditions=0, deleting=1)
@@ -194,10 +194,10 @@ def tallied(tally: Tally, marks: Marks) -> Tally:
 def kinds_named(
     handlers: Iterable[Handler], catalogue: Catalogue
 ) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
-    """The kinds that handlers name, each once, and the names that mean none.
+    """The kinds that handlers name, each once, and the names that select none.
 
     A kind that is served in several versions has the same objects in each of them.
-    What cannot be listed or written has no marks.
+    Kinds that cannot be listed or written have no marks.
     """
     found: dict[tuple[str, str], Resource] = {}
     unserved: list[str] = []
@@ -215,10 +215,10 @@ def kinds_named(
 
 
 def lease_holder(body: Body, wall: float) -> str | None:
-    """Who holds a lease at this moment (Unix time), as far as clocks agree.
+    """The holder of a lease at this moment (Unix time), as far as clocks agree.
 
-    None when it was given back, or has run out: a leader that was killed gives nothing
-    back.
+    None when it was released, or has run out: a leader that was killed does not release
+    it.
 
     >>> spec = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15,
     ...         "renewTime": "1970-01-01T00:00:01.000000Z"}

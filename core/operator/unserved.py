@@ -1,7 +1,7 @@
 """Handlers that are called for no kind, since the API server serves none of theirs.
 
-On a cluster such a kind is waited for: it may come.  Who runs an operator in a cluster
-of their own making, a simulated one, has most likely mistyped it.
+On a cluster the operator waits for such a kind: it may be installed later.  In a
+simulated cluster, which its author has set up, it is most likely a typing error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from fnop.core.values.evolve import replace
 
 __all__ = ["Unserved", "unserved"]
 
-# How much a group is like another one that may have been meant (difflib's ratio):
-# more than `networking.gke.io` is like `networking.k8s.io`, which are two (0.88).
+# The likeness (difflib's ratio) from which a group is taken for a typing error of
+# another: higher than that of `networking.gke.io` and `networking.k8s.io`, which are
+# two groups (0.88).
 _LIKENESS_OF_GROUPS = 0.9
 
 
 class Unserved(NamedTuple):
-    """What a selector has found nothing for, in a sentence.
+    """A selector that selects no kind, as a sentence.
 
-    It is a `mistake`, unless nothing of its whole group is there and other handlers
-    have kinds: who follows what others may have installed does without.
+    It is a `mistake`, unless its whole group is missing and other handlers have kinds:
+    then the operator follows kinds that are optional in a cluster.
     """
 
     sentence: str
@@ -42,10 +43,10 @@ def unserved(
     catalogue: Catalogue,
     server: str = "the API server",
 ) -> tuple[Unserved, ...]:
-    """What there is to say of each selector whose handlers have never had a kind.
+    """The selectors whose handlers have never had a kind, each with a sentence.
 
-    `kinds` are those that have been served so far.  What several kinds may fit, such as
-    a pattern, may fit none; unless no handler of all has one.
+    `kinds` are those that have been served so far.  A selector that may select several
+    kinds, such as a pattern, may also select none; unless no handler at all has one.
     """
     served = {_mark(each) for kind in kinds.values() for each in _all_of(kind)}
     idle: dict[Selector, list[Handler]] = {}
@@ -71,7 +72,7 @@ def _all_of(kind: Kind) -> tuple[Handler, ...]:
 
 
 def _mark(handler: Handler) -> tuple[object, ...]:
-    """What tells a handler from others, whatever is known of its owners by now."""
+    """The identity of a handler, whether or not its owners are known by now."""
     return handler.id, handler.role, handler.selector
 
 
@@ -107,10 +108,10 @@ def _judged(
 
 
 def _is_foreign(selector: Selector, catalogue: Catalogue) -> bool:
-    """Whether it names a group of which nothing is there, and that is no slip.
+    """Whether its group is missing, and is no typing error.
 
-    It is one where the group is like another one, or has a kind of the same name as
-    a group that is not of Kubernetes.
+    It is a typing error if the group is like another one, or if a group that is not of
+    Kubernetes has a kind of the same name.
 
     >>> from fnop.core.api.resources import Resource
     >>> served = Catalogue((Resource("example.com", "v1", "claims", "Claim"),))

@@ -1,4 +1,4 @@
-"""What streams bring: to the store, to peering, or to the survey of kinds."""
+"""The inputs of streams, passed on to the store, to peering, or to the survey."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
-    """The cluster has these namespaces: others may be meant than before."""
+    """Take in the names of the cluster's namespaces: patterns may match others now."""
     turn.survey = turn.survey._replace(namespaces=names)
     discovered(turn)
     serve_kinds(turn)
@@ -53,7 +53,7 @@ def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
 
 
 def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    """A definition or a namespace has come, changed or gone."""
+    """Take in a definition, namespace or peering object that came, changed or went."""
     match stream.purpose:
         case StreamPurpose.KINDS if type is not None:
             # The server takes a moment to serve a new kind, or to forget one.
@@ -110,7 +110,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if is_behind(version, stream.before):
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
-        look_in(turn, SOON_SECONDS)  # some may have been missed
+        look_in(turn, SOON_SECONDS)  # some may be missing
     open_stream(turn, listed(stream, version))
     if stream.purpose is StreamPurpose.NAMESPACES:
         _on_namespaces(turn, stream.names)
@@ -120,9 +120,9 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
 
 
 def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
-    """The server's storage was restored: what it lists is the truth, however old.
+    """Warn that the server's storage was restored: its lists are valid, however old.
 
-    It will give out versions a second time, so those that were seen are forgotten.
+    It will give out versions a second time, so the versions seen before are forgotten.
     """
     turn.say(
         "warning",
@@ -135,7 +135,7 @@ def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> N
 
 
 def _level_graves(turn: Turn, stream: Stream) -> None:
-    """A watch from the version of a listing shows nothing older than it."""
+    """Remove old graves: after a listing, the watch shows nothing older than that."""
     for key in sorted(turn.objects.graves):
         if (
             key.resource == stream.resource.key
@@ -185,7 +185,7 @@ def _say_refused(turn: Turn, stream: Stream, message: str) -> None:
             plural = stream.resource.plural
             turn.say("error", f"may not follow {plural}: {message}; {remedy}")
         case StreamPurpose.PEERS:
-            pass  # peering has its own words for it
+            pass  # peering logs it itself
         case StreamPurpose.KINDS:
             pause = f"every {turn.settings.rediscovery_seconds:g} s"
             text = f"may not follow definitions: {message}"

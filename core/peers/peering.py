@@ -53,7 +53,7 @@ from fnop.core.peers.freezing import (
     transition,
 )
 from fnop.core.peers.peers import (
-    Malformed,
+    MalformedRecord,
     Member,
     Mode,
     Peer,
@@ -276,7 +276,7 @@ def _is_older(body: Body, seat: Seat) -> bool:
     return body.uid == seat.uid and is_behind(body.version, seat.version)
 
 
-def _about_malformed(seat: Seat, each: Malformed) -> Say:
+def _about_malformed(seat: Seat, each: MalformedRecord) -> Say:
     text = f"the record of {each.identity!r} in {seat.place.label} is ignored"
     return Say("warning", f"{text}: {each.problem}")
 

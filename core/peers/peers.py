@@ -36,7 +36,7 @@ __all__ = [
     "DEV_PRIORITY",
     "FREEZE_PRIORITY",
     "LIFETIME_SECONDS",
-    "Malformed",
+    "MalformedRecord",
     "Member",
     "Mode",
     "Peer",
@@ -148,25 +148,25 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedRecord:
     """A record that cannot be read, and the problem; it freezes no operator."""
 
     identity: str
     problem: str
 
 
-def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[Malformed, ...]]:
+def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[MalformedRecord, ...]]:
     """The records of a peering object's status, and the malformed ones.
 
     Both are ordered by identity.
 
     >>> parse_peers({"b": {"priority": 5}, "a": {"lastseen": "soon"}})[1]
-    (Malformed(identity='a', problem="its lastseen 'soon' is no time"),)
+    (MalformedRecord(identity='a', problem="its lastseen 'soon' is no time"),)
     """
     if status is None:
         return (), ()
     if not isinstance(status, Mapping):
-        return (), (Malformed("status", "it is no mapping"),)
+        return (), (MalformedRecord("status", "it is no mapping"),)
     found = [
         parse_peer(identity, record)
         for identity, record in sorted(status.items())
@@ -174,11 +174,11 @@ def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[Malformed, ...]]:
     ]
     return (
         tuple(each for each in found if isinstance(each, Peer)),
-        tuple(each for each in found if isinstance(each, Malformed)),
+        tuple(each for each in found if isinstance(each, MalformedRecord)),
     )
 
 
-def parse_peer(identity: str, record: Any) -> Peer | Malformed:
+def parse_peer(identity: str, record: Any) -> Peer | MalformedRecord:
     """Parse one record; fields that are missing or null have Kopf's defaults.
 
     Numbers may be texts, times may have no offset (then they are UTC): there are
@@ -188,7 +188,7 @@ def parse_peer(identity: str, record: Any) -> Peer | Malformed:
     Peer(identity='x', priority=0, lifetime=10.0, lastseen=1.0, message='')
     """
     if not isinstance(record, Mapping):
-        return Malformed(identity, "it is no mapping")
+        return MalformedRecord(identity, "it is no mapping")
     try:
         return Peer(
             identity,
@@ -198,7 +198,7 @@ def parse_peer(identity: str, record: Any) -> Peer | Malformed:
             str(record.get("message") or ""),
         )
     except ValueError as problem:
-        return Malformed(identity, f"its {problem}")
+        return MalformedRecord(identity, f"its {problem}")
 
 
 def _priority(value: Any) -> int:

@@ -14,7 +14,7 @@ from fnop.core.peers.freezing import (
     Why,
 )
 from fnop.core.peers.peers import (
-    Malformed,
+    MalformedRecord,
     Member,
     SeenPeer,
 )
@@ -68,7 +68,7 @@ class Seat:
     uid: str = ""
     version: str = ""
     seen: tuple[SeenPeer, ...] | None = None
-    malformed: tuple[Malformed, ...] = ()
+    malformed: tuple[MalformedRecord, ...] = ()
     good_until: float | None = None
     looked_at: float = -inf
     due: float = 0.0

@@ -104,7 +104,7 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
 
 
 # The same as types, so that the type checker finds a missing effect. The address of a
-# request is that of its target or of its manifest, or is found by the effect's own rule.
+# request is that of its target or of its manifest, or follows a rule of its own.
 Targeted = Get | Delete
 Described = Create | Apply
 Requested = Targeted | Described | Patch | Adopt | List | Call | Random

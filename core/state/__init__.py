@@ -1,2 +1,1 @@
-"""What the operator knows between two steps, as records, and a step that has them
-open."""
+"""The operator's state as records, and the step that has them open."""

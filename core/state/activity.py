@@ -1,7 +1,7 @@
 """Startup or cleanup: the handlers that run without an object.
 
-An operator has at most one activity at a time, and its lifecycle keeps it.  Its
-handlers make attempts as others do, so their record has the form of an object's.
+An operator has at most one activity at a time; `Lifecycle` holds it.  Its handlers make
+attempts as others do, so its record is an `ObjectRecord` as well.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["ACTIVITY", "Activity", "activity_of"]
 
-# What an activity has in the place of an object's key, as in tickets.
+# The key of an activity where an object has its own, as in tickets.
 ACTIVITY = Key("", "", "")
 
 
 @quick
 class Activity(NamedTuple):
-    """The handlers' record, and when to go on (monotonic; None: when answered)."""
+    """The record of the handlers, and when to continue.
+
+    `due` is a monotonic time; None while an answer is awaited.
+    """
 
     record: ObjectRecord
     due: float | None = None
 
     def at(self, moment: float) -> Activity:
-        """Due then, or earlier if it is due earlier."""
+        """The activity, due at this moment or earlier if it already was."""
         due = moment if self.due is None else min(self.due, moment)
         return Activity(self.record, due)
 

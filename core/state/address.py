@@ -1,4 +1,4 @@
-"""Where a request goes, and the requests that one effect takes."""
+"""The address of a request, and the requests that one effect takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["Address", "Request", "Steps"]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a request goes; all None for effects that leave the cluster."""
+    """The collection or object that a request goes to.
+
+    All fields are None for effects that leave the cluster.
+    """
 
     resource: Resource | None = None
     namespace: str | None = None
@@ -24,7 +27,7 @@ class Address:
 
     @property
     def key(self) -> Key:
-        """The object that it is about, as the store names it."""
+        """The key of the addressed object in the store."""
         resource = self.resource.key if self.resource else ""
         return Key(resource, self.namespace or "", self.name or "")
 

@@ -1,7 +1,7 @@
-"""The reconcile context: one object, and the step that handles it.
+"""The reconcile context: one object, within the step that handles it.
 
-Functions about an object are given this and not the whole step.  What they change goes
-into the records through it; it lives within one call of `step`, as the step does.
+Functions about an object get this and not the whole step.  They change the records
+through it.  It lives within one call of `step`, as the step does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Context"]
 
 
 class Context:
-    """What is known of an object, and what can be done about it in this step."""
+    """One object in one step: its record, and the actions that are possible on it."""
 
     __slots__ = ("_turn", "key", "now", "settings")
 
@@ -56,7 +56,7 @@ class Context:
 
     @property
     def record(self) -> ObjectRecord | None:
-        """The object's record, or that of the activity, as this step has it."""
+        """The present record of the object, or of the activity."""
         if self.is_activity:
             activity = self._turn.lifecycle.activity
             return activity and activity.record
@@ -69,38 +69,38 @@ class Context:
 
     @property
     def is_served(self) -> bool:
-        """Whether handlers are for the object's kind."""
+        """Whether the object's kind is served and has handlers."""
         return self.key.resource in self._turn.survey.kinds
 
     @property
     def grave(self) -> Grave | None:
-        """The object that has had the name, where a live answer has told its end."""
+        """The object that had this name, where a live answer says that it is gone."""
         return self._turn.objects.graves.get(self.key)
 
     def put(self, record: ObjectRecord) -> None:
-        """Keep this of the object, or of the activity."""
+        """Store the record of the object, or of the activity."""
         if self.is_activity:
             self._turn.go_on_with(record)
         else:
             self._turn.objects.put(self.key, record)
 
     def drop(self) -> None:
-        """Forget the object; an activity is over."""
+        """Forget the object, or end the activity."""
         if self.is_activity:
             self._turn.end_activity()
         else:
             self._turn.drop(self.key)
 
     def bury(self, uid: str) -> None:
-        """A live answer says that the object is gone: what shows it is older."""
+        """Mark the object as gone by a live answer: a watch that shows it is late."""
         self._turn.objects.bury(self.key, uid, self.step)
 
     def exhume(self) -> None:
-        """Nothing older than its end can be shown of the object any more."""
+        """Remove the mark: nothing older than the deletion can come any more."""
         self._turn.objects.exhume(self.key)
 
     def due(self, at: float | None = None) -> None:
-        """Look at the object then (monotonic); without a time, at once."""
+        """Reconcile the object at this time (monotonic); without a time, at once."""
         if self.is_activity:
             self._turn.activity_due(at)
         else:
@@ -110,7 +110,7 @@ class Context:
 
     @property
     def phase(self) -> Phase:
-        """Where the operator stands in its life."""
+        """The phase of the operator's life."""
         return self._turn.lifecycle.phase
 
     @property
@@ -130,22 +130,22 @@ class Context:
 
     @property
     def live(self) -> LiveCache:
-        """Conversations at the tips of their journals."""
+        """The live conversations, each at the end of its journal."""
         return self._turn.live
 
     @property
     def memo(self) -> ReadOnlyDict:
-        """What startup handlers remember: an object's memo begins with it."""
+        """The memo of startup handlers, with which each object's memo begins."""
         return self._turn.lifecycle.memo
 
     @property
     def notes(self) -> Notes:
-        """What was found out once."""
+        """Facts that the operator has found out once."""
         return self._turn.notes
 
     @property
     def pending(self) -> Iterable[Ticket]:
-        """What is under way, for all objects."""
+        """The tickets of all commands that are not answered yet, for all objects."""
         return self._turn.requests.pending.values()
 
     @property
@@ -155,20 +155,20 @@ class Context:
 
     @property
     def seed(self) -> str:
-        """What chance is made of, in this process."""
+        """The seed of jitter in this process."""
         return self._turn.counters.seed
 
     @property
     def drives(self) -> int:
-        """How often the author's code was driven in this step."""
+        """The number of calls of the author's code in this step."""
         return self._turn.drives
 
     def drove(self) -> None:
-        """The author's code is driven: at most once in a step (R11)."""
+        """Count a call of the author's code: at most one in a step (R11)."""
         self._turn.drives += 1
 
     def next_serial(self) -> int:
-        """A number that nothing else has."""
+        """A new number, unique within the process."""
         return self._turn.next_serial()
 
     def jitter(self) -> float:
@@ -176,76 +176,76 @@ class Context:
         return self._turn.jitter()
 
     def note(self, notes: Notes) -> None:
-        """Keep what was found out."""
+        """Store the facts that were found out."""
         self._turn.notes = notes
 
     def failed(self) -> None:
-        """Count a handler that failed for good, or what else must not happen."""
+        """Count a handler that failed for good, or another serious failure."""
         self._turn.failed()
 
     def activity_failed(self) -> None:
-        """A startup or cleanup handler has failed for good."""
+        """Note that a startup or cleanup handler has failed for good."""
         self._turn.lifecycle = failed(self._turn.lifecycle)
 
     def end(self, status: int, reason: str) -> None:
-        """The operator ends with this step."""
+        """End the operator with this step."""
         self._turn.end(status, reason)
 
     def freeze(self, reason: str | None) -> None:
-        """A handler wants the operator to keep still, or (None) to go on."""
+        """Freeze the operator for a handler's reason, or (None) continue."""
         self._turn.freeze(reason)
 
     def configure(self, settings: Settings) -> None:
-        """A startup handler has changed the settings."""
+        """Apply the settings that a startup handler has changed."""
         self._turn.configure(settings)
         self.settings = settings
 
     def remember(self, memo: ReadOnlyDict) -> None:
-        """A startup handler remembers this, for all objects."""
+        """Store the memo of a startup handler, for all objects."""
         self._turn.lifecycle = self._turn.lifecycle._replace(memo=memo)
 
     def rediscover(self) -> None:
-        """A kind is missing that an effect names: look again, in a while."""
+        """Repeat discovery after a while: an effect names a kind that is missing."""
         self._turn.rediscover()
 
     def index(self, name: str, index: Any) -> None:
-        """An index, as it is from now on."""
+        """Store the new value of an index."""
         self._turn.objects.index(name, index)
 
     def judge(
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
-        """What a failed attempt means, by the handler's options and the settings."""
+        """The consequence of a failure, by the handler's options and the settings."""
         return self._turn.judge(handler, progress, failure)
 
-    # ---------------------------------------------------------- what is asked
+    # --------------------------------------------------------------- commands
 
     def emit(self, command: Command) -> None:
-        """Ask the world for this."""
+        """Add a command to those of this step."""
         self._turn.emit(command)
 
     def perform(
         self, effect: Effect, address: Address, ticket: Ticket, subject: Subject | None
     ) -> int:
-        """Ask for an effect; its answer will find the ticket."""
+        """Request an effect; the answer finds its ticket by the number returned."""
         return self._turn.perform(effect, address, ticket, subject)
 
     def subject(self, body: Body | None = None) -> Subject:
-        """How commands name the object."""
+        """The object, as commands name it."""
         return self._turn.subject(self.key, body)
 
     def say(self, level: str, message: str, **about: Unpack[About]) -> None:
-        """One line for the log, about the object."""
+        """Log a line about the object."""
         self._turn.say(level, message, key=self.key, **about)
 
     def line(self, level: str, message: str, **about: Unpack[About]) -> Say:
-        """One line for the log, about the object, to be told later."""
+        """A log line about the object, to be emitted later."""
         return self._turn.line(level, message, key=self.key, **about)
 
     def warn_once(self, about: str, message: str) -> None:
-        """A warning that is given once in a process."""
+        """Log a warning about the object, once in a process."""
         self._turn.warn_once(about, message, self.key)
 
     def post(self, event: Event, handler: str) -> None:
-        """A log line of this step becomes a Kubernetes Event about the object."""
+        """Make a log line of this step a Kubernetes Event about the object."""
         self._turn.noted += ((self.key, event, handler),)

@@ -1,4 +1,4 @@
-"""What is known of other operators: peers and, among replicas, the leader."""
+"""Other operators: the peers and, among replicas, the leader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Coordination"]
 class Coordination(NamedTuple):
     """Peering and the election, each with the time when it is due (monotonic).
 
-    None for what the operator takes no part in.
+    None where the operator takes no part.
     """
 
     peering: Peering | None = None
@@ -29,18 +29,18 @@ class Coordination(NamedTuple):
 
     @property
     def lease_ends(self) -> float | None:
-        """When what is asked for may not begin any more: the lease may be another's."""
+        """The time from which no request may begin: the lease may be lost by then."""
         if self.election is None:
             return None
         verdict = self.election.verdict
         return verdict.until if isinstance(verdict, Leading) else None
 
     def peering_is_due(self, now: Now) -> bool:
-        """Whether peering has something to do by now."""
+        """Whether peering is due now."""
         return self.peering_due is not None and self.peering_due <= now.mono
 
     def election_is_due(self, now: Now) -> bool:
-        """Whether the election has something to do by now."""
+        """Whether the election is due now."""
         return self.election_due is not None and self.election_due <= now.mono
 
     def wants(self, now: Now) -> Phase:
@@ -54,19 +54,19 @@ class Coordination(NamedTuple):
 
     @property
     def is_outranked(self) -> bool:
-        """Whether the operator keeps still because a peer goes before."""
+        """Whether the operator is frozen because a peer has a higher priority."""
         verdict = None if self.peering is None else self.peering.verdict
         return isinstance(verdict, Frozen) and verdict.why is Why.OUTRANKED
 
     @property
     def has_left(self) -> bool:
-        """Whether the peers and the lease have been left."""
+        """Whether the operator has left its peers and released the lease."""
         if self.peering is not None and not has_left(self.peering):
             return False
         return self.election is None or has_resigned(self.election)
 
     @property
     def moments(self) -> tuple[float, ...]:
-        """When either is due."""
+        """The times when peering and the election are due."""
         each = self.peering_due, self.election_due
         return tuple(moment for moment in each if moment is not None)

@@ -1,11 +1,11 @@
-"""The object's own write: all changes of one pass in the fewest requests.
+"""The object's own write: all changes of one reconcile in the fewest requests.
 
-What handlers patched, what they returned, and what is to be remembered is fused
-into at most one request to the main endpoint and one to `/status`.  Parts that
-change nothing are dropped.  The request that says "done" is the last.
+The patches of handlers, their results, and the state to be stored are fused into at
+most one request to the main endpoint and one to `/status`.  Parts that change nothing
+are dropped.  The request that says "done" is the last.
 
-The write is computed anew from the freshest body after each answer: a conflict
-costs another request, never another run of a handler.
+The write is computed anew from the freshest body after each answer: a conflict costs
+another request, but calls no handler again.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ __all__ = [
 class Writing(NamedTuple):
     """A write of the handled object.
 
-    `after` is what is remembered once it is done (None: nothing is remembered
-    by it), `finalizer` "add" or "remove" when that is all it does.  `memory` is
-    what this process remembers then, and `ends` tells that the change is done.
-    `sent` are the endpoints that have taken their part, `more` that another one
-    follows; `looking` means that the fresh body is being read after a conflict.
-    `moved` tells that the state was tried in the status before, `unsaid` that the
-    condition was, and `then` are writes that follow this one.  `base` is the state that
-    the present request `asked` was computed from, `doubted` that nobody knows whether
-    it was done.
+    `after` is the state that is stored once it is done (None: it stores none),
+    `finalizer` "add" or "remove" if it does only that.  `memory` is the state that this
+    process remembers then, and `ends` means that the change is done.  `sent` are the
+    endpoints that have taken their part, `more` means that another one follows;
+    `looking` means that the fresh body is being read after a conflict.  `moved` means
+    that a request with the state in the status was refused before, `unsaid` the same of
+    the condition, and `then` are writes that follow this one.  `base` is the body from
+    which the present request `asked` was computed, `doubted` means that nobody knows
+    whether that request was done.
     """
 
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -81,7 +81,7 @@ class Writing(NamedTuple):
 
 
 class NextWrite(NamedTuple):
-    """A patch for an endpoint, "" or "status"; for the other one `more` may follow."""
+    """A patch for an endpoint, "" or "status"; with `more`, another may follow."""
 
     endpoint: str
     patch: Patch
@@ -100,9 +100,9 @@ def next_write(
 ) -> NextWrite | None:
     """The patch that is due next; None when all is written.
 
-    `place` is where the kind keeps the state, `conditions` tells that its status takes
-    them; `restated` is the state to be remembered, for what the write makes of the
-    object.
+    `place` is where the state of this kind is stored, `conditions` whether its status
+    takes conditions.  `restated` computes the state to be stored from the object as the
+    write makes it.
 
     Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
     storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
@@ -129,7 +129,7 @@ def next_write(
 def _next_part(
     parts: Mapping[str, Any], body: Body, sent: frozenset[str], *, state_last: bool
 ) -> NextWrite | None:
-    """The part for the endpoint whose turn it is; the main one first, or last."""
+    """The part for the endpoint that is next; the main one first, or last."""
     for endpoint in ("status", "") if state_last else ("", "status"):
         part = parts.get(endpoint)
         if part and endpoint not in sent:
@@ -140,7 +140,7 @@ def _next_part(
 
 
 def _parts(target: Any, body: Body, *, split: bool) -> dict[str, dict[str, Any]]:
-    """What changes, by the endpoint that takes it."""
+    """The changes, by the endpoint that takes them."""
     for name in ("metadata", "status"):
         stanza = target.get(name, {}) if isinstance(target, dict) else None
         if not isinstance(stanza, dict) and stanza is not body.data.get(name, {}):
@@ -169,7 +169,7 @@ def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
 
 
 def _keeping_condition(target: Any, body: Body, marker: str) -> Any:
-    """What handlers make of the conditions, without loss of the operator's own."""
+    """The handlers' change of the conditions, without loss of the operator's own."""
     status = target.get("status") if isinstance(target, dict) else None
     given = status.get("conditions") if isinstance(status, dict) else None
     kept = keeping(given, body, marker)
@@ -181,7 +181,7 @@ def _keeping_condition(target: Any, body: Body, marker: str) -> Any:
 def _with_condition(
     target: dict[str, Any], marker: str, condition: Condition
 ) -> dict[str, Any]:
-    """With the operator's own condition; others', and those of handlers, stay."""
+    """The target with the operator's own condition; all other conditions stay."""
     status = target.get("status") or {}
     given = status.get("conditions") if isinstance(status, dict) else None
     others = given if isinstance(given, list) else []
@@ -194,18 +194,18 @@ def _with_condition(
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
     """The patch, bound to the version that it was computed from (R21).
 
-    What was decided about one state of an object must not land on another one,
-    nor on a re-created namesake: the API server compares a resourceVersion that a
-    patch carries with the object's own, and answers 409.
+    A decision about one state of an object must not be applied to another one, nor to a
+    re-created namesake: the API server compares a resourceVersion that a patch carries
+    with the object's own, and answers 409.
     """
     meta = {**part.get("metadata", {}), "resourceVersion": body.version}
     return {**part, "metadata": meta}
 
 
 def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ...]:
-    """The handlers that have something in the request to an endpoint.
+    """The handlers whose changes are in the request to an endpoint.
 
-    `split` tells that status has an endpoint of its own.
+    `split` means that status has an endpoint of its own.
     """
     found = [
         name
@@ -218,18 +218,18 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
 
 
 def endpoints_of(patch: Patch | Transform, *, split: bool) -> set[str]:
-    """The endpoints that a patch goes to; `split` tells that status has its own."""
+    """The endpoints that a patch goes to; with `split`, status has its own."""
     if not split:
         return {""}
     if isinstance(patch, Transform):
-        return {"", "status"}  # one or the other: the function alone knows
+        return {"", "status"}  # either or both: only the function knows
     roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}
     roots |= {key == "status" for key in patch.merge or {}}
     return {"status" if is_status else "" for is_status in roots}
 
 
 def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
-    """What the server has dropped: the state from its place, and which results.
+    """Whether the server dropped the state, and the names of results that it dropped.
 
     A schema that does not know a field prunes it and answers 200 without it.
     """
@@ -240,7 +240,7 @@ def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, se
 
 
 def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
-    """What handlers have patched and the server has not kept: (handler, pointer).
+    """The fields that handlers patched and the server dropped: (handler, pointer).
 
     A schema that does not know a field prunes it and answers 200 without it
     (Kubernetes: field pruning).
@@ -255,7 +255,7 @@ def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
 def _absent(
     merge: Mapping[str, Any], found: Mapping[str, Any], at: str
 ) -> Iterator[str]:
-    """The pointers of what a merge patch sets and an object does not have.
+    """The pointers of fields that a merge patch sets and an object does not have.
 
     >>> list(_absent({"a": 1, "b": None, "c": {"d": 2, "e": 3}}, {"c": {"d": 0}}, ""))
     ['/a', '/c/e']
@@ -271,7 +271,7 @@ def _absent(
 
 
 def _says_nothing(value: Any) -> bool:
-    """Whether all that a merge patch says there is that something shall be absent."""
+    """Whether a merge patch only removes fields."""
     if isinstance(value, Mapping):
         return all(_says_nothing(each) for each in value.values())
     return value is None

@@ -1,4 +1,4 @@
-"""Requests that are for one version, or one object, alone."""
+"""Requests that are bound to one version of an object, or to its uid."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["bound", "is_in", "needs_guard", "uid_meant"]
 
 
 def needs_guard(effect: Effect) -> bool:
-    """Whether a patch has to be for one version of the object.
+    """Whether a patch must be bound to one version of the object.
 
-    One that is applied twice does more than one applied once; or nothing else sees to
-    it that the object is the one that is meant.
+    It must if a second application would change something more, or if nothing else
+    ensures that it reaches the object that is meant.
     """
     if not isinstance(effect, Patch):
         return False
@@ -38,7 +38,7 @@ def needs_guard(effect: Effect) -> bool:
 
 
 def uid_meant(effect: Effect) -> str | None:
-    """The uid of the only object that a change is for, where it says one.
+    """The uid of the only object that a change is for, if it names one.
 
     >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
     'u-1'
@@ -53,7 +53,7 @@ def uid_meant(effect: Effect) -> str | None:
 
 
 def bound(patch: Patch, version: Body | None) -> Patch:
-    """The patch as it is sent: for one version of the object, or for its uid, alone."""
+    """The patch as it is sent: bound to one version of the object, or to its uid."""
     if version is not None:
         return _guarded(patch, version)
     uid = uid_meant(patch)
@@ -66,7 +66,7 @@ def bound(patch: Patch, version: Body | None) -> Patch:
 
 
 def _guarded(patch: Patch, version: Body) -> Patch:
-    """A patch that is for one version of the object alone.
+    """The patch, bound to one version of the object.
 
     The API server answers 409 where a patch leaves another resourceVersion in the
     object than it has (API concepts: resource versions; optimistic concurrency).
@@ -82,16 +82,16 @@ def _guarded(patch: Patch, version: Body) -> Patch:
 
 
 def _with_metadata(patch: Patch, name: str, value: str) -> Patch:
-    """A merge patch that says this of the object's metadata, too."""
+    """The merge patch with one more field of the object's metadata."""
     metadata = patch.merge.get("metadata", {})
     if not isinstance(metadata, dict):
-        return patch  # which the API server refuses
+        return patch  # the API server refuses it
     merge = {**patch.merge, "metadata": {**metadata, name: value}}
     return Patch(patch.target, merge, (), patch.subresource)
 
 
 def is_in(patch: Patch, guard: Body | None, found: dict[str, Any]) -> bool:
-    """Whether the object already shows what a patch asks for."""
+    """Whether the object already has the changes of a patch."""
     if guard is None:
         return not effective(patch.merge or {}, found) and is_done(patch.json, found)
     if Body(found).version == guard.version:

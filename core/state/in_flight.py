@@ -1,36 +1,36 @@
-"""Performing one effect, which may take several requests, as a state machine.
+"""One effect in flight, which may take several requests, as a state machine.
 
-An effect is answered once, by an outcome that can be acted upon: what the
-network left open is found out by a live read first, and what could not be sent
-is sent again.  What follows from each reply is in one table
-(`fnop.core.seam.replies.NEXT`); here is what the live read is for:
+An effect is answered once, by an outcome that can be acted upon: after a request
+without a reply, a live read finds out what happened; a request that could not be sent
+is sent again.  The reaction to each reply is in one table
+(`fnop.core.seam.replies.NEXT`).  This table is about the live read:
 
-| effect  | the object is there               | it is missing |
+| effect  | the object exists                 | it is missing |
 |---------|-----------------------------------|---------------|
 | Adopt   | ours: done; another's: a conflict | send again    |
 | Create  | ours: done; another's: a conflict | send again    |
 | Apply   | send again                        | send again    |
 | Patch   | changed: done; else send again    | missing       |
 
-An adopted child is ours by its owner reference, a created object by a token, which
-names the handler and the object that it was called for: so a handler may be repeated.
-Within one attempt nothing is repeated: what it creates from another manifest, under a
-name that it has given before, is a conflict.
+An adopted child is ours by its owner reference.  A created object is ours by a token,
+which names the handler and the object that it was called for: so a handler may be
+repeated.  Within one attempt nothing is repeated: if it creates an object from another
+manifest under a name that it has used before, that is a conflict.
 
-An apply is sent by force where it conflicts with nothing but what this operator has
-written in another way, as by creating the object: those fields are its own.  Of two
-that create one object at once, one is told that it exists, and is sent again.
+An apply is forced where it conflicts only with fields that this operator has written in
+another way, as by creating the object: those fields are its own.  If two requests
+create one object at the same time, one is answered that it exists, and is sent again.
 
-A JSON patch whose repetition would change something once more, such as one that adds
-to a list, is *guarded*: the object is read first, and the patch is for that version
-alone.  What of it is there already is not sent again.
+A JSON patch whose repetition would change something once more, such as one that adds to
+a list, is *guarded*: the object is read first, and the patch is bound to that version.
+Operations that are done already are not sent again.
 
 A patch whose target has a uid is for that object alone.  The API server takes no other
-uid into an object (422; ValidateObjectMetaUpdate), so a merge patch says it, and a JSON
-patch tests it.  But some subresources, as the `/status` of custom resources, leave out
-what a merge patch says of the metadata: such a patch is guarded.  Why a patch with a
-uid, or an apply, is answered with 422, a look tells: it is a conflict where another
-object has the name.
+uid into an object (422; ValidateObjectMetaUpdate), so a merge patch contains the uid,
+and a JSON patch tests it.  But some subresources, as the `/status` of custom resources,
+ignore the metadata of a merge patch: such a patch is guarded.  When a patch with a uid,
+or an apply, is answered with 422, a live read finds the reason: it is a conflict where
+another object has the name.
 
 The answers of a `Call` are final: only a call may answer *unknown*.
 """
@@ -76,16 +76,16 @@ _CHILD_ENDING_SECONDS = 1.0
 class InFlight(NamedTuple):
     """An effect under way.
 
-    `requests` are to be sent one after the other; `looking` means that the
-    live read of the present one is under way.  `id` is the command that is
-    awaited, `due` the monotonic time of the next try where none is.  `manager` is the
-    operator's name in managed fields.  `base` is the object that is changed, as it was
-    when the change was first sent, where it is one that this operator handles.
-    `token` marks what is created, `guard` is the version that a guarded patch is for,
-    and `why` what the API server has said last to what is tried again.  It is `held`
-    until the object says that its handler has begun to act.  A creation is `another`
-    where the same attempt has created something else of that name.  `refusal` is the
-    answer for which is looked whether it is another object that has the name.
+    `requests` are sent one after the other; `looking` means that the live read about
+    the first one is under way.  `id` is the command that is awaited, `due` the
+    monotonic time of the next try if there is none.  `manager` is the operator's name
+    in managed fields.  `base` is the object that is changed, as it was when the change
+    was first sent, if this operator handles it.  `token` marks a created object,
+    `guard` is the version that a guarded patch is bound to, and `why` is the API
+    server's last message about a request that is tried again.  The effect is `held`
+    until the object stores that its handler has begun to act.  A creation is `another`
+    if the same attempt has created something else of that name.  `refusal` is the
+    answer after which a live read finds out whether another object has the name.
     """
 
     effect: Effect
@@ -106,7 +106,7 @@ class InFlight(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What is to be sent now."""
+        """The request that is to be sent now."""
         present = self.requests[0]
         if self.looking or self.reads_first:
             return _look(present.address)
@@ -116,7 +116,7 @@ class InFlight(NamedTuple):
 
     @property
     def purpose(self) -> EffectPurpose:
-        """What the request is for that is due, or under way."""
+        """The purpose of the request that is due, or under way."""
         if self.looking or self.reads_first:
             return EffectPurpose.READ
         if self.guard is not None:
@@ -127,7 +127,7 @@ class InFlight(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What it is, and of which object: such as "Apply services/a"."""
+        """The effect and its object, such as "Apply services/a"."""
         address = self.requests[0].address
         if address.resource is None:
             return self.effect.kind
@@ -136,23 +136,23 @@ class InFlight(NamedTuple):
 
     @property
     def reads_first(self) -> bool:
-        """Whether the version that a guarded patch is for has yet to be read."""
+        """Whether the version for a guarded patch has yet to be read."""
         return self.guard is None and needs_guard(self.requests[0].effect)
 
     @property
     def is_unaddressed(self) -> bool:
-        """Whether it is not known yet which kind of the API server it is about."""
+        """Whether the kind that it is about has not been discovered yet."""
         is_addressed = self.requests[0].address.resource is not None
         return not is_addressed and not rule_of(self.effect).is_outside
 
     @property
     def lasts(self) -> bool:
-        """Whether it may take as long as it likes."""
+        """Whether it has no time limit."""
         return rule_of(self.effect).lasts
 
 
 def _look(address: Address) -> Request:
-    """The live read of what a request is about."""
+    """The live read of the object that a request is about."""
     assert address.resource is not None
     key, name, namespace = address.resource.key, address.name, address.namespace
     target = Target.existing(key, name or "", namespace)
@@ -187,7 +187,7 @@ def in_flight_for(
 def proceed(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight | Outcome:
-    """Take an answer in: what is in flight then, or the effect's outcome."""
+    """The effect in flight after an answer, or the effect's outcome if it is done."""
     after = next_after(in_flight.purpose, outcome, in_flight.tries)
     in_flight = in_flight._replace(id=None)
     match after:
@@ -204,7 +204,7 @@ def proceed(
 
 
 def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> InFlight:
-    """Try again in a while, as often as it takes: a server that is away fails nobody.
+    """Try again after a backoff, without a limit: no handler fails for a server away.
 
     A handler's timeout, and the operator's end, end it.
     """
@@ -217,7 +217,7 @@ def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> In
 
 
 def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
-    """Read live what there is; a request without a reply counts as a try."""
+    """Read the object live; a request without a reply counts as a try."""
     if not isinstance(outcome, Unknown):
         return in_flight._replace(looking=True, due=0.0)
     tries = in_flight.tries + 1
@@ -229,7 +229,7 @@ def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
 def _once_more(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight:
-    """Send it again, for the version that is there by then: another was quicker."""
+    """Send it again after a conflict, for the version that is stored by then."""
     tries = in_flight.tries
     pause = backoff_seconds(tries, jitter) if tries else 0.0
     return in_flight._replace(
@@ -238,7 +238,7 @@ def _once_more(
 
 
 def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
-    """A reply settles the request: the next one, or the outcome of the effect."""
+    """The next request after a final reply, or the outcome of the effect."""
     match in_flight.effect, outcome:
         case _, Applied(object=found) if in_flight.reads_first:
             return _another(in_flight, found) or in_flight._replace(
@@ -295,7 +295,7 @@ def _looked(
 
 
 def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
-    """The conflict that it is where another object has the name now."""
+    """The conflict if another object has the name now; else None."""
     uid, there = uid_meant(in_flight.effect), Body(found).uid
     if uid is None or uid == there:
         return None

@@ -3,13 +3,13 @@
 | in          | event      | next        | at most | meanwhile
 |-------------|------------|-------------|---------|-----------------------------------
 | NEW         | BEGUN      | STARTING    |         | startup handlers
-| STARTING    | STARTED    | DISCOVERING |         | the kinds of the API server
-| DISCOVERING | DISCOVERED | SERVING     |         | everything
+| STARTING    | STARTED    | DISCOVERING |         | discovery
+| DISCOVERING | DISCOVERED | SERVING     |         | all handlers
 | SERVING     | `settled`  | STANDBY     |         | another replica leads: no handlers
-| SERVING     | `settled`  | FROZEN      |         | another goes before: no streams
-| any before  | `stopping` | STOPPING    | 10 s    | the rest of what is under way
+| SERVING     | `settled`  | FROZEN      |         | a peer outranks it: no streams
+| any before  | `stopping` | STOPPING    | 10 s    | attempts and requests end
 | STOPPING    | QUIET      | CLEANING    | 60 s    | cleanup handlers
-| CLEANING    | CLEANED    | LEAVING     | 5 s     | peers and the lease are left
+| CLEANING    | CLEANED    | LEAVING     | 5 s     | leaves peers, releases the lease
 | any         | `ended`    | ENDED       |         | nothing
 """
 
@@ -41,46 +41,47 @@ __all__ = [
     "stopping",
 ]
 
-# A terminal and its wrapper often both pass a signal on: one stop within this time.
+# A terminal and its wrapper often both pass a signal on: signals within this time count
+# as one stop.
 REPEAT_SECONDS = 1.0
-# How long a stopping operator waits for what is under way.
+# A stopping operator waits this long for attempts and requests to end.
 STOP_SECONDS = 10.0
-# How long cleanup handlers may take.
+# The time limit of cleanup handlers.
 CLEANUP_SECONDS = 60.0
-# How long the peers and the lease may take to be left.
+# The time limit for leaving the peers and releasing the lease.
 LEAVE_SECONDS = 5.0
 
 
 class Phase(Enum):
-    """Where an operator stands in its life."""
+    """The phase of an operator's life."""
 
     NEW = "new"
     STARTING = "starting"  # startup handlers
     DISCOVERING = "discovering"
     SERVING = "serving"
-    STANDBY = "standby"  # another replica leads: everything is followed, nothing done
-    FROZEN = "frozen"  # another operator goes before
-    STOPPING = "stopping"  # what is under way comes to its end
+    STANDBY = "standby"  # another replica leads: all is watched, no handler is called
+    FROZEN = "frozen"  # another operator has a higher priority
+    STOPPING = "stopping"  # attempts and requests end
     CLEANING = "cleaning"  # cleanup handlers
-    LEAVING = "leaving"  # the peers, and the lease
+    LEAVING = "leaving"  # leaves the peers, releases the lease
     ENDED = "ended"
 
 
 # Phases in which no handler is called, and no request sent for one.
 HELD = (Phase.STANDBY, Phase.FROZEN)
-# Phases in which the operator knows what there is, and would handle it.
+# Phases after discovery and before a stop.
 IN_SERVICE = (Phase.SERVING, *HELD)
-# Phases that a stop has led to.
+# Phases of a stop.
 _ENDING = (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING)
 
 
 class Milestone(Enum):
-    """What leads from one phase to the next."""
+    """An event that leads from one phase to the next."""
 
     BEGUN = auto()
     STARTED = auto()  # all startup handlers have ended
     DISCOVERED = auto()
-    QUIET = auto()  # nothing is under way any more
+    QUIET = auto()  # no attempt and no request is left
     CLEANED = auto()  # all cleanup handlers have ended
 
 
@@ -101,28 +102,28 @@ _LIMITS = {
 
 @quick
 class Lifecycle(NamedTuple):
-    """Where an operator stands, and what startup handlers have made of it."""
+    """The phase of an operator, and the changes that startup handlers have made."""
 
     phase: Phase = Phase.NEW
-    # When the stop was asked for, and when its present phase ends (monotonic).
+    # When the stop was requested, and when the present phase of it ends (monotonic).
     stopping_since: float | None = None
     stop_by: float | None = None
-    # The exit status of a stop in order: 1 where an activity has failed.
+    # The exit status of an orderly stop: 1 if an activity has failed.
     exit_status: int = 0
-    # Every served kind has been listed once, and that was told.
+    # Every served kind has been listed once, and that was reported.
     ready: bool = False
-    # A handler's reason to keep still.
+    # The reason for which a handler has frozen the operator.
     frozen: str | None = None
-    # As startup handlers have changed them.
+    # The settings as changed by startup handlers; None if unchanged.
     settings: Settings | None = None
     # Startup or cleanup handlers that have not ended.
     activity: Activity | None = None
-    # What activities remember: each object's memo begins with it.
+    # The memo of activities, with which each object's memo begins.
     memo: ReadOnlyDict = ReadOnlyDict()
 
 
 def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
-    """The life after an event; as it is, where the event means nothing to its phase.
+    """The lifecycle after an event; unchanged if the phase does not expect that event.
 
     >>> advance(Lifecycle(), Now(0.0, 0.0), Milestone.BEGUN).phase
     <Phase.STARTING: 'starting'>
@@ -140,12 +141,12 @@ def _entered(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
 
 
 def settled(life: Lifecycle, phase: Phase) -> Lifecycle:
-    """The verdicts of peers and of the lease call for this phase, while in service."""
+    """The lifecycle in the phase that peers and the lease call for, if in service."""
     return life._replace(phase=phase) if life.phase in IN_SERVICE else life
 
 
 def stopping(life: Lifecycle, now: Now) -> Lifecycle:
-    """Somebody wants the operator to end; nothing changes where it is ending."""
+    """The lifecycle after a requested stop; unchanged if it is already ending."""
     if life.phase in (*_ENDING, Phase.ENDED):
         return life
     begun = life._replace(stopping_since=now.mono)
@@ -153,22 +154,22 @@ def stopping(life: Lifecycle, now: Now) -> Lifecycle:
 
 
 def failed(life: Lifecycle) -> Lifecycle:
-    """An activity has failed: the operator ends with the exit status 1."""
+    """The lifecycle after a failed activity: the exit status will be 1."""
     return life._replace(exit_status=1)
 
 
 def repeats_stop(life: Lifecycle, now: Now) -> bool:
-    """Whether a further wish to end comes long enough after the first to mean more."""
+    """Whether a stop requested again comes too late to be the first one passed on."""
     since = life.stopping_since
     is_repeat = since is not None and now.mono < since + REPEAT_SECONDS
     return life.phase in _ENDING and not is_repeat
 
 
 def ended(life: Lifecycle) -> Lifecycle:
-    """The operator ends, in whatever phase it is."""
+    """The lifecycle after the operator's end, from any phase."""
     return life._replace(phase=Phase.ENDED)
 
 
 def is_late(life: Lifecycle, now: Now) -> bool:
-    """Whether the present phase of the end has taken as long as it may."""
+    """Whether the present phase of a stop has reached its time limit."""
     return life.stop_by is not None and life.stop_by <= now.mono

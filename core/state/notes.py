@@ -1,4 +1,4 @@
-"""What an operator has found out once, and need not find out or say again."""
+"""Facts that an operator has found out once, and need not find out or log again."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ __all__ = ["Notes"]
 
 @quick
 class Notes(NamedTuple):
-    """Warnings that were given, failures, and where kinds have no place for a state."""
+    """Warnings that were given, failures, and kinds that cannot store something."""
 
     warned: frozenset[str] = frozenset()
-    # Handlers that failed for good, and other things that must not happen.
+    # The number of handlers that failed for good, and of other serious failures.
     failures: int = 0
-    # Kinds whose schema prunes a state from the status: it goes into an annotation.
+    # Kinds whose schema prunes the state from the status: an annotation holds it.
     annotated: frozenset[str] = frozenset()
-    # Kinds that have no place for a condition.
+    # Kinds whose status has no place for a condition.
     unconditioned: frozenset[str] = frozenset()
 
     def failed(self) -> Notes:
-        """One more failure."""
+        """The notes with one more failure."""
         return self._replace(failures=self.failures + 1)
 
     def pruning(self, kind: str) -> Notes:
-        """A kind keeps no state in its status."""
+        """The notes with a kind whose status does not keep the state."""
         return self._replace(annotated=self.annotated | {kind})
 
     def keeping(self, kind: str) -> Notes:
-        """It does, after all."""
+        """The notes without a kind whose status keeps the state after all."""
         return self._replace(annotated=self.annotated - {kind})
 
     def conditionless(self, kind: str) -> Notes:
-        """A kind has no place for a condition."""
+        """The notes with a kind that has no place for a condition."""
         return self._replace(unconditioned=self.unconditioned | {kind})
 
     def conditioned(self, kind: str) -> Notes:
-        """It has one, after all."""
+        """The notes without a kind that has a place for a condition after all."""
         return self._replace(unconditioned=self.unconditioned - {kind})
 
     def warned_of(self, about: str) -> Notes:
-        """That has been said."""
+        """The notes with a warning that was given."""
         return self._replace(warned=self.warned | {about})

@@ -1,7 +1,11 @@
-"""The objects that are known, and when each is to be looked at.
+"""The records of all objects, and the queue of those to be reconciled.
 
-`Objects` is the value between two steps; `OpenObjects` collects what one step changes,
-and is closed into the next value.
+`Objects` is the value between two steps.  `OpenObjects` collects the changes of one
+step, and is closed into the next value.
+
+A *grave* marks an object that a live answer has shown to be gone: the watch may be late
+and still show it.  To *bury* sets the mark; to *exhume* removes it, once nothing that
+is older than the deletion can come any more.
 """
 
 from __future__ import annotations
@@ -19,10 +23,7 @@ __all__ = ["Grave", "Objects", "OpenObjects"]
 
 
 class Grave(NamedTuple):
-    """An object that a live answer has told to be gone, in this step.
-
-    The watch may be late, and show it as it was before.
-    """
+    """The mark of an object that is gone by a live answer: its uid, and that step."""
 
     uid: str
     step: int
@@ -30,36 +31,36 @@ class Grave(NamedTuple):
 
 @quick
 class Objects(NamedTuple):
-    """The records of objects, the queue of those to be looked at, and indices."""
+    """The records of objects, the queue of those to be reconciled, and the indices."""
 
     records: Map[Key, ObjectRecord] = Map()
     queue: WorkQueue = EMPTY
-    # Objects that are known to be gone before the watch has shown it.
+    # Objects that are gone by a live answer, before the watch has shown it.
     graves: Map[Key, Grave] = Map()
-    # What functions of the author's make of all objects, by the handler's id.
+    # The indices that the author's functions make of all objects, by handler id.
     indices: Map[str, Any] = Map()
 
 
 class OpenObjects:
-    """Objects while one step, at the monotonic time `now`, changes them."""
+    """The objects while one step, at the monotonic time `now`, changes them."""
 
     __slots__ = ("_fresh", "_now", "_records", "_touched", "graves", "indices", "queue")
 
     def __init__(self, objects: Objects, now: float) -> None:
         self._records, self.queue, self.graves, self.indices = objects
         self._now = now
-        # What the step has made of objects, before it is stored; None: it is dropped.
+        # The changed records, before they are stored; None: the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
         self._fresh: Key | None = None
 
     def get(self, key: Key) -> ObjectRecord | None:
-        """The record of an object, as this step has it."""
+        """The present record of an object."""
         if key in self._touched:
             return self._touched[key]
         return self._records.get(key)
 
     def put(self, key: Key, record: ObjectRecord) -> None:
-        """Keep this of an object."""
+        """Store the record of an object."""
         self._touched[key] = record
 
     def drop(self, key: Key) -> None:
@@ -76,21 +77,21 @@ class OpenObjects:
         self._fresh = None
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
-        """All objects, in an order that no hash decides."""
+        """All objects, in sorted order: no hash decides on it."""
         self._store()
         return [(key, self._records[key]) for key in sorted(self._records)]
 
     def bury(self, key: Key, uid: str, step: int) -> None:
-        """A live answer says that this object is gone: what shows it is older."""
+        """Mark the object as gone by a live answer: a watch that shows it is late."""
         self.graves = self.graves.set(key, Grave(uid, step))
 
     def exhume(self, key: Key) -> None:
-        """Nothing older than its end can be shown of this object any more."""
+        """Remove the mark: nothing older than the deletion can come any more."""
         if key in self.graves:
             self.graves = self.graves.delete(key)
 
     def due(self, key: Key, at: float | None = None) -> None:
-        """Look at this object then; without a time, at once."""
+        """Reconcile this object at that time; without a time, at once."""
         if at is None and self._fresh is None:
             self._fresh = key
         elif at is None:
@@ -99,10 +100,10 @@ class OpenObjects:
             self.queue = self.queue.add(key, at)
 
     def take_due(self) -> Key | None:
-        """The key whose turn it is, if one is due.
+        """The key that is next in the queue, if it is due.
 
-        A key that became due in this step and finds nothing before it goes
-        past the queue: that is the common case, and the same order.
+        A key that became due in this step while no other is due need not enter the
+        queue: that is the common case, and the order is the same.
         """
         first, fresh = self.queue.next_due(), self._fresh
         if fresh is not None and (first is None or first > self._now):
@@ -115,13 +116,13 @@ class OpenObjects:
         return key
 
     def enqueue(self) -> None:
-        """Queue what became due in this step and was not served by it."""
+        """Queue the key that became due in this step and was not reconciled by it."""
         if self._fresh is not None:
             self.queue = self.queue.add_last(self._fresh, self._now)
             self._fresh = None
 
     def index(self, name: str, index: Any) -> None:
-        """An index, as it is from now on."""
+        """Store the new value of an index."""
         self.indices = self.indices.set(name, index)
 
     def close(self) -> Objects:

@@ -1,4 +1,4 @@
-"""Everything the operator knows about one object: the store's record."""
+"""The record of one object: everything that the operator stores about it."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ __all__ = [
 class Invocation(NamedTuple):
     """One attempt of one handler.
 
-    While it converses it has a `journal`, and awaits the answer to `asked`; when
-    its function has ended, a `plan` of which `plan[0]` is next.  It waits for
-    its `in_flight`, or to `wake` at a monotonic time; `ready` means that it can go
-    on now.  `length` is the journal's size in bytes.
+    During a conversation it has a `journal`, and awaits the answer to `asked`.  After
+    its function has ended it has a `plan`, of which `plan[0]` is next.  It waits for
+    `in_flight`, or until the monotonic time `wake`; `ready` means that it can continue
+    now.  `length` is the journal's size in bytes.
     """
 
     serial: int
@@ -64,16 +64,16 @@ class Invocation(NamedTuple):
     again: Again | None = None
     failure: Failure | None = None
     children: int = 0
-    # Sub-handlers that it has declared, and has not awaited itself.
+    # Sub-handlers that it has declared and has not awaited itself.
     parts: frozenset[str] = frozenset()
     gathered: frozenset[str] = frozenset()
     deadline: float | None = None
-    # Why a daemon was told to stop, and until when it may go on.
+    # Why a daemon was requested to stop, and until when it may continue.
     stopped: str = ""
     patience: float | None = None
-    # What it has created, by name, and the digests of what was asked for.
+    # The objects that it has created, by key, with the digests of the requests.
     created: Mapping[Key, str] = NOTHING
-    # It has asked for something: what it left half done is not what was there before.
+    # It has requested an effect: a failure may leave something half done.
     acts: bool = False
 
     @property
@@ -89,7 +89,7 @@ class Invocation(NamedTuple):
 
     @property
     def due(self) -> float | None:
-        """When it is to be looked at again, if at a known time."""
+        """The monotonic time when it continues; None if only an answer continues it."""
         moments = [
             moment
             for moment in (
@@ -107,9 +107,10 @@ class Invocation(NamedTuple):
 class Change(NamedTuple):
     """One cause and the handlers selected for it.
 
-    It keeps its view of the object while conversations are under way: what came
-    later is a new cause.  `aims` tell, by handler id, what a success is for, and
-    `generation` which one of the object is handled: also one of its handlers' making.
+    It keeps its body of the object while conversations are in progress: later versions
+    are a new cause.  `aims` say, by handler id, what a success counts for.
+    `generation` is the object's generation that is handled, or that one of its handlers
+    has made.
     """
 
     reason: Reason
@@ -123,11 +124,11 @@ class Change(NamedTuple):
 
 @quick
 class RunState(NamedTuple):
-    """How a daemon or timer of an object stands between its runs.
+    """The state of a daemon or timer of an object between its runs.
 
-    Monotonic seconds: `start` is before when it does not begin, `began` when the last
-    run did.  `over` tells that it will not begin again.  Where the interval is a
-    function, it counts from `ended`, and was asked about the version `timed_for`.
+    In monotonic seconds: it does not begin before `start`, and the last run began at
+    `began`.  `over` means that it will not begin again.  Where the interval is a
+    function, it counts from `ended`, and was computed for the version `timed_for`.
     """
 
     start: float | None
@@ -140,7 +141,7 @@ class RunState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """A watch event that an event handler has not been called for yet."""
+    """A watch event for which an event handler has not been called yet."""
 
     handler: Handler
     type: str | None
@@ -149,7 +150,7 @@ class PendingEvent:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The sub-handlers that a handler has declared, for this aim of its own."""
+    """The sub-handlers that a handler has declared, and its aim at that time."""
 
     aim: str
     children: tuple[Handler, ...]
@@ -157,11 +158,11 @@ class Declared:
 
 @quick
 class Work(NamedTuple):
-    """What is under way with an object; most objects have none.
+    """The work in progress on an object; most objects have none.
 
-    `outstanding` are commands of cancelled conversations that are still to be
-    answered, `outstanding_until` when they are no longer waited for.  `successes` are
-    the lines that tell of attempts, and are told when what those want is written.
+    `outstanding` are commands of cancelled conversations that are not answered yet,
+    `outstanding_until` is when they are no longer awaited.  `successes` are log lines
+    of attempts, to be emitted when the changes of those are written.
     """
 
     change: Change | None = None
@@ -180,7 +181,7 @@ class Work(NamedTuple):
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:
-        """Of event handlers, of daemons and timers, and of the change."""
+        """The attempts of event handlers, of daemons and timers, and of the change."""
         return (*self.event_runs, *self.background_runs, *self.running)
 
     @property
@@ -195,9 +196,9 @@ IDLE = Work()
 class Expectation(NamedTuple):
     """A version that this operator has written and the watch has not shown yet.
 
-    `step` is when the response came: a listing begun after it is as good.
-    `passes` lets the object be reconciled all the same: after the finalizer, the
-    response alone is enough (R20).
+    `step` is the step of the response: a listing begun after it fulfils the
+    expectation, too.  With `passes` the object may be reconciled all the same: after
+    the finalizer was added, the response alone is enough (R20).
     """
 
     version: str
@@ -208,13 +209,13 @@ class Expectation(NamedTuple):
 
     @property
     def due(self) -> float | None:
-        """When to look; the answer to a look that is under way comes by itself."""
+        """When to read live; None while that read is under way."""
         return None if self.looking else self.deadline
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A Kubernetes Event that was reported: where it is, and how often (`count`)."""
+    """A Kubernetes Event that was reported: where it is stored, and its `count`."""
 
     event: Event
     name: str
@@ -225,7 +226,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The last reports about an object, and how many more there may be by now."""
+    """The last reports about an object, and how many more are allowed.
+
+    `left` is that number, as of the monotonic time `at`.
+    """
 
     left: float = 25.0
     at: float = 0.0
@@ -237,16 +241,16 @@ NO_REPORTS = Reports()
 
 @quick
 class ObjectRecord(NamedTuple):
-    """One object.  `stored` is what it is remembered by, on it and here.
+    """The record of one object.
 
-    `readable` is False when the object carries a state that cannot be read:
-    it is left alone.  `initial` until the object has been handled once after it
-    was found in a first listing.  `gone` is the watch's word for its deletion;
-    `vanished` means that a live answer has said so, and the watch is to follow.
-    `shown` are the last versions that the watch has shown while something was under
-    way.  A state that the server refuses is not tried again before `unsaved_until`.
-    `learned` is the step in which a live answer has told of the object last: what a
-    listing says that began before is older.
+    `stored` is its state, as it is stored on the object and remembered here.  With
+    `readable` False the object carries a state that cannot be read, and is left alone.
+    `initial` holds until an object of the first listing has been handled once.  `gone`
+    means that the watch has shown its deletion; `vanished` that a live answer has, and
+    the watch has not yet.  `shown` are the last versions that the watch has shown
+    during the present work.  A state that the server refuses is not sent again before
+    `unsaved_until`.  `learned` is the step of the last live answer about the object: a
+    listing that began before is older.
     """
 
     body: Body
@@ -264,33 +268,35 @@ class ObjectRecord(NamedTuple):
     unsaved_until: float = 0.0
     unsaved_tries: int = 0
     complaints: tuple[str, ...] = ()
-    # Of daemons and timers, by handler id; and when the object last changed.
+    # The daemons and timers by handler id, and when the object last changed.
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
     reports: Reports = NO_REPORTS
-    # Its deletion, which others still hold up, has been handled.
+    # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False
-    # It was put aside: whoever served meanwhile may have left another state on it.
+    # It was put aside: another operator may have stored another state on it meanwhile.
     stale: bool = False
     # The last condition that this process has written, or had no place for.
     told: Condition | None = None
-    # How quickly the operator makes changes that it is itself called for.
+    # The rate of the operator's changes for which its own handlers are called again.
     pace: Pace = CALM
-    # The same of this operator's finalizer, which somebody else may undo.
+    # The same of changes of this operator's finalizer, which another may undo.
     odds: Pace = CALM
 
-    # What it was when no handler was for it, where one of updates may come to be.
+    # Its observation when no handler selected it, where an update handler may do so
+    # later.
     overlooked: Seen | None = None
 
     def progress_of(self, name: str) -> Progress | None:
-        """How a handler has got on with the present change, if it has at all."""
+        """The progress of a handler with the present change; None if there is none."""
         records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
 
     def handled_by(self, handler: Handler) -> str:
-        """The digest of what a handler has last been done with; "" where none is known.
+        """The digest of the state that a handler has last handled; "" if there is none.
 
-        That is what the object was seen as last, unless its record says otherwise.
+        It is that of the last-seen state of the object, unless the handler's progress
+        says otherwise.
         """
         record, seen = self.progress_of(handler.id), self.stored.seen
         if record is not None and record.handled:
@@ -298,8 +304,11 @@ class ObjectRecord(NamedTuple):
         return seen.digests.get(scope_name(handler.field), "") if seen else ""
 
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
-        """What the object was for a handler: what it acted upon last, if it is that
-        no more, or else what it was when a change had last been handled."""
+        """The earlier state of the object, for a handler that compares.
+
+        It is the state that the handler last acted upon, if the object has changed
+        since, or else the state when a change was last handled.
+        """
         record = self.progress_of(handler.id)
         if record is None or record.seen is None:
             return self.stored.seen

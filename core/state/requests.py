@@ -1,6 +1,6 @@
-"""What is under way: the commands that are still to be answered, and what for.
+"""The commands that are not answered yet, each with its ticket.
 
-A ticket is kept for each, by the command's number, and tells whose answer it is.
+A ticket is stored by the command's number, and says who gets the answer.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 
 
 class _Ticket:
-    """What is the same of most tickets."""
+    """The attributes that most tickets have in common."""
 
     __slots__ = ()
 
     # Whether it goes elsewhere than to the API server, and may take long.
     outside: ClassVar[bool] = False
-    # Whether it keeps the right to serve: it waits for no others.
+    # Whether the operator's right to serve depends on it: it waits for no slot.
     is_urgent: ClassVar[bool] = False
-    # Whose it is, for logs and recordings.
+    # The handler's id, for logs and recordings.
     handler: ClassVar[str] = ""
 
 
@@ -54,7 +54,7 @@ class ForEffect:
 
 @dataclass(frozen=True, slots=True)
 class ForWrite:
-    """The object's own write, or the look before it is made anew."""
+    """The object's own write, or the live read before it is computed anew."""
 
     key: Key
     handler: str = ""
@@ -65,7 +65,7 @@ class ForWrite:
 
 @dataclass(frozen=True, slots=True)
 class ForExpectation(_Ticket):
-    """A look at the object, whose last own write the watch does not show."""
+    """A live read of the object: the watch has not shown its last own write."""
 
     key: Key
     uid: str
@@ -90,7 +90,7 @@ class ForDiscovery(_Ticket):
 
 @dataclass(frozen=True, slots=True)
 class ForPeers(_Ticket):
-    """A question of peering, by its number there."""
+    """A request of peering, by its number there."""
 
     number: int
     is_urgent: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class ForPeers(_Ticket):
 
 @dataclass(frozen=True, slots=True)
 class ForLease(_Ticket):
-    """A question of the election, by its number there."""
+    """A request of the election, by its number there."""
 
     number: int
     is_urgent: ClassVar[bool] = True
@@ -110,17 +110,17 @@ Ticket = OfObject | ForDiscovery | ForPeers | ForLease
 
 @quick
 class Requests(NamedTuple):
-    """Tickets by the number of the command; `calls` do not go to the API server."""
+    """The tickets by number; `calls` counts those that do not go to the API server."""
 
     pending: Map[int, Ticket] = Map()
     calls: int = 0
 
     def sent(self, number: int, ticket: Ticket) -> Requests:
-        """A command is on its way."""
+        """The requests with one more command, which is sent."""
         return Requests(self.pending.set(number, ticket), self.calls + ticket.outside)
 
     def answered(self, number: int) -> tuple[Ticket | None, Requests]:
-        """Its ticket, where one waits for the answer, and what is left."""
+        """The ticket of an answered command, None if it is unknown, and the rest."""
         ticket = self.pending.get(number)
         if ticket is None:
             return None, self
@@ -128,5 +128,5 @@ class Requests(NamedTuple):
         return ticket, Requests(left, self.calls - ticket.outside)
 
     def has_slot(self, most: int) -> bool:
-        """Whether a further request may be under way; calls hold no slot (R13)."""
+        """Whether a further request may be sent; calls hold no slot (R13)."""
         return len(self.pending) - self.calls < most

@@ -14,7 +14,7 @@ __all__ = ["cannot_split", "split"]
 
 
 def split(patch: Patch, address: Address) -> tuple[Request, ...]:
-    """Status has an endpoint of its own where the kind has the subresource."""
+    """The requests of a patch: status has its own if the kind has the subresource."""
     if not _can_split(patch, address):
         return (Request(patch, address),)
     merge = patch.merge or {}
@@ -36,11 +36,11 @@ def _can_split(patch: Patch, address: Address) -> bool:
 
 
 def _parts(steps: Steps) -> tuple[Steps, Steps]:
-    """JSON patch operations for the main endpoint, and those for `/status`.
+    """The JSON patch operations for the main endpoint, and those for `/status`.
 
-    Each endpoint shows the whole object, and keeps but its own part of it.  So a patch
-    of one part stays whole.  Of a patch of both parts, what is tested of the status
-    before it is changed decides on the first request, too.
+    Each endpoint sees the whole object, and keeps only its own part of it.  So a patch
+    of one part stays whole.  In a patch of both parts, the tests of the status that
+    come before its first change are repeated in the first request.
     """
     written = _written(steps)
     if True not in written:
@@ -63,7 +63,7 @@ def _parts(steps: Steps) -> tuple[Steps, Steps]:
 
 
 def _written(steps: Steps) -> set[bool]:
-    """Whether JSON patch operations change the status, whether anything else."""
+    """Which parts a JSON patch changes: True for the status, False for the rest."""
     pointers = [step["path"] for step in steps if step["op"] != "test"]
     pointers += [step.get("from") for step in steps if step["op"] == "move"]
     return {_is_of_status(each) for each in pointers}
@@ -74,7 +74,7 @@ def _is_of_status(pointer: Any) -> bool:
 
 
 def cannot_split(effect: Effect, address: Address) -> str | None:
-    """Why a JSON patch cannot be made in a request to each of two endpoints."""
+    """The reason why a JSON patch cannot be split in two requests; None if it can."""
     if not isinstance(effect, Patch) or not _can_split(effect, address):
         return None
     crosses = any(

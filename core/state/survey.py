@@ -1,4 +1,4 @@
-"""What the API server serves, as far as it is known, and when to look again."""
+"""The kinds that the API server serves, and when to repeat discovery."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ __all__ = ["Survey", "looking_by", "missing"]
 
 @quick
 class Survey(NamedTuple):
-    """The kinds and namespaces of the API server, and the search for them."""
+    """The kinds and namespaces of the API server, and the discovery of them."""
 
     catalogue: Catalogue = Catalogue()
-    # Those that handlers are for, by resource key.
+    # The kinds that have handlers, by resource key.
     kinds: Table[str, Kind] = Table()
-    # The search that is under way, and when the next one is due (monotonic).
+    # The discovery under way, and when the next one is due (monotonic).
     discovery: Discovery | None = None
     due: float | None = None
-    # Searches in vain, since the last one that found something.
+    # The number of discoveries in vain, one after the other.
     tries: int = 0
-    # An effect has named a kind that is not there, since the last search.
+    # Since the last discovery an effect has named a kind that is missing.
     wanted: bool = False
-    # Those of the cluster; None where that is not known, or not needed.
+    # The namespaces of the cluster; None if they are unknown, or not needed.
     namespaces: frozenset[str] | None = None
-    # Until then (monotonic) a definition has just come or gone, and what the API server
-    # says of its kinds may still be what it said before.
+    # Until this monotonic time the API server's documents about its kinds may be
+    # outdated, since a definition has just come or gone.
     restless_until: float = 0.0
 
     def with_kind(self, kind: Kind) -> Survey:
-        """Handlers are for this kind."""
+        """The survey with a kind that has handlers."""
         return self._replace(kinds=self.kinds.set(kind.resource.key, kind))
 
 
 def looking_by(survey: Survey, moment: float) -> Survey:
-    """Search at this time (monotonic), or before, if that is due already.
+    """The survey with discovery due at this time (monotonic), or earlier.
 
     >>> looking_by(looking_by(Survey(), 5.0), 7.0).due
     5.0
@@ -51,6 +51,6 @@ def looking_by(survey: Survey, moment: float) -> Survey:
 
 
 def missing(survey: Survey, now: Now, most: float) -> Survey:
-    """An effect names a kind that is not there: search again within `most` seconds."""
+    """The survey after an effect names a missing kind: due within `most` seconds."""
     wait = growing_seconds(survey.tries, 0.0, most=most)
     return looking_by(survey._replace(wanted=True), now.mono + wait)

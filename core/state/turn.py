@@ -1,7 +1,7 @@
-"""One step under way: the operator's state, opened for a moment.
+"""One open step: the operator's state while the step changes it.
 
-A `Turn` holds the parts of a state while one step changes them, and closes into
-the next state.  It lives within one call of `step` and never escapes.
+A `Turn` has the parts of the state open for changes, and is closed into the next state.
+It lives within one call of `step` and never escapes.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ __all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
 @quick
 class Counters(NamedTuple):
-    """Where numbers come from, so that no clock and no chance decides on them."""
+    """The sources of numbers: no clock and no random number decides on anything."""
 
-    # Of the process: what jitter is made of.
+    # The seed of jitter, one for each process.
     seed: str = ""
-    # Of commands and invocations.
+    # The last number of a command or an invocation.
     serial: int = 1
     step: int = 0
 
 
 class State(NamedTuple):
-    """Everything the operator knows between two steps."""
+    """Everything the operator stores between two steps."""
 
     counters: Counters = Counters()
     lifecycle: Lifecycle = Lifecycle()
@@ -67,7 +67,7 @@ class State(NamedTuple):
     requests: Requests = Requests()
     coordination: Coordination = Coordination()
     notes: Notes = Notes()
-    # When the world was last asked to ring (monotonic).
+    # The time of the last alarm requested (monotonic).
     alarm: float | None = None
 
     def record(self, key: Key) -> ObjectRecord | None:
@@ -78,7 +78,7 @@ class State(NamedTuple):
 
     @property
     def due(self) -> tuple[tuple[Key, float], ...]:
-        """Who is to be served, and from when on (monotonic), in that order."""
+        """The keys that are due, each with its time (monotonic), in their order."""
         activity = self.lifecycle.activity
         due = None if activity is None else activity.due
         own = () if due is None else ((ACTIVITY, due),)
@@ -90,7 +90,7 @@ NEW = State()
 
 
 def settings_of(program: Program, state: State) -> Settings:
-    """The settings in force: the program's own, or what startup made of them."""
+    """The settings in force: the program's own, or as changed by startup handlers."""
     return state.lifecycle.settings or program.settings
 
 
@@ -98,7 +98,7 @@ _AGAIN = "info", "serving again"
 
 
 class About(TypedDict, total=False):
-    """What a line of the log may be about, beside an object."""
+    """The details of a log line, beside its object."""
 
     body: Body | None
     handler: str | None
@@ -136,10 +136,11 @@ class Turn:
     ) -> None:
         self.program = program
         self.now = now
-        # Conversations at the tips of their journals: the interpreter keeps them.
+        # Live conversations, each at the end of its journal: the interpreter keeps
+        # them.
         self.live = live
         self.commands: list[Command] = []
-        # How often user code was driven: at most once in a step (R11).
+        # The number of calls of user code: at most one in a step (R11).
         self.drives = 0
         # Log lines of this step that become Kubernetes Events.
         self.noted: tuple[tuple[Key, Event, str], ...] = ()
@@ -173,7 +174,10 @@ class Turn:
         )
 
     def drop(self, key: Key) -> None:
-        """Forget an object; nobody is going to refuse what was to be written there."""
+        """Forget an object, and emit its held success lines.
+
+        No write of it can be refused any more.
+        """
         record = self.objects.get(key)
         for _, say in record.work.successes if record and record.work else ():
             self.emit(say)
@@ -181,7 +185,7 @@ class Turn:
 
     @property
     def settings(self) -> Settings:
-        """The settings in force: the program's own, or what startup made of them."""
+        """The settings in force: the program's, or as changed by startup handlers."""
         return self.lifecycle.settings or self.program.settings
 
     def next_serial(self) -> int:
@@ -198,7 +202,7 @@ class Turn:
         self.commands.append(command)
 
     def has_slot(self) -> bool:
-        """Whether a further request may be under way; calls hold no slot (R13)."""
+        """Whether a further request may be sent; calls hold no slot (R13)."""
         return self.requests.has_slot(self.settings.request_concurrency)
 
     def perform(
@@ -209,9 +213,10 @@ class Turn:
         subject: Subject | None,
         before: float | None = None,
     ) -> int:
-        """Ask for an effect; its answer will find the ticket.
+        """Request an effect; its answer will find the ticket.
 
-        It has to begin `before` a monotonic time, or the end of the lease.
+        It has to begin `before` a monotonic time, by default the end of the lease; an
+        urgent one has no such time by default.
         """
         number = self.next_serial()
         is_urgent = ticket.is_urgent
@@ -236,7 +241,7 @@ class Turn:
     def judge(
         self, handler: Handler, progress: Progress, failure: Failure
     ) -> Judgement:
-        """What a failed attempt means, by the handler's options and the settings."""
+        """The consequence of a failure, by the handler's options and the settings."""
         backoff = handler.backoff_or(self.settings.default_backoff)
         return judge_failure(
             progress,
@@ -252,7 +257,7 @@ class Turn:
     def say(
         self, level: str, message: str, key: Key | None = None, **about: Unpack[About]
     ) -> None:
-        """One line for the log."""
+        """Log a line."""
         self.emit(self.line(level, message, key, **about))
 
     def line(
@@ -270,7 +275,7 @@ class Turn:
         ended: AttemptEnded | None = None,
         act: Hashable = None,
     ) -> Say:
-        """One line for the log, to be told later."""
+        """A log line, to be emitted later."""
         subject = None
         if key is not None and key != ACTIVITY:
             subject = self.subject(key, body)
@@ -293,18 +298,18 @@ class Turn:
             self.say("warning", message, key=key)
 
     def is_first(self, about: str) -> bool:
-        """Whether this has not been told in this process; from now on it has."""
+        """Whether this was not reported before in this process; from now on it was."""
         if about in self.notes.warned:
             return False
         self.notes = self.notes.warned_of(about)
         return True
 
     def kind(self, key: Key) -> Kind:
-        """The kind of an object, as handlers are for it."""
+        """The kind of an object, with its handlers."""
         return self.survey.kinds[key.resource]
 
     def subject(self, key: Key, body: Body | None = None) -> Subject:
-        """How commands name an object."""
+        """The object, as commands name it."""
         if body is None:
             record = self.objects.get(key)
             body = record.body if record else None
@@ -320,7 +325,7 @@ class Turn:
         )
 
     def end(self, status: int, reason: str) -> None:
-        """The operator ends with this step."""
+        """End the operator with this step."""
         if self.lifecycle.phase is Phase.ENDED:
             return
         self.close_streams()
@@ -328,33 +333,33 @@ class Turn:
         self.emit(Exit(status, reason))
 
     def close_streams(self) -> None:
-        """Nothing is followed any more."""
+        """Close and remove all streams."""
         for number in self.streams.numbers:
             self.emit(CloseStream(number))
         self.streams.drop_all()
 
     def begin_activity(self, role: Role) -> None:
-        """Startup or cleanup begins, where there are handlers for it."""
+        """Begin startup or cleanup, if there are handlers for it."""
         handlers = self.program.activity(role)
         if handlers:
             begun = activity_of(handlers, self.lifecycle.memo, self.now.mono)
             self.lifecycle = self.lifecycle._replace(activity=begun)
 
     def go_on_with(self, record: ObjectRecord) -> None:
-        """Keep this of the activity."""
+        """Store the record of the activity."""
         due = self.lifecycle.activity.due if self.lifecycle.activity else None
         kept = Activity(record, due)
         self.lifecycle = self.lifecycle._replace(activity=kept)
 
     def activity_due(self, at: float | None = None) -> None:
-        """Go on with the activity then (monotonic); without a time, at once."""
+        """Continue the activity at this time (monotonic); without a time, at once."""
         activity = self.lifecycle.activity
         if activity is not None:
             due = activity.at(self.now.mono if at is None else at)
             self.lifecycle = self.lifecycle._replace(activity=due)
 
     def take_activity(self) -> bool:
-        """Whether the activity is due now; then it is not due any more."""
+        """Whether the activity is due now; from then on it is not."""
         activity = self.lifecycle.activity
         if activity is None or activity.due is None or activity.due > self.now.mono:
             return False
@@ -363,15 +368,15 @@ class Turn:
         return True
 
     def end_activity(self) -> None:
-        """Startup or cleanup is over."""
+        """End startup or cleanup."""
         self.lifecycle = self.lifecycle._replace(activity=None)
 
     def configure(self, settings: Settings) -> None:
-        """A startup handler has changed the settings."""
+        """Apply the settings that a startup handler has changed."""
         self.lifecycle = self.lifecycle._replace(settings=settings)
 
     def freeze(self, reason: str | None) -> None:
-        """A handler wants the operator to keep still, or (None) to go on."""
+        """Freeze the operator for a handler's reason, or (None) continue."""
         if reason != self.lifecycle.frozen:
             self.lifecycle = self.lifecycle._replace(frozen=reason)
             self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
@@ -381,15 +386,15 @@ class Turn:
         return self.lifecycle.frozen is not None and key != ACTIVITY
 
     def rediscover(self) -> None:
-        """A kind is missing that an effect names: look again, in a while."""
+        """Repeat discovery after a while: an effect names a kind that is missing."""
         self.survey = missing(self.survey, self.now, self.settings.rediscovery_seconds)
 
     def failed(self) -> None:
-        """Count a handler that failed for good, or what else must not happen."""
+        """Count a handler that failed for good, or another serious failure."""
         self.notes = self.notes.failed()
 
     def set_alarm(self, at: float | None) -> None:
-        """Ring then, unless that is what the world was told already."""
+        """Request an alarm at this time, unless the last one requested is the same."""
         if at != self.alarm:
             self.alarm = at
             if at is not None:

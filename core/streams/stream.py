@@ -1,17 +1,17 @@
-"""Listing and watching one collection, as a state machine.
+"""The list and watch of one collection, as a state machine.
 
-A stream lists, page by page, then watches from the version of the list.  It is
-never final and never deaf: whatever ends it, it is resumed from the last
-version, or listed anew where that version is of no use any more.
+A stream lists a collection page by page, then watches it from the resourceVersion of
+the list.  It never ends by itself: after any end it resumes the watch from the last
+version, or relists where that version can no longer be used.
 
-A server whose storage was restored from a backup counts its versions from there
-again.  Watches of a version that it has yet to reach are open and silent, so a
-stream that broke because the server was away is `doubted`: before it is resumed a
-listing of one object is to say how far the server is.
+A server whose storage was restored from a backup counts its versions from there again.
+A watch from a version that the server has yet to reach is open and silent.  So a stream
+that broke because the server was away is `doubted`: before it is resumed, a listing of
+one object finds out the server's present version.
 
-Guarantees: an object that vanished while nobody watched is noticed at the end
-of the next listing.  Assumptions: within one stream the server sends changes in
-their order (Kubernetes API concepts: "Efficient detection of changes").
+Guarantees: an object that vanished while nobody watched is noticed at the end of the
+next listing.  Assumptions: within one stream the server sends changes in their order
+(Kubernetes API concepts: "Efficient detection of changes").
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ __all__ = [
 
 StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
 
-# A watch that ends within a second of its opening, without a line, this many
-# times in a row, has a version that the server does not say it cannot serve.
+# A watch that ends within a second, without a line, this many times in a row has a
+# version that cannot be served, though the server does not say so.
 _INSTANT = 1.0
 _INSTANT_ENDS_MAX = 3
-# A watch that stood for so long was well: what was before is forgotten.  One that has
-# said something was not, for that alone: it may break off there again and again.
+# A watch that was open for this many seconds was well: earlier failures are forgotten.
+# A watch that has had a line need not be well: it may break off there again and again.
 _WELL = 5.0
-# A watch that is refused so often in a row has a version that is of no use, whatever
-# the server says; but one that may not watch, or shall come later, has not.
+# After this many refusals in a row the version is taken to be of no use, whatever the
+# server says.  These statuses do not count: they say that the operator may not watch,
+# or shall come later.
 _REFUSALS_MAX = 5
 _NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
 
 
 class StreamPhase(Enum):
-    """Where a stream stands."""
+    """The state of a stream."""
 
     LISTING = "listing"
     WATCHING = "watching"
@@ -65,22 +66,23 @@ class StreamPhase(Enum):
 
 
 class StreamPurpose(Enum):
-    """What a collection is followed for."""
+    """The reason for which a collection is followed."""
 
     OBJECTS = ""  # for handlers
-    KINDS = "kinds"  # definitions that come and go
-    NAMESPACES = "namespaces"  # that patterns may mean
-    PEERS = "peers"  # other operators, in peering objects
+    KINDS = "kinds"  # to notice definitions that come and go
+    NAMESPACES = "namespaces"  # to match patterns with
+    PEERS = "peers"  # to see other operators, in peering objects
 
 
 @quick
 class Stream(NamedTuple):
-    """One collection that is followed.
+    """One collection that is listed and watched.
 
-    `id` names the present listing or watch; inputs with another id are late.
-    `begun` is the step at which the present listing began, `listings` how many there
-    have been, `lists` how many of them came to their end.  `failures` in a row, and
-    that its version has `expired`, are remembered until a watch has stood for a while.
+    `id` is the number of the present listing or watch; inputs with another id are late.
+    `begun` is the step at which the present listing began, `listings` counts the
+    listings that were begun, and `lists` those that were completed.  The `failures` in
+    a row, and whether the version has `expired`, are kept until a watch has been open
+    for a while.
     """
 
     resource: Resource
@@ -99,11 +101,12 @@ class Stream(NamedTuple):
     expired: bool = False
     due: float = 0.0
     refusal: str | None = None
-    # The version before the present listing; and that the server may be behind it.
+    # `before` is the version before the present listing; with `doubted` the server may
+    # be behind the present version.
     before: str | None = None
     doubted: bool = False
     purpose: StreamPurpose = StreamPurpose.OBJECTS
-    # What the present listing has named so far, where names are all that matters.
+    # The names in the present listing so far, where only names matter.
     names: frozenset[str] = frozenset()
 
     @property
@@ -112,14 +115,14 @@ class Stream(NamedTuple):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the present listing only asks how far the server is."""
+        """Whether the present listing only asks for the server's present version."""
         return self.phase is StreamPhase.LISTING and self.version is not None
 
 
 def opened(
     stream: Stream, id: int, step: int, now: Now, settings: Settings
 ) -> tuple[Stream, ListPage | Watch]:
-    """Go on: watch from the known version, or list where there is none."""
+    """Continue: watch from the stored version, or list where there is none."""
     if stream.version is not None and stream.doubted:
         asking = stream._replace(
             id=id, phase=StreamPhase.LISTING, opened_at=now.mono, heard=False
@@ -159,7 +162,7 @@ def opened(
 
 
 def listed(stream: Stream, version: str) -> Stream:
-    """The listing is complete: watch from its version, at once."""
+    """The stream after a complete listing: it watches from that version at once."""
     return stream._replace(
         phase=StreamPhase.WAITING,
         version=version,
@@ -171,7 +174,9 @@ def listed(stream: Stream, version: str) -> Stream:
 
 
 def told(stream: Stream, version: str) -> Stream:
-    """The server has said how far it is: resume, or list anew where it has gone back.
+    """The stream after the server's version is known: resumed, or relisted.
+
+    It relists where the server's version is older than the stream's own.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> told(Stream(pods, None, version="7", doubted=True), "9").version
@@ -188,15 +193,15 @@ def told(stream: Stream, version: str) -> Stream:
 
 
 def reopened(stream: Stream, version: str) -> Stream:
-    """A line was heard: the stream resumes from here when it ends."""
+    """The stream after a watch line: after the watch it resumes from this version."""
     return stream._replace(version=version, heard=True, instant_ends=0)
 
 
 def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
-    """What comes after an end: resume, or list anew; at once, or after a while.
+    """The stream after an end: it resumes or relists, at once or after a backoff.
 
-    410 says that the version is too old to be resumed from; an undecodable line
-    would only come again.
+    410 says that the version is too old to be resumed from.  After an undecodable line
+    the stream relists, since the same line would come again.
     """
     watched = (
         now.mono - stream.opened_at if stream.phase is StreamPhase.WATCHING else 0.0
@@ -211,7 +216,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     failed = instant or end.reason not in ("eof", "silent")
     failures = before + 1 if failed else 0
     expired = end.status == 410
-    # An expired version is no fault of the server's: list at once, but not in a circle.
+    # An expired version is no failure of the server: relist at once, but not in a loop.
     at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
     relist = not stream.is_asking and (
         stream.phase is StreamPhase.LISTING
@@ -234,12 +239,12 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
 
 
 def _was_away(end: StreamEnded) -> bool:
-    """Whether the server was not there, or not in order: who knows what was done."""
+    """Whether the server was away or failing, so that its storage may have changed."""
     return end.reason == "unreachable" or (end.status or 0) >= 500
 
 
 def _blames_version(status: int | None, failures: int) -> bool:
-    """Whether a refused watch is to list anew: its version may be what is refused."""
+    """Whether to relist after a refused watch, since its version may be the reason."""
     if status in _NO_FAULT_OF_VERSION:
         return False
     said_so = status is not None and 400 <= status < 500

@@ -1,10 +1,10 @@
-"""The collections that are followed: each stream by its key, and by its number.
+"""The streams of the operator, by key and by number.
 
-A number is of one listing or watch.  What comes under a number that is not open any
-more is late, and of no use.
+A number belongs to one listing or watch.  An input with a number that is no longer open
+is late, and is ignored.
 
-`Streams` is the value between two steps; `OpenStreams` takes what one step changes, and
-is closed into the next value.
+`Streams` is the value between two steps.  `OpenStreams` collects the changes of one
+step, and is closed into the next value.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 @quick
 class Streams(NamedTuple):
-    """What is followed, in the order in which it was begun."""
+    """The streams, in the order in which they were begun."""
 
     followed: Table[StreamKey, Stream] = Table()
-    # The listings and watches that are open.
+    # The open listings and watches, by number.
     numbers: Table[int, StreamKey] = Table()
 
     @property
     def are_at_rest(self) -> bool:
-        """Whether all are watched, or paused."""
+        """Whether all streams are watching or paused."""
         return all(each.phase in _AT_REST for each in self.followed.values())
 
 
 class OpenStreams:
-    """Streams while one step changes them."""
+    """The streams while one step changes them."""
 
     __slots__ = ("followed", "numbers")
 
@@ -43,44 +43,44 @@ class OpenStreams:
         self.followed, self.numbers = streams
 
     def of(self, number: int) -> Stream | None:
-        """The stream of an input; None where the input is a late one."""
+        """The stream of an input; None for a late input."""
         key = self.numbers.get(number)
         return None if key is None else self.followed[key]
 
     def is_open(self, stream: Stream) -> bool:
-        """Whether its listing or watch is to be closed, where it is of no use."""
+        """Whether the stream has an open listing or watch, which can be closed."""
         return stream.id in self.numbers
 
     def each(self, purpose: StreamPurpose) -> tuple[Stream, ...]:
-        """All that are followed for this."""
+        """All streams with this purpose."""
         return tuple(one for one in self.followed.values() if one.purpose is purpose)
 
     def waiting(self) -> tuple[Stream, ...]:
-        """All that are to be opened at the time when they are due."""
+        """All streams that wait to be opened at their due time."""
         found = self.followed.values()
         return tuple(one for one in found if one.phase is StreamPhase.WAITING)
 
     def put(self, stream: Stream) -> None:
-        """Keep this of the stream."""
+        """Store the stream."""
         self.followed = self.followed.set(stream.key, stream)
 
     def opened(self, stream: Stream, before: int) -> None:
-        """The stream goes on under another number than before."""
+        """Store the stream, which is open under a new number instead of `before`."""
         self.numbers = self.numbers.discard(before).set(stream.id, stream.key)
         self.put(stream)
 
     def closed(self, stream: Stream) -> None:
-        """Its listing or watch is over; it is to be opened again."""
+        """Store the stream, whose listing or watch has ended, to be opened again."""
         self.numbers = self.numbers.discard(stream.id)
         self.put(stream)
 
     def drop(self, stream: Stream) -> None:
-        """The stream is followed no more."""
+        """Remove the stream: its collection is followed no more."""
         self.numbers = self.numbers.discard(stream.id)
         self.followed = self.followed.discard(stream.key)
 
     def drop_all(self) -> None:
-        """Nothing is followed any more."""
+        """Remove all streams."""
         self.followed, self.numbers = Streams()
 
     def close(self) -> Streams:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fnop.adapters import api_limits, api_server
-from fnop.adapters.api_limits import Limits, stranger
+from fnop.adapters.api_limits import ConnectionLimits, stranger
 from fnop.adapters.api_server import HttpServer
 from fnop.interpreters.cluster.storage import limits, store
 from tests.unit.test_api_server import (
@@ -167,9 +167,11 @@ def test_a_long_header_is_still_one(client: Client) -> None:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("idle", "head", "request"):
-        monkeypatch.setattr(Limits, name, 1.0)  # a busy machine is slow to send
+        monkeypatch.setattr(
+            ConnectionLimits, name, 1.0
+        )  # a busy machine is slow to send
     for name in ("farewell", "look"):
-        monkeypatch.setattr(Limits, name, 0.05)
+        monkeypatch.setattr(ConnectionLimits, name, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -294,9 +296,9 @@ def test_the_limits_are_told_in_the_docs() -> None:
     mib = api_limits.HELD_BYTES // 1024**2, limits.QUOTA_BYTES // 1024**2
     for said in (
         f"{api_limits.CONNECTIONS_MAX:,} connections",
-        f"{Limits.idle:g} s without a request",
-        f"{Limits.head:g} s for a header",
-        f"{Limits.request:g} s for a body",
+        f"{ConnectionLimits.idle:g} s without a request",
+        f"{ConnectionLimits.head:g} s for a header",
+        f"{ConnectionLimits.request:g} s for a body",
         f"{mib[0]} MiB of",
         f"{mib[1]} MiB of",
         f"{store.HISTORY_BYTES // 1024**2} MiB of",

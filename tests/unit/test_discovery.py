@@ -484,7 +484,7 @@ def test_a_version_that_is_stale_stays_the_preferred_one() -> None:
         ]
         items = [{"metadata": {"name": "many.dev"}, "versions": versions}]
         document = {"kind": "APIGroupDiscoveryList", "items": items}
-        begun = discovery.begun({1: discovery.Page("/apis")})
+        begun = discovery.begun({1: discovery.Document("/apis")})
         found, more = discovery.answered(begun, 1, Applied(document))
         assert more == ()
         return found

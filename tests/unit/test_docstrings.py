@@ -208,7 +208,18 @@ def test_every_setting_is_explained() -> None:
 # ---------------------------------------------------------------------- openings
 
 # The rooms whose docstrings and comments begin with their subject; others follow.
-PLAIN_ROOMS = ("adapters", "bench", "effects", "examples", "fnop", "interpreters")
+PLAIN_ROOMS = (
+    "adapters",
+    "bench",
+    "core/objects",
+    "core/operator",
+    "core/state",
+    "core/streams",
+    "effects",
+    "examples",
+    "fnop",
+    "interpreters",
+)
 LATER = ("interpreters/cluster/",)
 
 # Clauses that have to be read twice before it is known what the subject is.

@@ -25,7 +25,7 @@ from fnop.core.handlers.program import Program
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
-    Limits,
+    RecordingLimits,
     RecordingProblem,
     read_header,
     read_records,
@@ -63,8 +63,8 @@ def file_of(*records: Any) -> io.BytesIO:
     return io.BytesIO(gzip.compress(lines_of(HEADER, *records)))
 
 
-def read(file: io.BytesIO, limits: Limits | None = None) -> list[Any]:
-    records = read_records(file, limits or Limits())
+def read(file: io.BytesIO, limits: RecordingLimits | None = None) -> list[Any]:
+    records = read_records(file, limits or RecordingLimits())
     return [read_header(records), *records]
 
 
@@ -143,7 +143,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
 
 
 def test_a_record_that_is_too_long() -> None:
-    limits = Limits(record_bytes=1_000)
+    limits = RecordingLimits(record_bytes=1_000)
     assert len(read(file_of({"a": "x" * 900}), limits)) == 2
     with pytest.raises(RecordingProblem, match=r"more than 1000 bytes.*--trusted"):
         read(file_of({"a": "x" * 1_100}), limits)
@@ -153,7 +153,7 @@ def test_a_record_that_is_too_long() -> None:
 
 
 def test_too_many_records() -> None:
-    limits = Limits(records=10)
+    limits = RecordingLimits(records=10)
     assert len(read(file_of(*[STEP] * 10), limits)) == 11
     with pytest.raises(RecordingProblem, match=r"more than 10 records.*--trusted"):
         read(file_of(*[STEP] * 11), limits)

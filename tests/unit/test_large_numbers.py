@@ -20,9 +20,9 @@ from fnop.adapters.api_bodies import body_of
 from fnop.adapters.manifests import ManifestProblem, parse_yaml, read_manifests
 from fnop.core.values.merge import OperationFailed, operated
 from fnop.interpreters.cluster.values.numbers import whole
-from fnop.interpreters.protocol import Malformed
+from fnop.interpreters.protocol import MalformedBody
 from fnop.interpreters.recordings import (
-    Limits,
+    RecordingLimits,
     RecordingProblem,
     read_records,
 )
@@ -262,7 +262,7 @@ def test_any_number_of_json_is_read_or_named(text: str) -> None:
     """What a float64 can be is read, and what is too large is told apart."""
     found = body_of("application/json", f'{{"n": {text}}}'.encode())
     if abs(float(text)) == float("inf"):
-        assert isinstance(found, Malformed)
+        assert isinstance(found, MalformedBody)
         assert found.number == text
     else:
         assert found["n"] == pytest.approx(float(text), rel=1e-15)
@@ -304,4 +304,4 @@ def test_a_manifest_in_json_with_one_is_refused(number: str, tmp_path: Path) -> 
 def test_a_recording_with_one_is_refused() -> None:
     file = io.BytesIO(gzip.compress(f'{{"format": {DIGITS}}}\n'.encode()))
     with pytest.raises(RecordingProblem):
-        next(read_records(file, Limits()))
+        next(read_records(file, RecordingLimits()))

@@ -30,7 +30,7 @@ from fnop.core.peers.peering import (
 from fnop.core.peers.peers import (
     DEV_PRIORITY,
     FREEZE_PRIORITY,
-    Malformed,
+    MalformedRecord,
     Member,
     Mode,
     Peer,
@@ -132,7 +132,7 @@ def test_all_that_releases_of_kopf_write_is_read(record: Any, expected: Any) -> 
 @pytest.mark.parametrize(("record", "problem"), MALFORMED)
 def test_what_is_no_record_is_named(record: Any, problem: str) -> None:
     found = parse_peer("x", record)
-    assert isinstance(found, Malformed)
+    assert isinstance(found, MalformedRecord)
     assert found.problem.startswith(problem)
 
 
@@ -143,7 +143,7 @@ def test_no_records(status: Any) -> None:
 
 @pytest.mark.parametrize("status", ["text", 5, ["x"]])
 def test_a_status_that_holds_no_records(status: Any) -> None:
-    assert parse_peers(status) == ((), (Malformed("status", "it is no mapping"),))
+    assert parse_peers(status) == ((), (MalformedRecord("status", "it is no mapping"),))
 
 
 def test_a_malformed_record_hides_no_other() -> None:

@@ -65,7 +65,7 @@ from fnop.interpreters.cluster.values.status import (
     failure,
     internal,
 )
-from fnop.interpreters.protocol import Malformed
+from fnop.interpreters.protocol import MalformedBody
 
 __all__ = [
     "Applying",
@@ -172,7 +172,7 @@ def fault_text(faults: Iterable[str]) -> str:
 
 def configuration(body: Any) -> Object:
     """The body of an apply; refused if it is no map."""
-    if isinstance(body, Malformed):
+    if isinstance(body, MalformedBody):
         raise bad_request(f"error decoding YAML: {body.message}")
     if body is not None and not isinstance(body, dict):
         raise bad_request(

@@ -25,7 +25,7 @@ from fnop.interpreters.cluster.values.status import (
     invalid,
     quoted,
 )
-from fnop.interpreters.protocol import Malformed
+from fnop.interpreters.protocol import MalformedBody
 
 __all__ = ["decoded", "unknown_fields"]
 
@@ -102,7 +102,7 @@ def _unrecognized(kind: Kind, body: Any) -> Refusal:
     """The refusal of a body that is no JSON object."""
     if body is None:
         why, shown = "unexpected end of JSON input", "<empty>"
-    elif isinstance(body, Malformed):
+    elif isinstance(body, MalformedBody):
         why, shown = body.message, "..."
     else:
         why = f"json: cannot unmarshal {go_name(body)} into Go value of type {STRUCT}"

@@ -18,14 +18,14 @@ from fnop.interpreters.protocol import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    Malformed,
+    MalformedBody,
 )
 
 __all__ = ["check_readable"]
 
 YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
 DECODED = (JSON, YAML, PROTOBUF)
-EMPTY = Malformed("unexpected end of JSON input")
+EMPTY = MalformedBody("unexpected end of JSON input")
 
 
 def check_readable(cluster: Cluster, call: Call) -> None:
@@ -47,7 +47,7 @@ def _check_object(call: Call) -> None:
         body = EMPTY
     elif request.content_type not in DECODED:
         raise unsupported_media_type(DECODED)
-    if not isinstance(body, Malformed):
+    if not isinstance(body, MalformedBody):
         return
     if body.number:
         raise _too_large(call, body.number)
@@ -78,13 +78,13 @@ def _check_patch(cluster: Cluster, call: Call) -> None:
     request = call.request
     body = request.body
     if request.content_type == APPLY_PATCH:
-        if isinstance(body, Malformed):
+        if isinstance(body, MalformedBody):
             why = f"error converting YAML to JSON: {body.message}"
             raise bad_request(f"error decoding YAML: {why}")
         return
     if body is None:
         body = EMPTY
-    if not isinstance(body, Malformed) or not _is_patched(call):
+    if not isinstance(body, MalformedBody) or not _is_patched(call):
         return
     # A patch is read when it is applied: what is not there comes first.
     if lookup(cluster, call.kind.resource, call.key) is not None:
