@@ -1,9 +1,9 @@
 """Manifests of children: owner references, labels, names, namespaces.
 
 Each function takes one manifest, or an iterable of them, however nested, and answers
-new ones; nothing is changed in place.  Models of client libraries are manifests, too
-(`fnop.effects.manifests`).  `fnop.adopt` does all of it for the handled object; these
-are for what is created or applied in another way.
+new ones; nothing is changed in place. Models of client libraries are manifests, too
+(`fnop.effects.manifests`). `fnop.adopt` does all of it for the handled object; these
+functions are for objects that are created or applied in another way.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def has_token(existing: Mapping[str, Any], token: str) -> Claim:
-    """Whose an existing object is, by the token that it was created with."""
+    """The ownership of an existing object, by the token that it was created with."""
     meta = existing.get("metadata") or {}
     if not token or (meta.get("annotations") or {}).get(TOKEN_ANNOTATION) != token:
         return Claim.THEIRS
@@ -197,7 +197,7 @@ def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | 
 
 
 class Claim(Enum):
-    """The answers to whose an existing object is."""
+    """The ownership of an existing object."""
 
     OURS = "ours"
     ENDING = "ending"  # ours, but being deleted: wait until it is gone
@@ -205,7 +205,7 @@ class Claim(Enum):
 
 
 def claim_of(existing: Mapping[str, Any], owner_uid: str) -> Claim:
-    """Whose an existing object is, by its owner references.
+    """The ownership of an existing object, by its owner references.
 
     >>> claim_of({"metadata": {"ownerReferences": [{"uid": "u"}]}}, "u")
     <Claim.OURS: 'ours'>

@@ -1,7 +1,7 @@
 """The result of a login: an API server's address, and credentials for it.
 
-A value, so that it can be compared: credentials that were rejected are told from new
-ones.  The names are those of Kopf's `ConnectionInfo`.
+It is a value that can be compared, so that new credentials are distinguished from
+rejected ones. The names are those of Kopf's `ConnectionInfo`.
 """
 
 from __future__ import annotations

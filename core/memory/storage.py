@@ -42,7 +42,7 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 
 
-# -------------------------------------------------------------- what authors say
+# ------------------------------------------------------- storages, for settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Storage:
 AnyStorage: TypeAlias = AutoStorage | AnnotationStorage | StatusStorage | Storage
 
 
-# ------------------------------------------------------------- what they come to
+# ------------------------------------------------------------ places on objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Body:
 
     @property
     def version(self) -> str:
-        """resourceVersion: an opaque string, compared for equality alone."""
+        """resourceVersion: compared for equality, or by `is_behind`."""
         return str(self.meta.get("resourceVersion") or "")
 
     @property

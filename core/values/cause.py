@@ -32,7 +32,7 @@ HANDLED = frozenset((Reason.CREATE, Reason.UPDATE, Reason.DELETE, Reason.RESUME)
 class Facts(NamedTuple):
     """The facts that decide; in a row of the table None fits both.
 
-    - gone: the watch said DELETED, or a listing no longer has the object
+    - gone: the watch has sent DELETED, or a listing no longer has the object
     - deleting: metadata.deletionTimestamp is set
     - blocked: this operator's finalizer is on the object
     - seen: the object has been handled before

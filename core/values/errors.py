@@ -185,7 +185,7 @@ class Cancelled(Exception):
 
 
 class NotPure(BaseException):
-    """The author's code acted on the world where it is only to decide.
+    """Raised where the author's code acts on the world, though it may only decide.
 
     It is no `Exception`, so that a handler that catches those of its library does not
     catch it. `act` is a value that names the act; the guard that noticed it gives it.
