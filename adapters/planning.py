@@ -389,7 +389,7 @@ def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 
 def _reason_of(handler: Handler) -> str | None:
-    """What it is called for, where the test does not say."""
+    """The reason that a handler is called for, where the test names none."""
     if handler.rule.compares:
         return Reason.UPDATE.value
     return None if handler.role in EVENTS else handler.role.value

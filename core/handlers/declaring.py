@@ -91,6 +91,7 @@ class Declaring:
         check_options(options, _IN_PARTS, label)
         own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
         full_id = f"{self.parent.id}/{own_id}"
+        name = f"{label} {full_id}"
         if any(each.id == full_id for each in self.children):
             raise RegistrationError(
                 f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
@@ -100,16 +101,14 @@ class Declaring:
             self.parent,
             id=full_id,
             fn=fn,
-            signature=Signature.of(
-                fn, kwargs_of(role), f"{label} {full_id}", self.indices
-            ),
+            signature=Signature.of(fn, kwargs_of(role), name, self.indices),
             filters=_filters(options, label, role, self.indices),
             errors=options.get("errors") or ErrorsMode.TEMPORARY,
             timeout=options.get("timeout"),
             retries=options.get("retries"),
             backoff=options.get("backoff"),
             param=options.get("param"),
-            function=function_of(fn, options, f"{label} {full_id}"),
+            function=function_of(fn, options, name),
             owner=None,
             owners=None,
             parent=self.parent.id,
@@ -351,8 +350,9 @@ def declare(
     check_options(options, options_of(rule.options), label)
     for name in rule.needs:
         if not options.get(name):
-            example = f"{name}='spec.size'"
-            raise RegistrationError(f"{label} needs {name}=, such as {example}")
+            raise RegistrationError(
+                f"{label} needs {name}=, such as {name}='spec.size'"
+            )
     selector = _selector(words, options, label) if rule.is_about_objects else None
     if words and not rule.is_about_objects:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
