@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
-from fnop.core.handlers.handler import Form, Handler
+from fnop.core.handlers.forms import Form
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say

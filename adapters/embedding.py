@@ -46,9 +46,9 @@ from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.health import Health, health
 from fnop.core.seam.commands import Exit, Say

@@ -18,17 +18,12 @@ from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource
 from fnop.core.handlers import invocation as driving
 from fnop.core.handlers.arguments import PROVIDERS, Situation
-from fnop.core.handlers.handler import (
-    ACTIVITIES,
-    CHANGES,
-    OUTSIDE,
-    Handler,
-    Role,
-    Signature,
-)
+from fnop.core.handlers.forms import Signature
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Ending, JournalEntry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.roles import CHANGES, EVENTS, ROLES, Role, kwargs_of
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import DaemonStoppingReason, Transform
 from fnop.core.memory.last_seen import Stored
@@ -38,6 +33,7 @@ from fnop.core.objects.indexing import Index
 from fnop.core.objects.selection import Moment, passes, sees
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
+from fnop.core.values.cause import Reason
 from fnop.core.values.errors import (
     CallFailed,
     NotPure,
@@ -303,7 +299,7 @@ def matches(
             moment,
             resource,
             seen,
-            type if found.role is Role.EVENT else None,
+            type if found.role in EVENTS else None,
             memo=given,
             indices=known,
         )
@@ -318,7 +314,7 @@ def matches(
             at,
             ObjectRecord(seen, stored, memo=given),
             found,
-            changed=found.role in _CHANGED,
+            changed=found.rule.compares,
             reason=reason or _reason_of(found),
         )
 
@@ -331,7 +327,7 @@ _OF_OBJECT |= {"namespace", "uid", "owner", "new", "diff", "event"}
 def _check_needs_none(handler: Handler) -> None:
     """Raises `TypeError` for a handler that asks for what only an object has."""
     asked = sorted(_OF_OBJECT.intersection(handler.signature.wants))
-    if handler.signature.rest and handler.role not in ACTIVITIES | OUTSIDE:
+    if handler.signature.rest and handler.rule.is_about_objects:
         asked.append("**kwargs")
     if asked:
         raise TypeError(
@@ -393,14 +389,15 @@ def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 
 def _reason_of(handler: Handler) -> str | None:
-    if handler.role is Role.FIELD:
-        return "update"
-    return None if handler.role is Role.EVENT else handler.role.value
+    """The reason that a handler is called for, where the test names none."""
+    if handler.rule.compares:
+        return Reason.UPDATE.value
+    return None if handler.role in EVENTS else handler.role.value
 
 
 # The roles by which a handler of several decorators is called, without a `reason`.
 _NEW = frozenset((Role.CREATE,))
-_CHANGED = frozenset((Role.UPDATE, Role.FIELD))
+_CHANGED = frozenset(role for role, rule in ROLES.items() if rule.compares)
 
 
 def _handler(
@@ -420,7 +417,7 @@ def _handler(
         return (wanted or usual or declared)[0]
     role = Role(reason) if reason in {role.value for role in Role} else Role.CREATE
     name = getattr(fn, "__qualname__", repr(fn))
-    signature = Signature.of(fn, role, name, {*registry.indices, *indices})
+    signature = Signature.of(fn, kwargs_of(role), name, {*registry.indices, *indices})
     return Handler(name, fn, role, signature, param=param)
 
 

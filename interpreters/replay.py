@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import INDICES
 from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
@@ -383,7 +383,7 @@ class _Given:
     """
 
     def __init__(self, program: Program) -> None:
-        self._has_indices = any(each.role is Role.INDEX for each in program.handlers)
+        self._has_indices = any(each.role in INDICES for each in program.handlers)
         self._all = False
         self._reached: set[str] = set()
         # By the request's id: what its answer is for.

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import BACKGROUND, EVENTS, Role
 from fnop.core.operator.step import State, background_horizon
 from fnop.core.seam.commands import Perform, Say, Subject
 from fnop.core.state.activity import ACTIVITY
@@ -50,7 +50,6 @@ NAMES_SHOWN = FIELDS_SHOWN = 3
 # The number of last turns by which the busiest handler is found: others may be done.
 TURNS_SEEN = 1_000
 
-_TENDING = (Role.TIMER, Role.DAEMON)
 # The metadata that changes with every write, or by the operator itself.
 _OWN_FIELDS = frozenset(("resourceVersion", "generation", "managedFields"))
 
@@ -316,7 +315,7 @@ class Restlessness:
         authors = (command.handler or "").split(", ")
         roles = {self._role(each) for each in authors}
         turn = (key, self._ended[key])
-        if roles <= {Role.EVENT} or turn != found.turn:
+        if roles <= EVENTS or turn != found.turn:
             if self._bounded and found.second != self._now:
                 found.since, found.second = found.times, self._now
             found.times += 1
@@ -324,7 +323,7 @@ class Restlessness:
             found.authors.update(authors)
             if isinstance(before, dict) and isinstance(after, dict):
                 found.fields.update(_changed_fields(before, after))
-        if found.times - found.since >= ROUNDS_MAX and not roles <= set(_TENDING):
+        if found.times - found.since >= ROUNDS_MAX and not roles <= BACKGROUND:
             self._looped = found
 
     def _role(self, handler: str) -> Role | None:

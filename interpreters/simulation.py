@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fnop.core.api.discovery import ROOTS
-from fnop.core.handlers.handler import BACKGROUND, Role
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.operator.step import State, background_horizon, is_settled
 from fnop.core.operator.unserved import Unserved, unserved
 from fnop.core.seam.commands import (
@@ -427,14 +427,15 @@ class SimulatedRun:
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
         """Whether it lasts as long as its object, or can wait until it is to stop."""
-        roles = {
-            each.role
+        background = [
+            each
             for each in self.machine.program.handlers
-            if each.function and each.id == command.handler
-        }
-        if not call.as_handler or roles.isdisjoint(BACKGROUND):
+            if each.function and each.id == command.handler and each.role in BACKGROUND
+        ]
+        if not call.as_handler or not background:
             return False
-        return Role.DAEMON in roles or "stopped" in call.arguments["wants"]
+        lasts = any(each.rule.lasts for each in background)
+        return lasts or "stopped" in call.arguments["wants"]
 
     def _saying(self, command: Perform) -> Callable[[Log], None]:
         """A function that shows the log lines of an impure handler at once.

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.filters import Callback
-from fnop.core.handlers.handler import CHANGES, Handler, Role, kwargs_of, names_in
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import EVENTS, kwargs_of
 from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.signatures import ObjectCallback
+from fnop.core.handlers.signatures import ObjectCallback, names_in
 from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped
 from fnop.core.memory.observation import Seen, essence_of, observed_at, value_at
 from fnop.core.values.body import Body, Memo, Meta, View
@@ -87,7 +88,7 @@ def _event(situation: Situation) -> Any:
 
 def _type(situation: Situation) -> str | None:
     """Of a watch event; others have none."""
-    return situation.reason if situation.handler.role is Role.EVENT else None
+    return situation.reason if situation.handler.role in EVENTS else None
 
 
 _Provider = Callable[[Situation, Writers], Any]
@@ -128,8 +129,8 @@ _NAMED_ONLY = frozenset(("old", "diff"))
 # Arguments that an impure handler cannot have; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
 # What functions in options get by **kwargs, and what those of some roles alone do.
-_IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - {"reason", "type", "event"}
-_OF_ROLES = {Role.EVENT: {"type", "event"}} | {role: {"reason"} for role in CHANGES}
+_OF_SOME_ROLES = frozenset(("reason", "type", "event"))
+_IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 
 
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
@@ -179,6 +180,6 @@ def filter_arguments(
     writers = Writers()
     names = set(wants)
     if rest:
-        own = _OF_ROLES.get(situation.handler.role, set())
+        own = kwargs_of(situation.handler.role) & _OF_SOME_ROLES
         names.update(_IN_CALLBACKS, own, situation.indices)
     return {name: _provided(name, situation, writers) for name in sorted(names)}

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from fnop.core.handlers.handler import (
-    Form,
-    Handler,
-    Role,
-    form_of,
-    kwargs_of,
-)
+from fnop.core.handlers.forms import Form, Signature, form_of
+from fnop.core.handlers.signatures import ChangeHandler, names_in
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import (
     ErrorsMode,
@@ -24,12 +19,14 @@ from fnop.effects.builders import function_name
 from fnop.effects.values import check_seconds
 
 __all__ = [
+    "Declared",
     "check_daemon",
     "check_duration",
     "check_index",
     "check_options",
     "check_outside",
     "function_of",
+    "unchecked",
 ]
 
 # pytest shows the author's line, and none of these.
@@ -103,37 +100,60 @@ def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) 
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-def check_daemon(handler: Handler, label: str, _indices: Collection[str]) -> None:
+class Declared(NamedTuple):
+    """A handler that is being declared, as far as its role may refuse it.
+
+    `indices` are those that are declared before it.
+    """
+
+    label: str
+    id: str
+    signature: Signature
+    is_impure: bool
+    indices: Collection[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.label} {self.id}"
+
+
+def unchecked(_declared: Declared) -> None:
+    """Its role refuses nothing more."""
+
+
+def check_daemon(declared: Declared) -> None:
     """A plain function would end at once, or never let anybody else have a turn."""
-    if handler.signature.form is Form.PLAN and not handler.function:
+    if declared.signature.form is Form.PLAN and not declared.is_impure:
         raise RegistrationError(
-            f"{label} {handler.id}: a daemon awaits something, such as fnop.sleep(5); "
+            f"{declared.name}: a daemon awaits something, such as fnop.sleep(5); "
             "make it async, or let it run in a thread with impure=True"
         )
 
 
-def check_outside(handler: Handler, label: str, _indices: Collection[str]) -> None:
-    if handler.signature.form is Form.GENERATOR:
+def check_outside(declared: Declared) -> None:
+    """It is called outside of every step, where nobody performs effects."""
+    if declared.signature.form is Form.GENERATOR:
         raise RegistrationError(
-            f"{label} {handler.id} has no effects to yield; let it act by itself, and "
+            f"{declared.name} has no effects to yield; let it act by itself, and "
             "return what it has found"
         )
 
 
-def check_index(handler: Handler, label: str, others: Collection[str]) -> None:
-    if not handler.id.isidentifier() or handler.id in kwargs_of(Role.UPDATE):
+def check_index(declared: Declared) -> None:
+    """Handlers ask for it as an argument, and it is made in the middle of a step."""
+    if not declared.id.isidentifier() or declared.id in names_in(ChangeHandler):
         raise RegistrationError(
-            f"{label}: {handler.id!r} cannot be the name of an index, for handlers ask "
-            "for it as an argument; give another id=..."
+            f"{declared.label}: {declared.id!r} cannot be the name of an index, for "
+            "handlers ask for it as an argument; give another id=..."
         )
-    for name in handler.signature.wants:
-        if name in others:
+    for name in declared.signature.wants:
+        if name in declared.indices:
             raise RegistrationError(
-                f"{label} {handler.id}: an index is made of its objects alone, and not "
+                f"{declared.name}: an index is made of its objects alone, and not "
                 f"of another index, such as {name!r}"
             )
-    if handler.signature.form is not Form.PLAN:
+    if declared.signature.form is not Form.PLAN:
         raise RegistrationError(
-            f"{label} {handler.id}: an index is a plain function of an object; it can "
+            f"{declared.name}: an index is a plain function of an object; it can "
             "await and yield nothing"
         )

@@ -14,56 +14,44 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from fnop.core.api.resources import EVERYTHING, Selector
 from fnop.core.handlers.checks import (
-    check_daemon,
+    Declared,
     check_duration,
-    check_index,
     check_options,
-    check_outside,
     function_of,
 )
 from fnop.core.handlers.filters import Callback, Filters, Presence
-from fnop.core.handlers.handler import (
-    ACTIVITIES,
-    BACKGROUND,
-    CHANGES,
-    OUTSIDE,
-    Handler,
-    Role,
-    Signature,
-    kwargs_of,
-    names_in,
-)
+from fnop.core.handlers.forms import Signature
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.options import (
-    ActivityOptions,
-    CreateOptions,
-    DaemonOptions,
-    DeleteOptions,
-    EventOptions,
-    FieldOptions,
-    IndexOptions,
     KindOptions,
-    LoginOptions,
-    ProbeOptions,
-    ResumeOptions,
     SubhandlerOptions,
-    TimerOptions,
-    UpdateOptions,
     options_of,
 )
 from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.roles import (
+    BACKGROUND,
+    CHANGES,
+    INDICES,
+    ROLES,
+    Finalizer,
+    Role,
+    RoleRule,
+    kwargs_of,
+)
 from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
-from fnop.core.handlers.signatures import ObjectCallback
+from fnop.core.handlers.signatures import ObjectCallback, names_in
 from fnop.core.values.callables import is_awaited
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import (
     ErrorsMode,
     RegistrationError,
     hint_of,
+    joined,
 )
 from fnop.core.values.evolve import replace
 from fnop.effects.names import check_label
 
-__all__ = ["OPTIONS", "Declaring", "declare", "declaring"]
+__all__ = ["Declaring", "declare", "declaring"]
 
 # pytest leaves these frames out of tracebacks, and shows the author's line.
 __tracebackhide__ = True
@@ -71,25 +59,6 @@ __tracebackhide__ = True
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
-_WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
-
-# The options of each role's decorator.
-OPTIONS: dict[Role, type] = {
-    Role.STARTUP: ActivityOptions,
-    Role.CLEANUP: ActivityOptions,
-    Role.LOGIN: LoginOptions,
-    Role.PROBE: ProbeOptions,
-    Role.CREATE: CreateOptions,
-    Role.UPDATE: UpdateOptions,
-    Role.DELETE: DeleteOptions,
-    Role.RESUME: ResumeOptions,
-    Role.FIELD: FieldOptions,
-    Role.EVENT: EventOptions,
-    Role.INDEX: IndexOptions,
-    Role.DAEMON: DaemonOptions,
-    Role.TIMER: TimerOptions,
-}
-_OPTIONS = {role: options_of(options) for role, options in OPTIONS.items()}
 _ANY_KWARGS = frozenset().union(*map(kwargs_of, Role))
 _IN_CALLBACKS = names_in(ObjectCallback)
 _IN_PARTS = options_of(SubhandlerOptions)
@@ -122,6 +91,7 @@ class Declaring:
         check_options(options, _IN_PARTS, label)
         own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
         full_id = f"{self.parent.id}/{own_id}"
+        name = f"{label} {full_id}"
         if any(each.id == full_id for each in self.children):
             raise RegistrationError(
                 f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
@@ -131,14 +101,14 @@ class Declaring:
             self.parent,
             id=full_id,
             fn=fn,
-            signature=Signature.of(fn, role, f"{label} {full_id}", self.indices),
+            signature=Signature.of(fn, kwargs_of(role), name, self.indices),
             filters=_filters(options, label, role, self.indices),
             errors=options.get("errors") or ErrorsMode.TEMPORARY,
             timeout=options.get("timeout"),
             retries=options.get("retries"),
             backoff=options.get("backoff"),
             param=options.get("param"),
-            function=function_of(fn, options, f"{label} {full_id}"),
+            function=function_of(fn, options, name),
             owner=None,
             owners=None,
             parent=self.parent.id,
@@ -199,7 +169,7 @@ class _Asking(NamedTuple):
         known = _IN_CALLBACKS | frozenset(self.indices)
         if self.role not in CHANGES:
             known -= {"reason"}
-        return known - frozenset(self.indices) if self.role is Role.INDEX else known
+        return known - frozenset(self.indices) if self.role in INDICES else known
 
     def _why_not(self, name: str, known: Collection[str]) -> str:
         if name in ("logger", "patch"):
@@ -210,10 +180,8 @@ class _Asking(NamedTuple):
         if name in ("retry", "started", "runtime", "stopped"):
             return f"{name!r}, but it is asked before there is an attempt; leave it out"
         if name == "reason":
-            return (
-                "'reason', but only filters of changes have one: of on.create, update, "
-                "delete, resume and field"
-            )
+            changes = joined([role.value for role in ROLES if role in CHANGES])
+            return f"'reason', but only filters of changes have one: of on.{changes}"
         if name in self.indices:
             return (
                 f"{name!r}, but an index is made of its objects alone, and not of "
@@ -340,18 +308,6 @@ def _is_broad_word(word: Any) -> bool:
     return len(names) == 1 and not names & _ANY_KWARGS - {"resource"}
 
 
-def _errors(role: Role, given: ErrorsMode | None) -> ErrorsMode:
-    if given is not None:
-        return given
-    ignoring = (Role.EVENT, Role.INDEX)
-    return ErrorsMode.IGNORED if role in ignoring else ErrorsMode.TEMPORARY
-
-
-def _label(role: Role) -> str:
-    bare = role in BACKGROUND or role is Role.INDEX
-    return f"@fnop.{'' if bare else 'on.'}{role.value}"
-
-
 def _schedule(
     role: Role, options: Mapping[str, Any], label: str, indices: Collection[str]
 ) -> Schedule | None:
@@ -388,12 +344,16 @@ def declare(
     role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[[Fn], Fn]:
     """The decorator for a role, on the kinds that are named and with these options."""
-    label = _label(role)
-    check_options(options, _OPTIONS[role], label)
-    if role is Role.FIELD and not options.get("field"):
-        raise RegistrationError(f"{label} needs field=, such as field='spec.size'")
-    selector = None if role in _WITHOUT_OBJECT else _selector(words, options, label)
-    if role in _WITHOUT_OBJECT and words:
+    rule = ROLES[role]
+    label = rule.decorator
+    check_options(options, options_of(rule.options), label)
+    for name in rule.needs:
+        if not options.get(name):
+            raise RegistrationError(
+                f"{label} needs {name}=, such as {name}='spec.size'"
+            )
+    selector = _selector(words, options, label) if rule.is_about_objects else None
+    if words and not rule.is_about_objects:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
     registry: Registry = options.get("registry") or default_registry
     filters = _filters(options, label, role, registry.indices)
@@ -402,19 +362,22 @@ def declare(
 
     def decorate(fn: Fn) -> Fn:
         own_id = _own_id(fn, role, options.get("id"), filters)
+        name, indices = f"{label} {own_id}", registry.indices
+        signature = Signature.of(fn, kwargs_of(role), name, indices)
+        function = function_of(fn, options, name)
+        rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(
             own_id,
             fn,
             role,
-            Signature.of(fn, role, f"{label} {own_id}", registry.indices),
+            signature,
             selector,
             filters,
             owner=owner,
             schedule=schedule,
-            function=function_of(fn, options, f"{label} {own_id}"),
-            **_plain(role, options),
+            function=function,
+            **_plain(rule, options),
         )
-        _CHECKS.get(role, _unchecked)(handler, label, registry.indices)
         registry.add(handler)
         return fn
 
@@ -426,7 +389,7 @@ def _own_id(
 ) -> str:
     """The id of a handler; with `field=` the field's path is a part of it."""
     own_id = _id_of(fn, given)
-    if role is Role.INDEX:  # it is asked for by its bare name
+    if role in INDICES:  # it is asked for by its bare name
         return own_id.rpartition(".")[2]
     return f"{own_id}/{'.'.join(filters.field)}" if filters.field else own_id
 
@@ -438,25 +401,13 @@ _AS_GIVEN = (
 _FLAGS = ("optional", "deleted", "write_ahead")
 
 
-def _plain(role: Role, options: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a handler has as they are given."""
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}
-    # A timer needs nothing to be done at the end; a daemon is to be told.
-    finalizer = bool(options.get("finalizer", role is Role.DAEMON))
+    usual = rule.finalizer is Finalizer.UNLESS_DECLINED
     return {
         **found,
-        "errors": _errors(role, options.get("errors")),
-        "finalizer": finalizer,
+        "errors": options.get("errors") or rule.errors,
+        "finalizer": bool(options.get("finalizer", usual)),
     }
-
-
-def _unchecked(handler: Handler, label: str, indices: Collection[str]) -> None:
-    """Nothing more is refused."""
-
-
-_CHECKS: dict[Role, Callable[[Handler, str, Collection[str]], None]] = {
-    Role.INDEX: check_index,
-    Role.DAEMON: check_daemon,
-    **dict.fromkeys(OUTSIDE, check_outside),
-}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
 
 from fnop.core.handlers.declaring import declare, declaring
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.options import (
     ActivityOptions,
     CreateOptions,
@@ -27,6 +26,7 @@ from fnop.core.handlers.options import (
     UpdateOptions,
     Word,
 )
+from fnop.core.handlers.roles import Role
 from fnop.core.handlers.signatures import (
     ChangeHandler,
     CleanupHandler,

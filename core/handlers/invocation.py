@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
-from fnop.core.handlers.handler import Form, Handler, Role
+from fnop.core.handlers.forms import Form
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
 from fnop.core.handlers.plans import EFFECTS, identity, plan_of, refuse_lost
+from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure

@@ -8,17 +8,17 @@ leaving an option out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Required, TypeAlias, TypedDict
+from typing import Any, Protocol, Required, TypeAlias, TypedDict
 
 from fnop.core.api.resources import Everything, Resource
 from fnop.core.handlers.filters import Presence
-from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.signatures import JSON, ObjectCallback, ValueCallback
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode
 
 __all__ = [
     "ActivityOptions",
+    "Collector",
     "CreateOptions",
     "DaemonOptions",
     "DeleteOptions",
@@ -45,10 +45,23 @@ Metadata: TypeAlias = Mapping[str, str | Presence | ValueFunction]
 Wanted: TypeAlias = JSON | Presence | ValueFunction
 
 
+class Collector(Protocol):
+    """What collects handlers as they are declared: a `fnop.Registry`."""
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The names of the indices declared so far."""
+        ...
+
+    def add(self, handler: Any) -> None:
+        """Take a handler in; raises `RegistrationError` where that cannot be."""
+        ...
+
+
 class _General(TypedDict, total=False):
     id: str | None
     param: Any
-    registry: Registry | None
+    registry: Collector | None
 
 
 class _Outside(TypedDict, total=False):

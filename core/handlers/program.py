@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler, Role
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import (
+    BACKGROUND,
+    CHANGES,
+    EVENTS,
+    INDICES,
+    Role,
+)
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import Observation
 from fnop.core.values.diff import Path
@@ -38,7 +45,8 @@ class Kind:
     def overlooks(self) -> bool:
         """Whether a change of an object may bring it its first handlers of updates."""
         return any(
-            each.role is Role.UPDATE and not each.takes_all for each in self.changes
+            each.rule.compares and not each.rule.is_for_new and not each.takes_all
+            for each in self.changes
         )
 
     @property
@@ -61,8 +69,7 @@ def kind_of(
     observers = [
         each
         for each in changes
-        if each.role in (Role.UPDATE, Role.FIELD)
-        or (each.role in (Role.DELETE, Role.RESUME) and each.observes_old)
+        if each.rule.compares or (each.rule.has_past and each.observes_old)
     ]
     scopes: list[Path] = []
     for each in observers:
@@ -71,7 +78,7 @@ def kind_of(
     return Kind(
         resource,
         changes,
-        tuple(each for each in handlers if each.role is Role.EVENT),
+        tuple(each for each in handlers if each.role in EVENTS),
         Observation(
             tuple(sorted(scopes)),
             tuple(sorted({each.field for each in observers if each.observes_old})),
@@ -79,12 +86,10 @@ def kind_of(
             settings.places.paths,
             settings.hidden,
         ),
-        tuple(
-            each for each in changes if each.role is Role.DELETE and not each.optional
-        ),
-        any(each.role is not Role.DELETE for each in changes),
+        tuple(each for each in changes if each.holds),
+        any(each.rule.remembers for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
-        tuple(each for each in handlers if each.role is Role.INDEX),
+        tuple(each for each in handlers if each.role in INDICES),
     )
 
 

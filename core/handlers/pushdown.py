@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from fnop.core.api.resources import Selectors
 from fnop.core.handlers.filters import Presence
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 
 __all__ = ["selectors_of"]
 
@@ -35,8 +35,7 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
 
 def _tells_departures(handler: Handler) -> bool:
     """Whether it matters to a handler why an object is not seen any more."""
-    ends = (Role.DELETE, Role.EVENT, Role.DAEMON)
-    return handler.role in ends or handler.finalizer
+    return handler.rule.tells_ends or handler.holds
 
 
 def _common(each: Iterable[list[str]]) -> list[str]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fnop.core.handlers.handler import ACTIVITIES, OUTSIDE, Handler, Role
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import INDICES
 from fnop.core.values.errors import RegistrationError
 
 __all__ = ["Registry", "default_registry"]
-
-_WITHOUT_OBJECT = ACTIVITIES | OUTSIDE
 
 
 class Registry:
@@ -42,7 +41,7 @@ class Registry:
     @property
     def indices(self) -> tuple[str, ...]:
         """The names of the indices declared so far: handlers may ask for them."""
-        return tuple(each.id for each in self._handlers if each.role is Role.INDEX)
+        return tuple(each.id for each in self._handlers if each.role in INDICES)
 
     def add(self, handler: Handler) -> None:
         """Register a `handler`.
@@ -51,8 +50,8 @@ class Registry:
         """
         for each in self._handlers:
             if each.id == handler.id and each.fn is not handler.fn:
-                is_about_objects = each.role not in _WITHOUT_OBJECT
-                if each.selector != handler.selector and is_about_objects:
+                differ = each.selector != handler.selector
+                if differ and each.rule.is_about_objects:
                     continue
                 raise RegistrationError(
                     f"two handlers have the id {handler.id!r}, under which their "

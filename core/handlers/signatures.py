@@ -2,7 +2,8 @@
 
 One protocol for each kind of handler. Its parameters are all that a handler of that
 kind may ask for: type checkers hold handlers to them, and so does registration, which
-reads the names off them (`fnop.core.handlers.registry.kwargs_of`).
+reads the names off them (`names_in`).  Which role has which protocol is in
+`fnop.core.handlers.roles`.
 
 A handler names what it needs and lets the rest pass by `**_`:
 
@@ -14,6 +15,7 @@ or with `field=` about any JSON value.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
@@ -55,6 +57,7 @@ __all__ = [
     "Status",
     "TimerHandler",
     "ValueCallback",
+    "names_in",
 ]
 
 Key = TypeVar("Key")
@@ -459,3 +462,13 @@ class ValueCallback(Protocol):
         memo: Memo,
         now: datetime,
     ) -> bool: ...
+
+
+def names_in(protocol: Any) -> frozenset[str]:
+    """The arguments that one of these protocols declares.
+
+    >>> sorted(names_in(IndexHandler) - names_in(ChangeHandler))
+    []
+    """
+    parameters = inspect.signature(protocol.__call__).parameters.values()
+    return frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.handlers.handler import BACKGROUND
+from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.objects.consequences import keeping_pace
 from fnop.core.objects.effects import is_own
 from fnop.core.objects.own_writes import (

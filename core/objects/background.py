@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fnop.core.handlers.filters import Callback
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.schedule import Schedule, due_at, next_run
 from fnop.core.handlers.writers import DaemonStoppingReason
@@ -170,7 +170,7 @@ def _may_stop_run(running: Invocation, now: Now) -> bool:
 
 def _is_held(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     """Whether the object cannot vanish meanwhile; the finalizer comes first (R20)."""
-    return not handler.finalizer or at.settings.marker in record.body.finalizers
+    return not handler.holds or at.settings.marker in record.body.finalizers
 
 
 def _is_due(
@@ -206,7 +206,7 @@ def holds_object(at: Moment, record: ObjectRecord) -> bool:
     """Whether a daemon or timer needs the finalizer: it may run, or still does."""
     work = record.work or IDLE
     return any(
-        handler.finalizer and _is_wanted(at, record, work, handler)
+        handler.holds and _is_wanted(at, record, work, handler)
         for handler in at.kind.background
     )
 
@@ -234,7 +234,7 @@ def rested(
     if not progress.is_finished:
         return RunState(progress.due_at(now), began, progress=progress)
     schedule = handler.schedule or Schedule()
-    if handler.role is Role.DAEMON:
+    if handler.rule.lasts:
         return RunState(None, began, over=True)
     if isinstance(schedule.interval, Callback):
         return RunState(None, began, ended=now.mono)

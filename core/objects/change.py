@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.lifecycles import Candidate, all_at_once, order_of, shuffled
 from fnop.core.memory.progress import Progress, deadline_of
 from fnop.core.objects.actions import (
@@ -209,7 +209,7 @@ def with_children(
 def _passes_as_part(
     at: Moment, record: ObjectRecord, change: Change, child: Handler
 ) -> bool:
-    changed, reason = child.role in (Role.UPDATE, Role.FIELD), change.reason.value
+    changed, reason = child.rule.compares, change.reason.value
     return child.takes_all or passes(at, record, child, changed=changed, reason=reason)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.memory.observation import Seen, observed_at, scope_name
 from fnop.core.objects.background import (
     holds_object,
@@ -53,9 +53,7 @@ def duty_of(at: Moment, record: ObjectRecord) -> Duty:
 
 def _optional(at: Moment) -> tuple[Handler, ...]:
     """The deletion handlers that need no finalizer."""
-    return tuple(
-        each for each in at.kind.changes if each.role is Role.DELETE and each.optional
-    )
+    return tuple(each for each in at.kind.changes if each.optional)
 
 
 def is_held(at: Moment, body: Body) -> bool:
@@ -94,14 +92,13 @@ def selected_for(
     found: dict[str, Handler] = {}
     theirs = cause.reason is Reason.DELETE and not is_held(at, record.body)
     for each in at.kind.changes:
-        if theirs and not (each.role is Role.DELETE and each.optional):
+        if theirs and not each.optional:
             continue  # no handler has begun without our finalizer
         if each.id not in found and _takes_part(at, each, record, cause, seen):
             if each.takes_all:
                 found[each.id] = each
                 continue
-            changed = each.role in (Role.UPDATE, Role.FIELD)
-            reason = cause.reason.value
+            changed, reason = each.rule.compares, cause.reason.value
             if passes(at, record, each, changed=changed, reason=reason):
                 found[each.id] = each
     return tuple(found.values())
@@ -114,26 +111,18 @@ def _field(at: Moment, body: Body, handler: Handler) -> Any:
 def _takes_part(
     at: Moment, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> bool:
-    match handler.role:
-        case Role.CREATE:
-            return cause.reason is Reason.CREATE
-        case Role.UPDATE:
-            return cause.reason is Reason.UPDATE and _differs(handler, record, seen)
-        case Role.DELETE:
-            return cause.reason is Reason.DELETE
-        case Role.FIELD:
-            if cause.reason is Reason.CREATE:
-                is_there = _field(at, record.body, handler) is not None
-                return is_there or _is_ahead(handler, record, seen)
-            return cause.reason in (Reason.UPDATE, Reason.DELETE) and _differs(
-                handler, record, seen
-            )
-        case Role.RESUME:
-            return cause.initial and (
-                cause.reason is not Reason.DELETE or handler.deleted
-            )
-        case _:
-            return False
+    """Whether a handler is called for a cause, its filters aside."""
+    rule = handler.rule
+    if cause.reason not in rule.reasons:
+        return False
+    if rule.is_for_resuming:
+        return cause.initial and (cause.reason is not Reason.DELETE or handler.deleted)
+    if not rule.compares:
+        return True
+    if cause.reason is Reason.CREATE:
+        is_there = _field(at, record.body, handler) is not None
+        return is_there or _is_ahead(handler, record, seen)
+    return _differs(handler, record, seen)
 
 
 def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
@@ -151,7 +140,7 @@ def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
 
     The change was reverted while other handlers were still at work on it.
     """
-    if handler.role not in (Role.UPDATE, Role.FIELD):
+    if not handler.rule.compares:
         return False
     progress = record.progress_of(handler.id)
     if progress is None or not progress.acted:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fnop.core.handlers.handler import ACTIVITIES, BACKGROUND, Role
+from typing import assert_never
+
+from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
     Judgement,
@@ -54,15 +56,20 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     # The server may still refuse its changes.
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
-    if handler.role is Role.EVENT:
-        _event_handled(context, invocation)
-    elif handler.role in BACKGROUND:
-        record, said = _run_ended(context, record, invocation, unwritten=unwritten)
-    else:
-        own_progress = progress[handler.id]
-        judged, said = _judged(context, invocation, own_progress, unwritten=unwritten)
-        judged = _acted(context, record, invocation, judged)
-        progress = {**progress, handler.id: judged}
+    match handler.rule.family:
+        case Family.EVENT:
+            _event_handled(context, invocation)
+        case Family.BACKGROUND:
+            record, said = _run_ended(context, record, invocation, unwritten=unwritten)
+        case Family.CHANGE | Family.ACTIVITY:
+            own = progress[handler.id]
+            judged, said = _judged(context, invocation, own, unwritten=unwritten)
+            judged = _acted(context, record, invocation, judged)
+            progress = {**progress, handler.id: judged}
+        case Family.INDEX | Family.OUTSIDE:
+            raise AssertionError(f"{handler.id} is called without an invocation")
+        case never:
+            assert_never(never)
     work = work._replace(
         running=left(work.running, invocation),
         event_runs=left(work.event_runs, invocation),
@@ -99,7 +106,7 @@ def _run_ended(
     handler = invocation.handler
     run_state = record.background.get(handler.id) or RunState(None)
     judgement = _judgement(context, invocation, run_state.progress)
-    is_routine = judgement.progress.has_succeeded and handler.role is Role.TIMER
+    is_routine = judgement.progress.has_succeeded and not handler.rule.lasts
     if is_routine:
         judgement = replace(judgement, level="debug")
     said = _told(context, invocation, judgement, unwritten=unwritten)

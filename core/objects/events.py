@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fnop.core.handlers.handler import BACKGROUND, CHANGES, Handler
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Subject
 from fnop.core.state.address import Address
@@ -44,8 +44,6 @@ _NAME_LENGTH_MAX = 200
 _SUBDOMAIN = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
-
-_POSTING = frozenset((*CHANGES, *BACKGROUND))
 
 
 def report_event(
@@ -89,7 +87,7 @@ def note_line(context: Context, handler: Handler, level: str, message: str) -> N
     Not those of handlers that are called for each watch event: an Event is one.
     """
     least = context.settings.posting_level
-    if least is None or handler.role not in _POSTING:
+    if least is None or not handler.rule.posts:
         return
     if LEVELS.index(level) >= LEVELS.index(least):
         kind = "Warning" if level in ("warning", "error") else "Normal"

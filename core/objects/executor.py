@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import ACTIVITIES
+from fnop.core.handlers.roles import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
 from fnop.core.objects.actions import (

@@ -13,8 +13,9 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import INDICES
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
@@ -88,7 +89,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
 
 def empty_indices(program: Program) -> Map[str, Index]:
     """All indices of a program, empty: handlers can use them from the beginning."""
-    return Map({each.id: Index() for each in program.activity(Role.INDEX)})
+    return Map({each.id: Index() for each in program.handlers if each.role in INDICES})
 
 
 def indexed(context: Context, body: Body) -> None:

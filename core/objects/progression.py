@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.memory.observation import digest_at
 from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.selection import Moment
@@ -115,22 +115,20 @@ def progress_by_id(
 
 
 def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> bool:
-    """Whether a field handler has succeeded before the object's deletion began.
+    """Whether a comparing handler has succeeded before the object's deletion began.
 
     A deletion changes no field.  That update is not over, so the last-seen state does
     not contain it.
     """
     if change.reason is not Reason.DELETE or not found.has_succeeded:
         return False
-    is_of_field = any(
-        each.id == name and each.role is Role.FIELD for each in change.selected
-    )
-    return is_of_field and found.aim.partition(":")[2] == aim.partition(":")[2]
+    compares = any(each.id == name and each.rule.compares for each in change.selected)
+    return compares and found.aim.partition(":")[2] == aim.partition(":")[2]
 
 
 def aim_of(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
     """The aim of a handler: the reason, and the digest of the state it observes."""
-    if handler.role is Role.RESUME:
+    if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
     return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.ownership import owner_of
 from fnop.core.handlers.arguments import Situation, filter_arguments
 from fnop.core.handlers.filters import UNKNOWN, Sight
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import (
@@ -83,16 +83,6 @@ def sees(handler: Handler, situation: Situation) -> bool:
     )
 
 
-# The reasons for which the handlers of a role are called.
-_REASONS = {
-    Role.CREATE: ("create",),
-    Role.UPDATE: ("update",),
-    Role.DELETE: ("delete",),
-    Role.RESUME: ("resume", "update", "delete"),
-    Role.FIELD: ("create", "update", "delete"),
-}
-
-
 def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a handler selects an object for any reason."""
     if handler.takes_all:
@@ -101,7 +91,7 @@ def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
         return passes(at, record, handler, changed=False)
     return any(
         passes(at, record, handler, changed=False, reason=reason)
-        for reason in _REASONS.get(handler.role, (None,))
+        for reason in [each.value for each in handler.rule.reasons] or (None,)
     )
 
 

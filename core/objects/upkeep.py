@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, condition_of, told_by
@@ -124,7 +124,7 @@ def _record_deletion(
 ) -> Action:
     """Write deletion handlers' patches, then the finalizer, alone and last (R20)."""
     if ended:
-        if any(each.handler.finalizer for each in work.background_runs):
+        if any(each.handler.holds for each in work.background_runs):
             return Rest(due)  # a daemon is still running
         others = without_finalizer(record.body.finalizers, *at.settings.finalizers)
         outlives = bool(others)
@@ -160,7 +160,7 @@ def _ended(
         seen = completed(stored.seen, change.seen)
     ahead: dict[str, Progress] = {}
     for handler in at.kind.changes:
-        if handler.role not in (Role.UPDATE, Role.FIELD):
+        if not handler.rule.compares:
             continue
         own = all_progress.get(handler.id)
         if own is not None:

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.program import Program
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
@@ -256,12 +255,12 @@ def _stuck_calls(
 ) -> Iterator[str]:
     """Reports of calls that take too long; a daemon's may take for ever."""
     handlers = {each.id: each for each in program.handlers if calls}
-    daemons = {each.id for each in handlers.values() if each.role is Role.DAEMON}
+    lasting = {each.id for each in handlers.values() if each.rule.lasts}
     for name, age in calls:
         handler = handlers.get(name)
         timeout = None if handler is None else handler.timeout
         most = limits.call if timeout is None else timeout + limits.grace
-        if age > most and name not in daemons:
+        if age > most and name not in lasting:
             yield f"a call of {name or 'a handler'} has taken {age:.0f} s"
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fnop.core.handlers.handler import Role
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import Role
 from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
 from fnop.core.objects.events import event_posted, report_noted

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnop.core.api import discovery as discovering
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.operator.coordination import (
@@ -270,7 +270,7 @@ def _with_owners(
 
 def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
     """The verbs that a kind does not support and this handler needs."""
-    needed = {"list", "watch"} | (set() if handler.role is Role.EVENT else {"patch"})
+    needed = {"list", "watch", *handler.rule.verbs}
     if "delete" in resource.verbs:
         # While a definition is terminating, discovery leaves out the verbs that create
         # and change objects; finalizers can be removed all the same

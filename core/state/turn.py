@@ -10,9 +10,10 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler, Role
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Kind, Program
+from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.handler import Role, kwargs_of
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import Role, kwargs_of
 from fnop.core.objects import indexing
 from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.protocol import ApiRequest, ApiResponse

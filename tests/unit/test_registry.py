@@ -10,8 +10,10 @@ import pytest
 import fnop
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.filters import PRESENT
-from fnop.core.handlers.handler import Form, Handler, Role
+from fnop.core.handlers.forms import Form
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import Role
 from fnop.core.values.errors import ErrorsMode, RegistrationError
 
 OBJECTS = ("create", "update", "delete", "resume", "event")

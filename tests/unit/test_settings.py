@@ -9,9 +9,9 @@ import pytest
 
 import fnop
 from fnop.core.handlers import settings as module
-from fnop.core.handlers.handler import Role, kwargs_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import Role, kwargs_of
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from tests.simulations import Scenario, example
 

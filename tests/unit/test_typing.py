@@ -22,12 +22,11 @@ import fnop
 import fnop.core.handlers.options
 from fnop.adapters.activities import Surroundings, perform
 from fnop.core.handlers.arguments import PROVIDERS
-from fnop.core.handlers.declaring import OPTIONS
 from fnop.core.handlers.decorators import On, subhandler
-from fnop.core.handlers.handler import OUTSIDE, PROTOCOLS, Role, kwargs_of
 from fnop.core.handlers.options import SubhandlerOptions, options_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import OUTSIDE, ROLES, Role, kwargs_of
 from tests.simulations import ROOT, Scenario, example
 from tests.unit.test_docs import PAGES, blocks, title
 
@@ -518,14 +517,15 @@ def declared_by(decorator: Callable[..., Any]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("role", Role)
 def test_decorators_are_typed_as_registration_checks(role: Role) -> None:
-    assert declared_by(decorator_of(role)) == (PROTOCOLS[role], OPTIONS[role])
+    rule = ROLES[role]
+    assert declared_by(decorator_of(role)) == (rule.protocol, rule.options)
 
 
 def test_parts_are_typed_as_their_registration_checks() -> None:
     protocol, options = declared_by(subhandler)
     assert options is SubhandlerOptions
     assert protocol is fnop.ChangeHandler
-    assert options_of(options) <= options_of(OPTIONS[Role.UPDATE])
+    assert options_of(options) <= options_of(ROLES[Role.UPDATE].options)
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
@@ -547,7 +547,7 @@ def fits(value: object, hint: Any) -> bool:
 
 
 def hints_of(role: Role) -> dict[str, Any]:
-    hints = get_type_hints(PROTOCOLS[role].__call__, localns=vars(fnop))
+    hints = get_type_hints(ROLES[role].protocol.__call__, localns=vars(fnop))
     return {name: hint for name, hint in hints.items() if name != "return"}
 
 
