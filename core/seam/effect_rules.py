@@ -76,7 +76,7 @@ class EffectRule(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Whether its request does not go to the API server."""
+        """Whether it needs something else outside of the core than the API server."""
         return self.needs is Needs.OUTSIDE
 
 
