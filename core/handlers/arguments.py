@@ -87,7 +87,7 @@ def _event(situation: Situation) -> Any:
 
 
 def _type(situation: Situation) -> str | None:
-    """Of a watch event; others have none."""
+    """The type of the watch event; None for other handlers."""
     return situation.reason if situation.handler.role in EVENTS else None
 
 
@@ -128,7 +128,7 @@ PROVIDERS: dict[str, _Provider] = {
 _NAMED_ONLY = frozenset(("old", "diff"))
 # Arguments that an impure handler cannot have; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
-# What functions in options get by **kwargs, and what those of some roles alone do.
+# Arguments that functions in options get in some roles alone, and by **kwargs in all.
 _OF_SOME_ROLES = frozenset(("reason", "type", "event"))
 _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 

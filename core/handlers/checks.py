@@ -29,7 +29,7 @@ __all__ = [
     "unchecked",
 ]
 
-# pytest shows the author's line, and none of these.
+# pytest leaves these frames out of tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 _DURATIONS = (
@@ -101,9 +101,9 @@ def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) 
 
 
 class Declared(NamedTuple):
-    """A handler that is being declared, as far as its role may refuse it.
+    """The facts about a handler by which its role may refuse its declaration.
 
-    `indices` are those that are declared before it.
+    `indices` are the ones that are declared before it.
     """
 
     label: str
@@ -118,11 +118,11 @@ class Declared(NamedTuple):
 
 
 def unchecked(_declared: Declared) -> None:
-    """Its role refuses nothing more."""
+    """Refuse nothing."""
 
 
 def check_daemon(declared: Declared) -> None:
-    """A plain function would end at once, or never let anybody else have a turn."""
+    """Refuse a plain function: it would end at once, or block the operator."""
     if declared.signature.form is Form.PLAN and not declared.is_impure:
         raise RegistrationError(
             f"{declared.name}: a daemon awaits something, such as fnop.sleep(5); "
@@ -131,7 +131,7 @@ def check_daemon(declared: Declared) -> None:
 
 
 def check_outside(declared: Declared) -> None:
-    """It is called outside of every step, where nobody performs effects."""
+    """Refuse a generator: effects are not performed outside of a step."""
     if declared.signature.form is Form.GENERATOR:
         raise RegistrationError(
             f"{declared.name} has no effects to yield; let it act by itself, and "
@@ -140,7 +140,10 @@ def check_outside(declared: Declared) -> None:
 
 
 def check_index(declared: Declared) -> None:
-    """Handlers ask for it as an argument, and it is made in the middle of a step."""
+    """Refuse a name that is no argument, and a function that cannot end at once.
+
+    Handlers get an index as an argument, and it is computed within a step.
+    """
     if not declared.id.isidentifier() or declared.id in names_in(ChangeHandler):
         raise RegistrationError(
             f"{declared.label}: {declared.id!r} cannot be the name of an index, for "

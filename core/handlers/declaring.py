@@ -343,7 +343,7 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
 def declare(
     role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[[Fn], Fn]:
-    """The decorator for a role, on the kinds that are named and with these options."""
+    """The decorator for a role, for the kinds that `words` name, with these options."""
     rule = ROLES[role]
     label = rule.decorator
     check_options(options, options_of(rule.options), label)
@@ -389,7 +389,7 @@ def _own_id(
 ) -> str:
     """The id of a handler; with `field=` the field's path is a part of it."""
     own_id = _id_of(fn, given)
-    if role in INDICES:  # it is asked for by its bare name
+    if role in INDICES:  # its bare name is an argument of handlers
         return own_id.rpartition(".")[2]
     return f"{own_id}/{'.'.join(filters.field)}" if filters.field else own_id
 
@@ -402,7 +402,7 @@ _FLAGS = ("optional", "deleted", "write_ahead")
 
 
 def _plain(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a handler has as they are given."""
+    """The fields of a handler that are plain options, with their defaults."""
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}
     usual = rule.finalizer is Finalizer.UNLESS_DECLINED

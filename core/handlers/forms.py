@@ -1,4 +1,4 @@
-"""How a handler is written: the form of its function, and the arguments it names."""
+"""The form of a handler's function, and the arguments in its signature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Form", "Signature", "form_of"]
 
 
 class Form(Enum):
-    """How a handler is written: all three are the same conversation."""
+    """The forms of handlers; all three are the same conversation."""
 
     PLAN = "plan"
     AWAITED = "awaited"
@@ -27,8 +27,8 @@ class Form(Enum):
 class Signature:
     """The arguments that a handler names.
 
-    `rest` tells that it also takes `**kwargs`.  A name that begins with an
-    underscore, as in `**_`, says that it does not look at them.
+    With `rest` it also takes `**kwargs`. A name that begins with an underscore, as in
+    `**_`, means that it does not use them.
     """
 
     form: Form
@@ -36,7 +36,7 @@ class Signature:
     rest: bool
 
     def takes(self, name: str) -> bool:
-        """Whether it looks at this argument, where its role has it."""
+        """Whether it gets this argument, if its role has it."""
         return self.rest or name in self.wants
 
     @classmethod
@@ -49,7 +49,7 @@ class Signature:
     ) -> Signature:
         """The signature of a function; `own` are the arguments that its role has.
 
-        Raises `RegistrationError` for an argument that there is not.
+        Raises `RegistrationError` for an unknown argument.
         """
         known = own | frozenset(indices)
         wants: list[str] = []
@@ -79,7 +79,7 @@ def _unknown_kwarg(label: str, name: str, known: Collection[str]) -> str:
 def _no_index(
     label: str, name: str, own: Collection[str], indices: Collection[str]
 ) -> str:
-    """An argument with the default `fnop.INDEX` that is none."""
+    """The error message for a default of `fnop.INDEX` where there is no such index."""
     if name in own:
         return (
             f"{label}: {name!r} is no index but an argument of its own; leave the "
@@ -92,7 +92,7 @@ def _no_index(
 
 
 def form_of(fn: Callable[..., Any], label: str) -> Form:
-    """What calling it makes: told by the outermost layer that is no plain function."""
+    """The form of a function, by its outermost layer that is no plain function."""
     for layer in layers(fn):
         if inspect.isasyncgenfunction(layer):
             raise RegistrationError(

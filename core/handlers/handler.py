@@ -50,7 +50,7 @@ class Handler:
 
     @property
     def rule(self) -> RoleRule:
-        """What follows from its role."""
+        """The row of its role in the table."""
         return ROLES[self.role]
 
     @property

@@ -46,7 +46,7 @@ Wanted: TypeAlias = JSON | Presence | ValueFunction
 
 
 class Collector(Protocol):
-    """What collects handlers as they are declared: a `fnop.Registry`."""
+    """The collector of declared handlers: a `fnop.Registry`."""
 
     @property
     def indices(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Collector(Protocol):
         ...
 
     def add(self, handler: Any) -> None:
-        """Take a handler in; raises `RegistrationError` where that cannot be."""
+        """Register a handler; raises `RegistrationError` for one that cannot work."""
         ...
 
 

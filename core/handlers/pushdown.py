@@ -34,7 +34,7 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
 
 
 def _tells_departures(handler: Handler) -> bool:
-    """Whether it matters to a handler why an object is not seen any more."""
+    """Whether a handler has to distinguish deleted objects from unselected ones."""
     return handler.rule.tells_ends or handler.holds
 
 

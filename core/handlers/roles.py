@@ -1,8 +1,8 @@
-"""What a handler is called for, and all that follows from that: one table.
+"""The roles of handlers, and a table of the rules of each.
 
-`ROLES` has a row for each role.  A new kind of handlers begins with a role and its row;
-what differs between roles elsewhere is asked of the row (`Handler.rule`).  The columns
-have no defaults: what a role does is said, and not forgotten.
+`ROLES` has a row for each role. A new kind of handlers begins with a role and its row;
+all other modules read the differences between roles from the row (`Handler.rule`). The
+columns have no defaults, so that no rule of a new role is forgotten.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 
 class Role(Enum):
-    """What a handler is called for."""
+    """The roles of handlers, one for each decorator."""
 
     STARTUP = "startup"
     CLEANUP = "cleanup"
@@ -83,14 +83,14 @@ class Role(Enum):
 
 
 class Family(Enum):
-    """How handlers are called, and what becomes of what they answer.
+    """The families of roles, by when their handlers are called and what they return.
 
-    - ACTIVITY: by the operator, in a phase of its life; about no object
-    - OUTSIDE: by adapters, outside of every step; answers no effects
+    - ACTIVITY: in a phase of the operator's life; about no object
+    - OUTSIDE: by adapters, outside of every step; returns no effects
     - CHANGE: for a cause, until it has succeeded; has progress and sub-handlers
     - EVENT: for each watch event, once
-    - INDEX: while an object is taken in; answers values at once
-    - BACKGROUND: beside all others, for as long as the object lives
+    - INDEX: for each state of an object that is stored; returns values at once
+    - BACKGROUND: beside all others, for as long as the object exists
     """
 
     ACTIVITY = "activity"
@@ -102,10 +102,10 @@ class Family(Enum):
 
 
 class Finalizer(Enum):
-    """When a handler needs its objects to stay until it is done with them.
+    """The rules for a finalizer, which keeps objects until a handler is done with them.
 
-    An option decides, but for NEVER: `optional=` or `finalizer=`.  A daemon is to be
-    told of the end unless it declines; a timer needs nothing to be done at the end.
+    An option decides, but for NEVER: `optional=` or `finalizer=`. A daemon is stopped
+    before its object is gone unless it declines; a timer needs that only if asked for.
     """
 
     NEVER = "never"
@@ -116,24 +116,24 @@ class Finalizer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RoleRule:
-    """What follows from a role.
+    """The rules of a role.
 
-    - family: how its handlers are called
-    - decorator: as authors write it
-    - protocol: the arguments that its handlers may ask for
+    - family: its family
+    - decorator: the decorator's name
+    - protocol: the arguments that its handlers may have
     - options: the type of its decorator's options
-    - needs: those options that have to be given
+    - needs: the options that are required
     - check: refuses a handler that cannot work; raises `RegistrationError`
-    - errors: the mode of those that name none
-    - reasons: for which causes a handler of changes is called
-    - compares: whether it is called for a difference between what it observes and what
-      it has acted upon
-    - remembers: whether what was handled is kept on the object for it
-    - finalizer: when its objects are held
-    - tells_ends: whether it matters to it why an object is not seen any more
-    - lasts: whether one call may take as long as its object lives
+    - errors: the default mode of errors
+    - reasons: the causes for which a handler of changes is called
+    - compares: whether it is called for a difference between the observed fields and
+      the state upon which it has acted
+    - remembers: whether the last-handled state is stored on the object for it
+    - finalizer: the rule for the finalizer
+    - tells_ends: whether it distinguishes deleted objects from unselected ones
+    - lasts: whether one call may take as long as its object exists
     - posts: whether its log lines become Kubernetes Events
-    - verbs: what its kinds have to support, beside being listed and watched
+    - verbs: the verbs that its kinds have to support, beside list and watch
     """
 
     family: Family
@@ -154,12 +154,12 @@ class RoleRule:
 
     @property
     def is_about_objects(self) -> bool:
-        """Whether its handlers name a kind, and are called about its objects."""
+        """Whether its handlers are for objects of a kind."""
         return self.family not in (Family.ACTIVITY, Family.OUTSIDE)
 
     @property
     def has_past(self) -> bool:
-        """Whether what an object was can matter: nothing was before a creation."""
+        """Whether there can be a former state; a creation has none."""
         return not {*self.reasons} <= {Reason.CREATE}
 
     @property
@@ -169,7 +169,7 @@ class RoleRule:
 
     @property
     def is_for_resuming(self) -> bool:
-        """Whether it is called once in a process, whatever the object is."""
+        """Whether it is called once in a process for each known object."""
         return Reason.RESUME in self.reasons
 
 
@@ -414,5 +414,5 @@ _KWARGS = {role: names_in(ROLES[role].protocol) for role in Role}
 
 
 def kwargs_of(role: Role) -> frozenset[str]:
-    """The arguments that a handler of this role may ask for."""
+    """The arguments that a handler of this role may have."""
     return _KWARGS[role]

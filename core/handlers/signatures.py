@@ -2,7 +2,7 @@
 
 One protocol for each kind of handler. Its parameters are all that a handler of that
 kind may ask for: type checkers hold handlers to them, and so does registration, which
-reads the names off them (`names_in`).  Which role has which protocol is in
+reads the names off them (`names_in`). The protocol of each role is in
 `fnop.core.handlers.roles`.
 
 A handler names what it needs and lets the rest pass by `**_`:
@@ -465,7 +465,7 @@ class ValueCallback(Protocol):
 
 
 def names_in(protocol: Any) -> frozenset[str]:
-    """The arguments that one of these protocols declares.
+    """The names of the arguments that one of these protocols declares.
 
     >>> sorted(names_in(IndexHandler) - names_in(ChangeHandler))
     []

@@ -212,6 +212,7 @@ PLAIN_ROOMS = (
     "adapters",
     "bench",
     "core/api",
+    "core/handlers",
     "core/memory",
     "core/objects",
     "core/operator",
