@@ -340,6 +340,22 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     return value
 
 
+def _check_needs(
+    rule: RoleRule, words: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """Refuse a handler without an option that its role needs, or with a needless kind.
+
+    Raises `RegistrationError`.
+    """
+    label = rule.decorator
+    for name in rule.needs:
+        if not options.get(name):
+            example = f"{name}='spec.size'"
+            raise RegistrationError(f"{label} needs {name}=, such as {example}")
+    if words and not rule.is_about_objects:
+        raise RegistrationError(f"{label} is about no object; use it as {label}()")
+
+
 def declare(
     role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[[Fn], Fn]:
@@ -347,14 +363,8 @@ def declare(
     rule = ROLES[role]
     label = rule.decorator
     check_options(options, options_of(rule.options), label)
-    for name in rule.needs:
-        if not options.get(name):
-            raise RegistrationError(
-                f"{label} needs {name}=, such as {name}='spec.size'"
-            )
+    _check_needs(rule, words, options)
     selector = _selector(words, options, label) if rule.is_about_objects else None
-    if words and not rule.is_about_objects:
-        raise RegistrationError(f"{label} is about no object; use it as {label}()")
     registry: Registry = options.get("registry") or default_registry
     filters = _filters(options, label, role, registry.indices)
     schedule = _schedule(role, options, label, registry.indices)
