@@ -53,7 +53,7 @@ __all__ = [
 # pytest leaves these frames out of tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
-# The function itself: it can be called in tests as it was written.
+# Decorators return the function itself, which tests can call as it was written.
 StartupFn = TypeVar("StartupFn", bound=StartupHandler)
 CleanupFn = TypeVar("CleanupFn", bound=CleanupHandler)
 LoginFn = TypeVar("LoginFn", bound=LoginHandler)

@@ -352,7 +352,7 @@ def _answered(
         case PeeringPurpose.LEAVE, Applied():
             return replace(seat, pending=None, has_left=True)
         case PeeringPurpose.CLEAN, Conflict():
-            return replace(seat, pending=None)  # the watch will show the change
+            return replace(seat, pending=None)  # the watch will show what has changed
         case _:
             return _failed(seat, member, outcome, now)
 
