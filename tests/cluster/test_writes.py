@@ -44,7 +44,7 @@ def is_serving(operator: Operator) -> bool:
 
 
 def is_told(operator: Operator) -> bool:
-    return any("undoes what is done with" in line for line in operator.lines)
+    return any("has undone this operator" in line for line in operator.lines)
 
 
 def cost_of_creating(user: User, operator: Operator) -> int:

@@ -233,7 +233,8 @@ scripts = st.builds(
 def is_unforeseen(command: Command) -> bool:
     """Whether the core says that it had to give up something nobody foresaw."""
     return isinstance(command, Say) and (
-        "begun anew: " in command.message or "cannot be decided" in command.message
+        "an unexpected error stopped" in command.message
+        or "cannot be decided" in command.message
     )
 
 

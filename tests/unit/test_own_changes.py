@@ -315,7 +315,7 @@ def test_two_operators_of_one_name_do_not_undo_each_other_without_end(
     story.wait(1000)
     assert LOOP_CHANGES < len(story.sent_at) - began < LOOP_CHANGES + 30
     (line,) = story.said_at("warning")
-    assert f"undoes what is done with the finalizer {MARKER}" in line
+    assert f"undone this operator's change of the finalizer {MARKER}" in line
     if not handles_deletions:  # nothing has to be held for it
         story.edit(KIND, spec={"n": 1})
         story.wait(61)

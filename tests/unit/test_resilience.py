@@ -153,7 +153,7 @@ def test_what_nobody_foresaw_hurts_its_object_for_a_while(
     monkeypatch.setattr(attempts, "_run_plan", fails_once)
     story = Story(registry, [example()])
     story.settle(seconds=3600)
-    assert any("begun anew" in line for line in story.said_at("error"))
+    assert any("it starts anew" in line for line in story.said_at("error"))
     assert story.status()["create"] == {"x": 1}
 
 
@@ -389,7 +389,7 @@ def test_who_is_refused_at_the_start_ends(registry: Registry, status: int) -> No
     story.wait(1.0)
     assert story.exit is not None
     assert story.exit.status == 1
-    assert "refuses us" in story.exit.reason
+    assert "refuses this operator" in story.exit.reason
     assert "credentials" in story.exit.reason
 
 

@@ -592,7 +592,9 @@ async def test_a_server_that_stays_away_ends_it(registry: Registry) -> None:
 async def test_a_server_that_lets_nobody_in_is_told(registry: Registry) -> None:
     world = World(registry)
     world.spoils = lambda request: refusal(401, "Unauthorized")
-    with pytest.raises(UninstallProblem, match=r"refuses us: /api.*Unauthorized"):
+    with pytest.raises(
+        UninstallProblem, match=r"refuses this operator: /api.*Unauthorized"
+    ):
         await Uninstaller(world, SETTINGS).catalogue()
 
 
