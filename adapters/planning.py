@@ -30,7 +30,7 @@ from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, see
 from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.objects.indexing import Index
-from fnop.core.objects.selection import Moment, passes, sees
+from fnop.core.objects.selection import Circumstances, passes, sees
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
@@ -306,7 +306,7 @@ def matches(
         with _guarding(settings):
             return sees(found, situation)
     kind = kind_of(resource, [found], settings)
-    at = Moment(kind, settings, moment, "", stopping=False, indices=known)
+    at = Circumstances(kind, settings, moment, "", stopping=False, indices=known)
     before = None if old is None else Body(_completed(old, resource))
     stored = Stored(None if before is None else _seen(before, found, settings))
     with _guarding(settings):

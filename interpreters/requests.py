@@ -10,7 +10,27 @@ from typing import Any
 
 from fnop.core.api.resources import Selectors, path_of
 from fnop.core.seam.commands import Fetch, ListPage, Perform, Watch
-from fnop.effects import Apply, Create, Delete, Get, List, Patch
+from fnop.effects import (
+    Adopt,
+    Again,
+    Apply,
+    Call,
+    Create,
+    Delete,
+    Event,
+    Execute,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Patch,
+    Random,
+    Remember,
+    Resume,
+    Return,
+    Sleep,
+    Wait,
+)
 from fnop.interpreters.protocol import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -51,8 +71,12 @@ def request_for(command: Perform, manager: str) -> ApiRequest:
         case Delete() as delete:
             path = path_of(resource, command.namespace, name)
             return ApiRequest("DELETE", path, (), _delete_options(delete))
-        case effect:
-            raise AssertionError(f"{effect.kind} is no request to the API server")
+        case Adopt() | Call() | Random():
+            raise AssertionError("it is created, or asked for, in another way")
+        case Sleep() | Wait() | Execute() | Return() | Again():
+            raise AssertionError("the core waits, and decides, by itself")
+        case Event() | Log() | Remember() | Freeze() | Resume():
+            raise AssertionError("the core performs it by itself")
 
 
 def _delete_options(delete: Delete) -> dict[str, Any]:

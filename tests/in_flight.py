@@ -1,4 +1,4 @@
-"""Effects on an API server, without an operator: what the tables of errands send."""
+"""Effects on an API server, without an operator: their requests, and what follows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import Perform
+from fnop.core.seam.effect_rules import Requested
 from fnop.core.state.address import Address
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.values.now import Now
-from fnop.effects import Applied, Apply, Conflict, Effect, Missing, Outcome, Refused
+from fnop.effects import Applied, Apply, Conflict, Missing, Outcome, Refused
 from fnop.interpreters.answers import outcome_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import request_for
@@ -29,7 +30,7 @@ OBJECTS = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
 NOW = Now(0.0, 0.0)
 
 
-def performed(effect: Effect, ask: Asking, name: str) -> Outcome:
+def performed(effect: Requested, ask: Asking, name: str) -> Outcome:
     """The outcome of an effect on an object, with all requests that it takes."""
     in_flight = in_flight_for(effect, Address(KIND, "default", name))
     for _ in range(9):
@@ -57,7 +58,7 @@ def shown(ask: Asking, name: str) -> dict[str, Any]:
     return found
 
 
-def changes(name: str, uid: str) -> list[Effect]:
+def changes(name: str, uid: str) -> list[Requested]:
     """A change of each form, for the object with a uid."""
     target = fnop.target("fnopexamples", name=name, uid=uid)
     manifest = example(name, applied=True)

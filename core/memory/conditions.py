@@ -18,7 +18,7 @@ from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from fnop.core.values.now import parse_time
 
-__all__ = ["Condition", "condition_of", "conditions_with", "keeping", "told_by"]
+__all__ = ["Condition", "condition_by", "condition_of", "conditions_with", "keeping"]
 
 MESSAGE_LENGTH_MAX = 1024
 
@@ -84,7 +84,7 @@ def _is_of(condition: Any, type: str) -> bool:
     return isinstance(condition, Mapping) and condition.get("type") == type
 
 
-def told_by(body: Body, type: str) -> Condition | None:
+def condition_by(body: Body, type: str) -> Condition | None:
     """The condition of a type that an object has; None where it has none."""
     for each in _conditions(body.stanza("status")):
         if _is_of(each, type):

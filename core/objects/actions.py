@@ -18,7 +18,7 @@ from fnop.core.objects.background import (
     StopRun,
     UnscheduleRun,
 )
-from fnop.core.objects.selection import Moment
+from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Change, Invocation, PendingEvent
 
@@ -164,7 +164,7 @@ Action = (
 )
 
 
-def is_due(moment: float | None, at: Moment) -> bool:
+def is_due(moment: float | None, at: Circumstances) -> bool:
     return moment is not None and moment <= at.now.mono
 
 

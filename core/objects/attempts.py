@@ -16,7 +16,11 @@ from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
     Failure,
 )
-from fnop.core.objects.awaited_changes import followed, own_answer, pace_another
+from fnop.core.objects.awaited_changes import (
+    after_awaited_change,
+    own_answer,
+    pace_another,
+)
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
 from fnop.core.objects.expectations import shown, vanished
@@ -25,7 +29,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
-from fnop.core.values.backoff import is_told
+from fnop.core.values.backoff import is_worth_logging
 from fnop.core.values.body import Key
 from fnop.effects import (
     Again,
@@ -129,7 +133,7 @@ def _tell_waiting(
     if wait > _LONG_SECONDS:
         line = f"waits for {in_flight.label}, which is tried again in {wait:.0f} s"
         report(context, invocation, "warning", f"{line}: {in_flight.why}")
-    elif is_told(in_flight.tries, first=2):
+    elif is_worth_logging(in_flight.tries, first=2):
         line = f"waits for {in_flight.label}, which is tried again: {in_flight.why}"
         report(context, invocation, "warning", line)
 
@@ -362,7 +366,7 @@ def answer_effect(
         record = vanished(context, record)
         outcome = Missing("the object has been deleted, and made anew")
     elif own is not None:
-        record = followed(context, record, invocation, own)
+        record = after_awaited_change(context, record, invocation, own)
         record = shown(context, record, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
         pace_another(context, invocation, invocation.in_flight, outcome.object)

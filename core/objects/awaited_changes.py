@@ -9,8 +9,8 @@ from fnop.core.objects.consequences import keeping_pace
 from fnop.core.objects.effects import is_own
 from fnop.core.objects.own_writes import (
     asks_for_the_same,
-    followers,
     made_by,
+    moved_handlers,
     moves_of,
     with_generation,
     with_moves,
@@ -27,10 +27,10 @@ from fnop.effects import (
     Patch,
 )
 
-__all__ = ["followed", "own_answer", "pace_another"]
+__all__ = ["after_awaited_change", "own_answer", "pace_another"]
 
 
-def followed(
+def after_awaited_change(
     context: Context, record: ObjectRecord, invocation: Invocation, body: Body
 ) -> ObjectRecord:
     """The record after an awaited change of the handled object.
@@ -46,14 +46,14 @@ def followed(
     base, change = in_flight.base, _as_patch(in_flight.effect)
     if base is None or change is None:
         return record
-    names = followers(record, (handler.id,))
+    names = moved_handlers(record, (handler.id,))
     # Only where this change alone explains the state that a handler observes now.
     made = made_by(change, base)
     if asks_for_the_same(made, body):
         record = with_generation(record, base, body)
     ours = moves_of(kind, names, base, made)
     moves = moves_of(kind, names, base, body)
-    moves = {name: action for name, action in moves.items() if ours.get(name) == action}
+    moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     record = with_moves(record, kind, moves)
     return keeping_pace(
         context, record, [(handler.id, None)], base, body, _attempt(invocation)

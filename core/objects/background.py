@@ -27,7 +27,7 @@ from fnop.core.handlers.program import Kind
 from fnop.core.handlers.schedule import Schedule, due_at, next_run
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import FRESH, Progress
-from fnop.core.objects.selection import Moment, prematches
+from fnop.core.objects.selection import Circumstances, prematches
 from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState, Work
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
@@ -93,7 +93,7 @@ class UnscheduleRun(NamedTuple):
 
 
 def background_action(
-    at: Moment, record: ObjectRecord, work: Work
+    at: Circumstances, record: ObjectRecord, work: Work
 ) -> (
     ScheduleRun | StartRun | ShowChange | StopRun | RescheduleRun | UnscheduleRun | None
 ):
@@ -150,7 +150,7 @@ def _is_outdated(running: Invocation, body: Body) -> bool:
 
 
 def _stop_reason(
-    at: Moment, record: ObjectRecord, handler: Handler
+    at: Circumstances, record: ObjectRecord, handler: Handler
 ) -> DaemonStoppingReason | None:
     if at.stopping:
         return DaemonStoppingReason.OPERATOR_EXITING
@@ -168,7 +168,7 @@ def _may_stop_run(running: Invocation, now: Now) -> bool:
     return running.patience is not None and running.patience <= now.mono
 
 
-def _is_held(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
+def _is_held(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether the object cannot vanish meanwhile; the finalizer comes first (R20)."""
     return not handler.holds or at.settings.marker in record.body.finalizers
 
@@ -187,7 +187,7 @@ def _due(record: ObjectRecord, handler: Handler, run_state: RunState) -> float |
     return due_at(handler.schedule, run_state.start, run_state.began, record.changed)
 
 
-def background_due(at: Moment, record: ObjectRecord, work: Work) -> float | None:
+def background_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when the next run of a daemon or timer at rest is due."""
     return None if at.stopping else min(runs_due(at.kind, record, work), default=None)
 
@@ -202,7 +202,7 @@ def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
                 yield due
 
 
-def holds_object(at: Moment, record: ObjectRecord) -> bool:
+def holds_object(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether a daemon or timer needs the finalizer: it may run, or still does."""
     work = record.work or IDLE
     return any(
@@ -211,7 +211,9 @@ def holds_object(at: Moment, record: ObjectRecord) -> bool:
     )
 
 
-def _is_wanted(at: Moment, record: ObjectRecord, work: Work, handler: Handler) -> bool:
+def _is_wanted(
+    at: Circumstances, record: ObjectRecord, work: Work, handler: Handler
+) -> bool:
     if _running(work, handler) is not None:
         return True
     run_state = record.background.get(handler.id)

@@ -23,15 +23,15 @@ from fnop.core.objects.actions import (
 )
 from fnop.core.objects.progression import (
     acts_upon,
+    current_progress,
+    current_progress_by_id,
     declared_by,
     ended_above,
     has_delegated,
     keeps_back,
     mark_of,
-    progress_by_id,
-    progress_of,
 )
-from fnop.core.objects.selection import Moment, passes
+from fnop.core.objects.selection import Circumstances, passes
 from fnop.core.objects.upkeep import record_progress
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
@@ -41,7 +41,7 @@ from fnop.effects import Execute
 __all__ = ["abandons", "goes_on", "handle", "with_children"]
 
 
-def abandons(at: Moment, record: ObjectRecord, work: Work) -> Abandon | None:
+def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | None:
     """The end of an attempt of a part whose handler has ended before it."""
     parts = [each for each in work.running if each.handler.parent]
     if not parts or work.change is None:
@@ -65,13 +65,16 @@ def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
     if record.body.is_deleting and change.reason is not Reason.DELETE:
         return False
     return bool(change.selected) and all(
-        progress_of(record, work, change, each).is_finished for each in change.selected
+        current_progress(record, work, change, each).is_finished
+        for each in change.selected
     )
 
 
-def _marked(at: Moment, record: ObjectRecord, work: Work) -> Action | None:
+def _marked(at: Circumstances, record: ObjectRecord, work: Work) -> Action | None:
     """The write of the mark that handlers have begun to act, before they do."""
-    held = [each for each in work.running if each.in_flight and each.in_flight.held]
+    held = [
+        each for each in work.running if each.in_flight and each.in_flight.awaits_mark
+    ]
     if not held:
         return None
     progress = dict(record.stored.progress)
@@ -84,7 +87,9 @@ def _marked(at: Moment, record: ObjectRecord, work: Work) -> Action | None:
     return Write(Writing(after=after, memory=after))
 
 
-def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Action:
+def handle(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> Action:
     """The next action of a change: start a handler, or record that all end or wait."""
     action = (
         _gathered(record, work, change)
@@ -100,7 +105,7 @@ def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Acti
     due = deadline
     ready: list[Candidate] = []
     for handler in change.selected:
-        progress = progress_of(record, work, change, handler)
+        progress = current_progress(record, work, change, handler)
         if handler.id in running or progress.is_finished:
             continue
         if has_delegated(record, work, change, handler):
@@ -121,7 +126,7 @@ def handle(at: Moment, record: ObjectRecord, work: Work, change: Change) -> Acti
 
 
 def _deadline(
-    at: Moment, record: ObjectRecord, work: Work, change: Change
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> tuple[TimeOut | None, float | None]:
     """The end of a handler whose deadline has passed; else the next such deadline.
 
@@ -135,7 +140,7 @@ def _deadline(
     for handler in change.selected:
         if handler.timeout is None or handler.id in running:
             continue
-        progress = progress_of(record, work, change, handler)
+        progress = current_progress(record, work, change, handler)
         moment = deadline_of(progress, handler.timeout, at.now)
         if progress.is_finished or moment is None:
             continue
@@ -154,23 +159,23 @@ def _waits_for(
     for part in has_delegated(record, work, change, handler):
         if part.id not in change.aims:
             continue
-        progress = progress_of(record, work, change, part)
+        progress = current_progress(record, work, change, part)
         if not progress.is_finished:
             return f"its sub-handler {part.id} has not ended" + (
                 f": {progress.message}" if progress.message else ""
             )
-    own = progress_by_id(record, work, change, handler.id)
+    own = current_progress_by_id(record, work, change, handler.id)
     return own.message or "still waiting"
 
 
-def _begins_at(at: Moment, record: ObjectRecord, progress: Progress) -> float:
+def _begins_at(at: Circumstances, record: ObjectRecord, progress: Progress) -> float:
     """The time when an attempt may begin (monotonic seconds)."""
     moment = progress.due_at(at.now)
     return max(moment, record.pace.until) if keeps_back(at, record) else moment
 
 
 def _candidate(
-    at: Moment, record: ObjectRecord, handler: Handler, progress: Progress
+    at: Circumstances, record: ObjectRecord, handler: Handler, progress: Progress
 ) -> Candidate:
     if at.settings.lifecycle is all_at_once:
         return Candidate(handler, progress, 0)
@@ -178,7 +183,7 @@ def _candidate(
     return Candidate(handler, progress, order_of(at.seed, about, handler.id))
 
 
-def _may_begin(at: Moment, record: ObjectRecord, work: Work) -> bool:
+def _may_begin(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
     """Whether another handler may begin: some lifecycles run one in a round."""
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
@@ -190,7 +195,7 @@ def _may_begin(at: Moment, record: ObjectRecord, work: Work) -> bool:
 
 
 def with_children(
-    at: Moment, record: ObjectRecord, work: Work, change: Change
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> Change:
     """The change with the sub-handlers that are declared by now, after the others."""
     if not work.declared:
@@ -207,7 +212,7 @@ def with_children(
 
 
 def _passes_as_part(
-    at: Moment, record: ObjectRecord, change: Change, child: Handler
+    at: Circumstances, record: ObjectRecord, change: Change, child: Handler
 ) -> bool:
     changed, reason = child.rule.compares, change.reason.value
     return child.takes_all or passes(at, record, child, changed=changed, reason=reason)
@@ -233,7 +238,7 @@ def _ends(
         child = f"{parent.handler.id}/{name}"
         if child not in change.aims:
             continue  # left out by its filters
-        progress = progress_by_id(record, work, change, child)
+        progress = current_progress_by_id(record, work, change, child)
         if not progress.is_finished:
             return None
         ends[name] = {"finished": progress.finished}
@@ -247,8 +252,8 @@ def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | 
     for handler in reversed(change.selected) if work.declared else ():
         if not has_delegated(record, work, change, handler):
             continue
-        progress = progress_of(record, work, change, handler)
-        own = progress_by_id(record, work, change, handler.id)
+        progress = current_progress(record, work, change, handler)
+        own = current_progress_by_id(record, work, change, handler.id)
         if progress.is_finished and not own.is_finished:
             failed = _failed_part(record, work, change, handler)
             return Conclude(handler, progress, failed.id if failed else "")
@@ -260,7 +265,7 @@ def _failed_part(
 ) -> Handler | None:
     for each in declared_by(work, change, parent):
         if each.id in change.aims:
-            progress = progress_of(record, work, change, each)
+            progress = current_progress(record, work, change, each)
             if progress.is_finished and not progress.has_succeeded:
                 return each
     return None

@@ -9,10 +9,10 @@ from fnop.core.handlers.writers import Transform
 from fnop.core.objects.events import note_line
 from fnop.core.objects.own_writes import (
     authors_of,
-    followed,
-    followers,
     generation_after,
     loop_told,
+    moved_handlers,
+    moved_progress,
     moves_of,
     with_generation,
     with_moves,
@@ -31,16 +31,16 @@ from fnop.effects import (
 )
 
 __all__ = [
+    "after_own_write",
     "at_odds",
-    "followed_by",
     "keeping_pace",
+    "log_successes",
     "of_generation",
-    "told",
     "warn_dropped",
 ]
 
 
-def told(context: Context, work: Work, *, ends: bool) -> Work:
+def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
     """Log the successes of attempts whose changes are all written.
 
     At the end of a change all of them are.
@@ -94,7 +94,7 @@ def of_generation(
     return record, writing._replace(condition=condition), True
 
 
-def followed_by(
+def after_own_write(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> tuple[ObjectRecord, Writing]:
     """The progress of the handlers that have written, for the state they have made."""
@@ -102,10 +102,10 @@ def followed_by(
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
         return record, writing
-    moves = moves_of(kind, followers(record, names), base, body)
+    moves = moves_of(kind, moved_handlers(record, names), base, body)
     record = with_moves(record, kind, moves)
     after, memory = (
-        each and each._replace(progress=followed(each.progress, kind, moves))
+        each and each._replace(progress=moved_progress(each.progress, kind, moves))
         for each in (writing.after, writing.memory)
     )
     record = keeping_pace(context, record, writing.patches, base, body)

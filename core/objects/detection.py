@@ -9,7 +9,7 @@ from fnop.core.memory.observation import Seen, observed_at, scope_name
 from fnop.core.objects.background import (
     holds_object,
 )
-from fnop.core.objects.selection import Moment, passes, prematches
+from fnop.core.objects.selection import Circumstances, passes, prematches
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Cause, Facts, Reason, detect_cause
@@ -18,7 +18,7 @@ from fnop.core.values.finalizers import Duty, finalizer_duty
 __all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
 
 
-def cause_of(at: Moment, record: ObjectRecord, seen: Seen) -> Cause:
+def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
     stored = record.stored
     was = stored.seen
     changed = was is not None and (
@@ -37,7 +37,7 @@ def cause_of(at: Moment, record: ObjectRecord, seen: Seen) -> Cause:
     )
 
 
-def duty_of(at: Moment, record: ObjectRecord) -> Duty:
+def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     deleting = record.body.is_deleting
     # An optional handler does not hold an object, but is called where another does.
     deleters = _optional(at) if deleting else ()
@@ -51,18 +51,18 @@ def duty_of(at: Moment, record: ObjectRecord) -> Duty:
     )
 
 
-def _optional(at: Moment) -> tuple[Handler, ...]:
+def _optional(at: Circumstances) -> tuple[Handler, ...]:
     """The deletion handlers that need no finalizer."""
     return tuple(each for each in at.kind.changes if each.optional)
 
 
-def is_held(at: Moment, body: Body) -> bool:
+def is_held(at: Circumstances, body: Body) -> bool:
     """Whether this operator's finalizer, or its predecessor's, holds the object."""
     present = body.finalizers
     return bool(present) and not set(at.settings.finalizers).isdisjoint(present)
 
 
-def _is_of_interest(at: Moment, record: ObjectRecord) -> bool:
+def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether a deletion is to be handled that others hold up.
 
     Others' finalizers hold it up, or a pod's grace period, or a namespace's content.
@@ -73,20 +73,20 @@ def _is_of_interest(at: Moment, record: ObjectRecord) -> bool:
     return any(prematches(at, record, each) for each in _optional(at))
 
 
-def _is_present(at: Moment, body: Body, *, needed: bool) -> bool:
+def _is_present(at: Circumstances, body: Body, *, needed: bool) -> bool:
     """Whether the finalizer is present; one that is taken over is replaced in time."""
     if needed and not body.is_deleting:
         return at.settings.marker in body.finalizers
     return is_held(at, body)
 
 
-def concerns(at: Moment, record: ObjectRecord) -> bool:
+def concerns(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether any handler matches this object: others stay untouched."""
     return any(prematches(at, record, each) for each in at.kind.changes)
 
 
 def selected_for(
-    at: Moment, record: ObjectRecord, cause: Cause, seen: Seen
+    at: Circumstances, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> tuple[Handler, ...]:
     """The handlers for a cause, in order; one function under one id runs once."""
     found: dict[str, Handler] = {}
@@ -104,12 +104,12 @@ def selected_for(
     return tuple(found.values())
 
 
-def _field(at: Moment, body: Body, handler: Handler) -> Any:
+def _field(at: Circumstances, body: Body, handler: Handler) -> Any:
     return observed_at(body, handler.field, at.kind.observation.own)
 
 
 def _takes_part(
-    at: Moment, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
+    at: Circumstances, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> bool:
     """Whether a handler is called for a cause, its filters aside."""
     rule = handler.rule

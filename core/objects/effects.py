@@ -149,7 +149,9 @@ def _request(
     )
     in_flight = _beside(context, record, invocation, in_flight)
     if _waits_for_mark(context, record, invocation, effect):
-        held = invocation._replace(in_flight=in_flight._replace(held=True), ready=False)
+        held = invocation._replace(
+            in_flight=in_flight._replace(awaits_mark=True), ready=False
+        )
         return record, held, None
     return record, send(context, invocation, in_flight), None
 
@@ -173,8 +175,8 @@ def _beside(
 
 
 def _keeping_condition(
-    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
-) -> Effect:
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
+) -> Requested:
     """The effect; a patch of conditions keeps the operator's own one."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
         return effect
@@ -200,7 +202,7 @@ def _is_for_another(
 
 
 def _unaddressed(
-    context: Context, invocation: Invocation, effect: Effect, why: Unreachable
+    context: Context, invocation: Invocation, effect: Requested, why: Unreachable
 ) -> Invocation:
     """The invocation, waiting until the effect's address is known.
 
@@ -352,7 +354,7 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
         None if context.is_activity else context.subject(invocation.situation.body)
     )
     number = context.perform(request.effect, request.address, ticket, subject)
-    sent = in_flight._replace(id=number, due=None, held=False)
+    sent = in_flight._replace(id=number, due=None, awaits_mark=False)
     return invocation._replace(in_flight=sent, ready=False)
 
 

@@ -13,7 +13,7 @@ from fnop.core.memory.progress import (
     succeeded,
 )
 from fnop.core.objects.background import rested, with_run_state
-from fnop.core.objects.consequences import told
+from fnop.core.objects.consequences import log_successes
 from fnop.core.objects.events import note_line
 from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
@@ -36,7 +36,7 @@ def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
         work = (record.work or IDLE)._replace(
             change=None, progress={}, declared={}, results={}
         )
-        work = told(context, work, ends=True)
+        work = log_successes(context, work, ends=True)
         record = record._replace(work=work, initial=False)
     if record.work is not None and record.work.is_over:
         record = record._replace(work=None)

@@ -44,12 +44,12 @@ from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.expectations import look_at
 from fnop.core.objects.reconcile import reconcile
-from fnop.core.objects.selection import Moment
+from fnop.core.objects.selection import Circumstances, Undecided
 from fnop.core.objects.store import aside, event_handler_wants
 from fnop.core.objects.write import begin_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
-from fnop.core.state.lifecycle import HELD, Phase
+from fnop.core.state.lifecycle import SUSPENDED, Phase
 from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
 from fnop.core.values.errors import described
 
@@ -75,7 +75,7 @@ _BEGIN_ANEW_SECONDS = 60.0
 
 def serve(context: Context) -> None:
     """Do all that is due about one object, calling the author's code at most once."""
-    if context.phase in HELD and not context.is_activity:
+    if context.phase in SUSPENDED and not context.is_activity:
         _put_aside(context)
         return
     for _ in range(_ACTIONS_MAX):
@@ -177,18 +177,31 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     kind = context.kind
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
-    at = Moment(kind, context.settings, context.now, seed, stopping, indices)
+    at = Circumstances(kind, context.settings, context.now, seed, stopping, indices)
     try:
         found = reconcile(at, record)
     except BaseException as problem:
-        text = "the next action for this state cannot be decided"
-        complain(context, record, text, problem)
+        _complain_undecided(context, record, problem)
         work = record.work or IDLE
         return Rest(first_due((*work.running, *work.event_runs)))
     for handler, error in found.failures:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
         complain(context, record, text, error)
     return found.action
+
+
+def _complain_undecided(
+    context: Context, record: ObjectRecord, problem: BaseException
+) -> None:
+    """Log why nothing is done about an object in its present state."""
+    text = "the next action for this state cannot be decided"
+    if isinstance(problem, Undecided):
+        text = (
+            f"a filter of {problem.handler.id} failed, so the object is neither "
+            "handled nor released"
+        )
+        problem = problem.error
+    complain(context, record, text, problem)
 
 
 def _activity_action(context: Context, record: ObjectRecord) -> Action:
@@ -409,6 +422,3 @@ def _cancel(
         handler=invocation.handler.id,
         ended=AttemptEnded("cancelled"),
     )
-
-
-# -------------------------------------------------------- daemons and timers

@@ -29,11 +29,11 @@ __all__ = [
     "asks_for_the_same",
     "authors_of",
     "changed_fields",
-    "followed",
-    "followers",
     "generation_after",
     "loop_told",
     "made_by",
+    "moved_handlers",
+    "moved_progress",
     "moves_of",
     "with_generation",
     "with_moves",
@@ -43,7 +43,7 @@ __all__ = [
 Moves = Mapping[str, tuple[str, str]]
 
 
-def followers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
+def moved_handlers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
     """The handlers whose progress follows an own write: the authors, and all not done.
 
     The latter get the object as it is then at their next attempt.
@@ -70,7 +70,7 @@ def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Mov
     return found
 
 
-def followed(
+def moved_progress(
     all_progress: Mapping[str, Progress], kind: Kind, moves: Moves
 ) -> Mapping[str, Progress]:
     """The progress of all handlers; that of followers is about the new state.
@@ -79,8 +79,8 @@ def followed(
     one like any other.
     """
     return {
-        name: _moved(progress, action)
-        if (action := _move_of(kind, moves, name))
+        name: _moved(progress, move)
+        if (move := _move_of(kind, moves, name))
         else progress
         for name, progress in all_progress.items()
     }
@@ -94,8 +94,8 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
     change = work.change
     if change is not None:
         aims = {
-            name: _aim_moved(aim, action)
-            if (action := _move_of(kind, moves, name))
+            name: _aim_moved(aim, move)
+            if (move := _move_of(kind, moves, name))
             else aim
             for name, aim in change.aims.items()
         }
@@ -103,7 +103,7 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
     return record._replace(
         work=work._replace(
             change=change,
-            progress=followed(work.progress, kind, moves),
+            progress=moved_progress(work.progress, kind, moves),
             declared=_declared_moved(work, kind, moves),
         )
     )
@@ -111,8 +111,8 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
 
 def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
     return {
-        name: Declared(_aim_moved(each.aim, action), each.children)
-        if (action := _move_of(kind, moves, name))
+        name: Declared(_aim_moved(each.aim, move), each.children)
+        if (move := _move_of(kind, moves, name))
         else each
         for name, each in work.declared.items()
     }
@@ -129,17 +129,17 @@ def _handler_of(kind: Kind, name: str) -> Handler | None:
     return handlers.get(declarer_of(name, handlers))
 
 
-def _aim_moved(aim: str, action: tuple[str, str]) -> str:
+def _aim_moved(aim: str, move: tuple[str, str]) -> str:
     reason, _, observed = aim.partition(":")
-    return f"{reason}:{action[1]}" if observed == action[0] else aim
+    return f"{reason}:{move[1]}" if observed == move[0] else aim
 
 
-def _moved(progress: Progress, action: tuple[str, str]) -> Progress:
-    was, now = action
+def _moved(progress: Progress, move: tuple[str, str]) -> Progress:
+    was, now = move
     if progress.has_succeeded:
-        return progress._replace(aim=_aim_moved(progress.aim, action))
+        return progress._replace(aim=_aim_moved(progress.aim, move))
     return progress._replace(
-        aim=_aim_moved(progress.aim, action),
+        aim=_aim_moved(progress.aim, move),
         acted=now if progress.acted == was else progress.acted,
         handled=now if progress.handled == was else progress.handled,
     )

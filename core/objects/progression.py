@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnop.core.handlers.handler import Handler
 from fnop.core.memory.observation import digest_at
 from fnop.core.memory.progress import Progress, abandoned, anew, concluded
-from fnop.core.objects.selection import Moment
+from fnop.core.objects.selection import Circumstances
 from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
@@ -13,23 +13,23 @@ from fnop.core.values.cause import Reason
 __all__ = [
     "acts_upon",
     "aim_of",
+    "current_progress",
+    "current_progress_by_id",
     "declared_by",
     "ended_above",
     "has_delegated",
     "keeps_back",
     "mark_of",
     "may_save",
-    "progress_by_id",
-    "progress_of",
 ]
 
 
-def acts_upon(at: Moment, invocation: Invocation) -> str:
+def acts_upon(at: Circumstances, invocation: Invocation) -> str:
     body, field = invocation.situation.body, invocation.handler.field
     return "" if body is None else digest_at(body, field, at.kind.observation)
 
 
-def keeps_back(at: Moment, record: ObjectRecord) -> bool:
+def keeps_back(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether the operator is in a loop with itself, and pauses before continuing."""
     is_ending = record.gone or record.body.is_deleting
     return record.pace.until > at.now.mono and not is_ending
@@ -50,7 +50,7 @@ def has_delegated(
 
     A handler that failed or waits after it has declared them is yet to be called again.
     """
-    if not progress_by_id(record, work, change, handler.id).delegated:
+    if not current_progress_by_id(record, work, change, handler.id).delegated:
         return ()
     return () if _runs(work, handler) else declared_by(work, change, handler)
 
@@ -66,13 +66,13 @@ def ended_above(
     above = handler.parent
     parents = {each.id: each.parent for each in change.selected} if above else {}
     while above and above in change.aims:
-        if progress_by_id(record, work, change, above).is_finished:
+        if current_progress_by_id(record, work, change, above).is_finished:
             return above
         above = parents.get(above, "")
     return ""
 
 
-def progress_of(
+def current_progress(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> Progress:
     """The handler's progress if it is about this change, else a fresh one.
@@ -80,7 +80,7 @@ def progress_of(
     The progress of a handler with sub-handlers follows from theirs, and they end with
     it.
     """
-    found = progress_by_id(record, work, change, handler.id)
+    found = current_progress_by_id(record, work, change, handler.id)
     if found.is_finished:
         return found
     above = ended_above(record, work, change, handler)
@@ -90,7 +90,7 @@ def progress_of(
     if not children:
         return found
     selected = [each for each in children if each.id in change.aims]
-    parts = [progress_of(record, work, change, each) for each in selected]
+    parts = [current_progress(record, work, change, each) for each in selected]
     if not all(each.is_finished for each in parts):
         return found
     failed = next((each for each in parts if not each.has_succeeded), None)
@@ -103,7 +103,7 @@ def _runs(work: Work, handler: Handler) -> bool:
     return any(each.handler.id == handler.id for each in work.running)
 
 
-def progress_by_id(
+def current_progress_by_id(
     record: ObjectRecord, work: Work, change: Change, name: str
 ) -> Progress:
     aim, found = change.aims[name], record.progress_of(name)
@@ -126,7 +126,7 @@ def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> boo
     return compares and found.aim.partition(":")[2] == aim.partition(":")[2]
 
 
-def aim_of(at: Moment, body: Body, reason: Reason, handler: Handler) -> str:
+def aim_of(at: Circumstances, body: Body, reason: Reason, handler: Handler) -> str:
     """The aim of a handler: the reason, and the digest of the state it observes."""
     if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
@@ -148,7 +148,7 @@ def _is_for(progress: Progress, aim: str) -> bool:
     )
 
 
-def may_save(at: Moment, record: ObjectRecord) -> bool:
+def may_save(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether a state may be written.
 
     None is written over one that cannot be read, nor soon after the server refused it.

@@ -42,7 +42,7 @@ from fnop.core.objects.detection import (
     selected_for,
 )
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
-from fnop.core.objects.selection import FilterFailure, Moment
+from fnop.core.objects.selection import Circumstances, FilterFailure
 from fnop.core.objects.upkeep import upkeep
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import (
@@ -67,11 +67,11 @@ class Decision(NamedTuple):
     failures: tuple[FilterFailure, ...] = ()
 
 
-def reconcile(at: Moment, record: ObjectRecord) -> Decision:
+def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
     """The next action about an object.
 
-    Raises the error of a deletion handler's filter: without its answer nothing can be
-    decided, for the object must not be released by mistake.
+    Raises `Undecided` if a filter of a deletion handler raises: the object must not be
+    let go by mistake.
     """
     failures: list[FilterFailure] = []
     action = _next_action(at._replace(failures=failures), record)
@@ -81,7 +81,7 @@ def reconcile(at: Moment, record: ObjectRecord) -> Decision:
     return Decision(action, tuple(first.values()))
 
 
-def _next_action(at: Moment, record: ObjectRecord) -> Action:
+def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     work = record.work or IDLE
     action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
     if action is None and at.kind.background:
@@ -101,17 +101,17 @@ def _next_action(at: Moment, record: ObjectRecord) -> Action:
 
 
 def _going_on(
-    at: Moment, record: ObjectRecord, work: Work
+    at: Circumstances, record: ObjectRecord, work: Work
 ) -> Continue | HandleEvent | Expire | None:
     """The next action of work that can continue now."""
     for each in work.invocations:
         if each.ready or _is_let_go(at, record, each):
             return Continue(each)
     busy = {each.handler.id for each in work.event_runs}
-    is_held = keeps_back(at, record) or (
+    is_paused = keeps_back(at, record) or (
         record.pace.is_loop and work.writing is not None
     )
-    for pending_event in () if is_held else work.pending_events:
+    for pending_event in () if is_paused else work.pending_events:
         if pending_event.handler.id not in busy and not at.stopping:
             return HandleEvent(pending_event)
     for each in work.invocations:
@@ -124,9 +124,9 @@ def _going_on(
     return None
 
 
-def _is_let_go(at: Moment, record: ObjectRecord, invocation: Invocation) -> bool:
+def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) -> bool:
     """Whether an effect that is held for the mark of its attempt may be sent now."""
-    if invocation.in_flight is None or not invocation.in_flight.held:
+    if invocation.in_flight is None or not invocation.in_flight.awaits_mark:
         return False
     own_progress = record.stored.progress.get(invocation.handler.id)
     is_marked = own_progress is not None and own_progress.acted == acts_upon(
@@ -135,7 +135,7 @@ def _is_let_go(at: Moment, record: ObjectRecord, invocation: Invocation) -> bool
     return is_marked or not may_save(at, record)
 
 
-def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
+def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
     """Whether the change that conversations are about is outdated (R16)."""
     if record.gone or at.stopping:
         return True
@@ -143,7 +143,7 @@ def _is_unwanted(at: Moment, record: ObjectRecord, work: Work) -> bool:
     return record.body.is_deleting and reason is not Reason.DELETE
 
 
-def _waking(at: Moment, record: ObjectRecord, work: Work) -> float | None:
+def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
     if work.pending_events and keeps_back(at, record):
@@ -153,7 +153,7 @@ def _waking(at: Moment, record: ObjectRecord, work: Work) -> float | None:
     return earlier(waking, background_due(at, record, work))
 
 
-def _write_or_change(at: Moment, record: ObjectRecord, work: Work) -> Action:
+def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     waking = _waking(at, record, work)
     if work.writing is not None:
         if is_due(work.writing.due, at):
@@ -176,7 +176,7 @@ def _write_or_change(at: Moment, record: ObjectRecord, work: Work) -> Action:
     return action
 
 
-def _is_being_written(at: Moment, record: ObjectRecord, work: Work) -> bool:
+def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
     """Whether a daemon, a timer or an event handler changes the object just now.
 
     The watch may show the change first; only the answer says whose it is.
@@ -192,12 +192,12 @@ def _is_being_written(at: Moment, record: ObjectRecord, work: Work) -> bool:
     )
 
 
-def _await_expectation(at: Moment, expected: Expectation) -> ReadLive | None:
+def _await_expectation(at: Circumstances, expected: Expectation) -> ReadLive | None:
     """A live read when the expectation is overdue: fnop never acts blindly (R24)."""
     return ReadLive() if is_due(expected.due, at) else None
 
 
-def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
+def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     """The next action of a change: detect it, hold the object, handle it, record it."""
     if work.change is not None:
         change = with_children(at, record, work, work.change)
@@ -233,7 +233,7 @@ def _change(at: Moment, record: ObjectRecord, work: Work) -> Action:
     return handle(at, record, work, with_children(at, record, work, change))
 
 
-def _overlook(at: Moment, record: ObjectRecord) -> Overlook | None:
+def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:
     """Remember the object's state while no handler matches.
 
     Nothing is written on it.  If a filter of an update handler matches later, for
@@ -250,6 +250,3 @@ def _flush(work: Work) -> Action:
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))
     return Rest()
-
-
-# ---------------------------------------------------------------- one change

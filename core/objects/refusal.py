@@ -13,7 +13,7 @@ from fnop.core.state.fusion import (
     authors_at,
 )
 from fnop.core.state.record import IDLE, ObjectRecord
-from fnop.core.values.backoff import backoff_seconds, is_told
+from fnop.core.values.backoff import backoff_seconds, is_worth_logging
 
 __all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
@@ -108,7 +108,7 @@ def _unsaved(
     tries = record.unsaved_tries + 1
     if tries == 1:
         context.failed()
-    if is_told(tries):
+    if is_worth_logging(tries):
         text = (
             f"the record of what was handled cannot be stored on the object: {message}"
         )

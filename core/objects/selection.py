@@ -29,7 +29,27 @@ from fnop.core.values.diff import Path
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
 
-__all__ = ["FilterFailure", "Moment", "is_child", "passes", "prematches", "sees"]
+__all__ = [
+    "Circumstances",
+    "FilterFailure",
+    "Undecided",
+    "is_child",
+    "passes",
+    "prematches",
+    "sees",
+]
+
+
+class Undecided(Exception):
+    """A filter of a deletion handler raised: the object must not be let go by mistake.
+
+    Its cause is the error of the filter.
+    """
+
+    def __init__(self, handler: Handler, error: BaseException) -> None:
+        super().__init__(f"a filter of {handler.id} failed")
+        self.handler = handler
+        self.error = error
 
 
 class FilterFailure(NamedTuple):
@@ -39,7 +59,7 @@ class FilterFailure(NamedTuple):
     error: BaseException
 
 
-class Moment(NamedTuple):
+class Circumstances(NamedTuple):
     """Everything that a decision depends on, beside the object itself.
 
     `indices` are the present ones: filters are evaluated when an object is reconciled,
@@ -83,7 +103,7 @@ def sees(handler: Handler, situation: Situation) -> bool:
     )
 
 
-def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
+def prematches(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a handler selects an object for any reason."""
     if handler.takes_all:
         return True
@@ -96,7 +116,7 @@ def prematches(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
 
 
 def passes(
-    at: Moment,
+    at: Circumstances,
     record: ObjectRecord,
     handler: Handler,
     *,
@@ -116,8 +136,10 @@ def passes(
             not changed or handler.filters.change_fits(sight)
         )
     except BaseException as problem:
-        if at.failures is None or handler in at.kind.deleters:
+        if at.failures is None:
             raise
+        if handler in at.kind.deleters:
+            raise Undecided(handler, problem) from problem
         at.failures.append(FilterFailure(handler, problem))
         return False
 
@@ -132,7 +154,7 @@ def _before(seen: Seen | None, field: Path) -> Any:
     return UNKNOWN if found is None and had_value(seen, field) else found
 
 
-def _is_ahead(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
+def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether it has acted upon a value of its field that the object no longer has.
 
     Only the process that has acted knows the value; another one has its digest.
@@ -143,7 +165,7 @@ def _is_ahead(at: Moment, record: ObjectRecord, handler: Handler) -> bool:
     return progress.acted != digest_at(record.body, handler.field, at.kind.observation)
 
 
-def _value_before(at: Moment, record: ObjectRecord, handler: Handler) -> Any:
+def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> Any:
     """The former value of a field for a handler.
 
     It is the value that the handler has acted upon, if the object no longer has that.
@@ -156,7 +178,7 @@ def _value_before(at: Moment, record: ObjectRecord, handler: Handler) -> Any:
 
 
 def _sight(
-    at: Moment, record: ObjectRecord, handler: Handler, reason: str | None
+    at: Circumstances, record: ObjectRecord, handler: Handler, reason: str | None
 ) -> Sight:
     body, field = record.body, handler.field
     before = record.before(handler, at.kind.observation)

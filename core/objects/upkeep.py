@@ -8,14 +8,14 @@ from typing import Any
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.conditions import Condition, condition_of, told_by
+from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
 from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write
 from fnop.core.objects.detection import is_held
-from fnop.core.objects.progression import mark_of, may_save, progress_of
-from fnop.core.objects.selection import Moment
+from fnop.core.objects.progression import current_progress, mark_of, may_save
+from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.values.cause import Cause, Reason
@@ -33,16 +33,20 @@ _UNKNOWN_VIEW = "?"
 
 
 def record_progress(
-    at: Moment, record: ObjectRecord, work: Work, change: Change, due: float | None
+    at: Circumstances,
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    due: float | None,
 ) -> Action:
     all_progress = {
-        handler.id: progress_of(record, work, change, handler)
+        handler.id: current_progress(record, work, change, handler)
         for handler in change.selected
     }
     ended = not work.running and all(each.is_finished for each in all_progress.values())
     if change.reason is Reason.DELETE:
         return _record_deletion(at, record, work, change, all_progress, ended, due)
-    condition = _to_be_told(at, record, change, all_progress, ended)
+    condition = _condition_to_write(at, record, change, all_progress, ended)
     results = _settled(work.results, all_progress)
     if ended:
         after = _ended(at, record, change, all_progress)
@@ -72,8 +76,8 @@ def _settled(
     }
 
 
-def _to_be_told(
-    at: Moment,
+def _condition_to_write(
+    at: Circumstances,
     record: ObjectRecord,
     change: Change,
     all_progress: Mapping[str, Progress],
@@ -94,9 +98,9 @@ def _to_be_told(
         generation=change.generation,
         wall=at.now.wall,
     )
-    if found is None or found.is_told_by(record.told):
+    if found is None or found.is_told_by(record.written_condition):
         return None
-    present = told_by(record.body, at.settings.marker)
+    present = condition_by(record.body, at.settings.marker)
     if found.status == "True" and not _is_overcome(present, change.reason):
         return None
     return None if found.is_told_by(present) else found
@@ -114,7 +118,7 @@ def _is_overcome(present: Condition | None, reason: Reason) -> bool:
 
 
 def _record_deletion(
-    at: Moment,
+    at: Circumstances,
     record: ObjectRecord,
     work: Work,
     change: Change,
@@ -136,7 +140,7 @@ def _record_deletion(
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
-    condition = _to_be_told(at, record, change, all_progress, ended)
+    condition = _condition_to_write(at, record, change, all_progress, ended)
     if work.patches or news or condition is not None:
         written = after if news else None
         return Write(Writing(work.patches, {}, written, written, condition=condition))
@@ -144,7 +148,7 @@ def _record_deletion(
 
 
 def _ended(
-    at: Moment,
+    at: Circumstances,
     record: ObjectRecord,
     change: Change,
     all_progress: Mapping[str, Progress],
@@ -234,7 +238,7 @@ def _viewed(
 
 
 def _partial(
-    at: Moment,
+    at: Circumstances,
     record: ObjectRecord,
     change: Change,
     all_progress: Mapping[str, Progress],
@@ -301,7 +305,7 @@ def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
 
 
 def upkeep(
-    at: Moment, record: ObjectRecord, work: Work, cause: Cause, seen: Seen
+    at: Circumstances, record: ObjectRecord, work: Work, cause: Cause, seen: Seen
 ) -> Action:
     """The action when nothing is to be handled: keep the stored state complete."""
     if work.patches or work.results:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers.handler import declarer_of
-from fnop.core.memory.conditions import told_by
+from fnop.core.memory.conditions import condition_by
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import StorageFailed
 from fnop.core.objects.consequences import (
+    after_own_write,
     at_odds,
-    followed_by,
+    log_successes,
     of_generation,
-    told,
     warn_dropped,
 )
 from fnop.core.objects.events import report_event
@@ -31,8 +31,8 @@ from fnop.core.objects.home import (
     takes_conditions,
 )
 from fnop.core.objects.own_writes import (
-    followed,
-    followers,
+    moved_handlers,
+    moved_progress,
     moves_of,
 )
 from fnop.core.objects.refusal import (
@@ -55,7 +55,7 @@ from fnop.core.state.fusion import (
 )
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.requests import ForWrite
-from fnop.core.values.backoff import backoff_seconds, heeding, is_told
+from fnop.core.values.backoff import backoff_seconds, heeding, is_worth_logging
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
@@ -149,9 +149,9 @@ def _restated(
 ) -> Stored:
     """The state to be stored, for the object as its authors' changes make it."""
     kind = context.kind
-    names = followers(record, {name for name, _ in writing.patches})
+    names = moved_handlers(record, {name for name, _ in writing.patches})
     moves = moves_of(kind, names, record.body, made)
-    return after._replace(progress=followed(after.progress, kind, moves))
+    return after._replace(progress=moved_progress(after.progress, kind, moves))
 
 
 def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> None:
@@ -230,7 +230,7 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
     if writing.after is not None:
         record = record._replace(unsaved_until=0.0, unsaved_tries=0)
     if writing.condition is not None:
-        record = record._replace(told=writing.condition)
+        record = record._replace(written_condition=writing.condition)
     work, expected, ends = record.work or IDLE, record.expected, writing.ends
     work = work._replace(
         writing=None,
@@ -239,7 +239,7 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
         results={} if ends else work.results,
         declared={} if ends else work.declared,
     )
-    work = told(context, work, ends=ends)
+    work = log_successes(context, work, ends=ends)
     if writing.finalizer == Duty.ADD.value and expected is not None:
         expected = expected._replace(passes=True)
     kept = record._replace(
@@ -328,7 +328,7 @@ def _written(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> None:
     """Verify the part that one endpoint has taken, and continue with the rest."""
-    record, writing = followed_by(context, record, writing, body)
+    record, writing = after_own_write(context, record, writing, body)
     record, writing, raised = of_generation(record, writing, body)
     writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = context.kind.resource
@@ -338,7 +338,7 @@ def _written(
     if (
         of_status
         and writing.condition is not None
-        and not told_by(body, context.settings.marker)
+        and not condition_by(body, context.settings.marker)
     ):
         context.note(context.notes.conditionless(context.key.resource))
     carried_state = place.in_status == of_status or not resource.has_status
@@ -364,7 +364,7 @@ def _look_again(
 ) -> None:
     """Read the object and compute the write anew, after a conflict or no reply."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
-    if is_told(writing.tries, first=5):
+    if is_worth_logging(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
         _send(context, record, writing)
@@ -380,7 +380,7 @@ def _later(
     advice: float | None = None,
 ) -> None:
     writing = writing._replace(tries=writing.tries + 1)
-    if is_told(writing.tries):
+    if is_worth_logging(writing.tries):
         _warn_unwritten(context, message)
     _wait(context, record, writing, advice)
 

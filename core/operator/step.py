@@ -60,8 +60,8 @@ from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import (
     CLEANUP_SECONDS,
-    HELD,
     IN_SERVICE,
+    SUSPENDED,
     Milestone,
     Phase,
     advance,
@@ -292,7 +292,7 @@ def _is_due(moment: float | None, turn: Turn) -> bool:
 
 def _may_serve(turn: Turn) -> bool:
     """Whether an object may be served: a request can be sent, indices are filled."""
-    if turn.lifecycle.phase in HELD:
+    if turn.lifecycle.phase in SUSPENDED:
         return True  # no request is sent for it
     if not turn.has_slot():
         return False

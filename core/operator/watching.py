@@ -28,10 +28,10 @@ from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
     Stream,
     StreamPurpose,
+    answered_version,
     ended,
+    heard_at,
     listed,
-    reopened,
-    told,
 )
 from fnop.core.values.body import Body, Key, is_behind
 
@@ -92,7 +92,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if stream is None:
         return
     if stream.is_asking:
-        after = told(stream, version)
+        after = answered_version(stream, version)
         if after.version is None:
             _gone_back(turn, stream, stream.version, version)
         open_stream(turn, after)
@@ -148,14 +148,14 @@ def _level_graves(turn: Turn, stream: Stream) -> None:
 def on_bookmark(turn: Turn, number: int, version: str) -> None:
     stream = turn.streams.of(number)
     if stream is not None:
-        turn.streams.put(reopened(stream, version))
+        turn.streams.put(heard_at(stream, version))
 
 
 def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
     stream = turn.streams.of(number)
     if stream is None:
         return
-    turn.streams.put(reopened(stream, body.version))
+    turn.streams.put(heard_at(stream, body.version))
     _seen(turn, stream, type, body)
 
 

@@ -1,7 +1,8 @@
 """A table of effects: what each needs to be performed, and its request's purpose.
 
-A new effect gets a row here and a case in `fnop.core.objects.effects.perform`. The
-tests prove that the rows cover the union, and the type checker that the cases do.
+A new effect gets a row here, and its place in one of the unions below.  The tests prove
+that the rows cover all effects, and the type checker that each function which tells
+effects apart has a case for it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.core.seam.effect_rules import Requested
 from fnop.core.values.body import Body
 from fnop.core.values.merge import (
     OperationFailed,
@@ -15,9 +16,16 @@ from fnop.core.values.merge import (
     shows,
 )
 from fnop.effects import (
+    Adopt,
     Apply,
+    Call,
+    Create,
+    Delete,
     Effect,
+    Get,
+    List,
     Patch,
+    Random,
     Target,
 )
 
@@ -37,7 +45,7 @@ def needs_guard(effect: Effect) -> bool:
     return effect.subresource is not None and uid_meant(effect) is not None
 
 
-def uid_meant(effect: Effect) -> str | None:
+def uid_meant(effect: Requested) -> str | None:
     """The uid of the only object that a change is for, if it names one.
 
     >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
@@ -48,7 +56,9 @@ def uid_meant(effect: Effect) -> str | None:
             return uid
         case Apply(manifest=manifest):
             return manifest.get("metadata", {}).get("uid") or None
-        case _:
+        case Patch() | Create() | Adopt() | Delete() | Get() | List():
+            return None  # a deletion has a precondition for it
+        case Call() | Random():
             return None
 
 

@@ -40,7 +40,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
-from fnop.core.seam.effect_rules import rule_of
+from fnop.core.seam.effect_rules import Requested, rule_of
 from fnop.core.seam.replies import EffectPurpose, Next, message_of, next_after
 from fnop.core.state.address import Address, Request
 from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
@@ -54,13 +54,16 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
+    Call,
     Conflict,
     Create,
-    Effect,
+    Delete,
     Get,
+    List,
     Missing,
     Outcome,
     Patch,
+    Random,
     Refused,
     Target,
     Unknown,
@@ -82,13 +85,14 @@ class InFlight(NamedTuple):
     in managed fields.  `base` is the object that is changed, as it was when the change
     was first sent, if this operator handles it.  `token` marks a created object,
     `guard` is the version that a guarded patch is bound to, and `why` is the API
-    server's last message about a request that is tried again.  The effect is `held`
-    until the object stores that its handler has begun to act.  A creation is `another`
-    if the same attempt has created something else of that name.  `refusal` is the
-    answer after which a live read finds out whether another object has the name.
+    server's last message about a request that is tried again.  With `awaits_mark` the
+    effect waits until the object stores that its handler has begun to act.  A
+    creation is `another` if the same attempt has created something else of that name.
+    `refusal` is the answer after which a live read finds out whether another object
+    has the name.
     """
 
-    effect: Effect
+    effect: Requested
     requests: tuple[Request, ...]
     owner_uid: str = ""
     looking: bool = False
@@ -100,7 +104,7 @@ class InFlight(NamedTuple):
     token: str = ""
     guard: Body | None = None
     why: str = ""
-    held: bool = False
+    awaits_mark: bool = False
     another: bool = False
     refusal: Refused | None = None
 
@@ -160,7 +164,7 @@ def _look(address: Address) -> Request:
 
 
 def in_flight_for(
-    effect: Effect,
+    effect: Requested,
     address: Address,
     *,
     manifest: Any = None,
@@ -277,21 +281,33 @@ def _looked(
         case Applied() | Refused() if in_flight.refusal is not None:
             return in_flight.refusal
         case Applied(object=dict() as found):
-            if isinstance(in_flight.effect, Adopt) or isinstance(request, Create):
-                return _claimed(in_flight, found, now)
-            if isinstance(request, Apply):
-                return again
-            if isinstance(request, Patch) and not is_in(
-                request, in_flight.guard, found
-            ):
-                return again._replace(guard=in_flight.guard and Body(found))
-            return _taken(in_flight._replace(looking=False), Applied(found))
+            return _found(in_flight, again, found, now)
         case Missing() if (
             isinstance(request, (Create, Apply)) and not in_flight.refusal
         ):
             return again
         case _:
             return outcome
+
+
+def _found(
+    in_flight: InFlight, again: InFlight, found: dict[str, Any], now: Now
+) -> InFlight | Outcome:
+    """The outcome of a request, or its repetition, after a live read of the object."""
+    request = in_flight.requests[0].effect
+    match in_flight.effect:
+        case Adopt() | Create():
+            return _claimed(in_flight, found, now)
+        case Apply():
+            return again
+        case Patch():
+            assert isinstance(request, Patch)
+            if is_in(request, in_flight.guard, found):
+                return _taken(in_flight._replace(looking=False), Applied(found))
+            return again._replace(guard=in_flight.guard and Body(found))
+        case Delete() | Get() | List() | Call() | Random():
+            # They are never looked for: `fnop.core.seam.replies.NEXT`.
+            raise AssertionError(f"a live read is no answer to {in_flight.effect.kind}")
 
 
 def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:

@@ -26,9 +26,9 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "CLEANUP_SECONDS",
-    "HELD",
     "IN_SERVICE",
     "REPEAT_SECONDS",
+    "SUSPENDED",
     "Lifecycle",
     "Milestone",
     "Phase",
@@ -68,9 +68,9 @@ class Phase(Enum):
 
 
 # Phases in which no handler is called, and no request sent for one.
-HELD = (Phase.STANDBY, Phase.FROZEN)
+SUSPENDED = (Phase.STANDBY, Phase.FROZEN)
 # Phases after discovery and before a stop.
-IN_SERVICE = (Phase.SERVING, *HELD)
+IN_SERVICE = (Phase.SERVING, *SUSPENDED)
 # Phases of a stop.
 _ENDING = (Phase.STOPPING, Phase.CLEANING, Phase.LEAVING)
 

@@ -277,7 +277,7 @@ class ObjectRecord(NamedTuple):
     # It was put aside: another operator may have stored another state on it meanwhile.
     stale: bool = False
     # The last condition that this process has written, or had no place for.
-    told: Condition | None = None
+    written_condition: Condition | None = None
     # The rate of the operator's changes for which its own handlers are called again.
     pace: Pace = CALM
     # The same of changes of this operator's finalizer, which another may undo.

@@ -33,11 +33,11 @@ __all__ = [
     "StreamKey",
     "StreamPhase",
     "StreamPurpose",
+    "answered_version",
     "ended",
+    "heard_at",
     "listed",
     "opened",
-    "reopened",
-    "told",
 ]
 
 StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
@@ -173,15 +173,16 @@ def listed(stream: Stream, version: str) -> Stream:
     )
 
 
-def told(stream: Stream, version: str) -> Stream:
+def answered_version(stream: Stream, version: str) -> Stream:
     """The stream after the server's version is known: resumed, or relisted.
 
     It relists where the server's version is older than the stream's own.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
-    >>> told(Stream(pods, None, version="7", doubted=True), "9").version
+    >>> answered_version(Stream(pods, None, version="7", doubted=True), "9").version
     '7'
-    >>> told(Stream(pods, None, version="7", doubted=True), "5").version is None
+    >>> older = answered_version(Stream(pods, None, version="7", doubted=True), "5")
+    >>> older.version is None
     True
     """
     return stream._replace(
@@ -192,7 +193,7 @@ def told(stream: Stream, version: str) -> Stream:
     )
 
 
-def reopened(stream: Stream, version: str) -> Stream:
+def heard_at(stream: Stream, version: str) -> Stream:
     """The stream after a watch line: after the watch it resumes from this version."""
     return stream._replace(version=version, heard=True, instant_ends=0)
 

@@ -20,7 +20,7 @@ __all__ = [
     "drawn",
     "growing_seconds",
     "heeding",
-    "is_told",
+    "is_worth_logging",
     "jitter_of",
     "put_back",
 ]
@@ -151,12 +151,12 @@ def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
     return Allowance(allowance.per_second, allowance.burst, left, now), wait
 
 
-def is_told(tries: int, first: int = 1) -> bool:
+def is_worth_logging(tries: int, first: int = 1) -> bool:
     """Whether a failed try is logged: the `first`, the fifth, and each twentieth one.
 
-    >>> [tries for tries in range(45) if is_told(tries)]
+    >>> [tries for tries in range(45) if is_worth_logging(tries)]
     [1, 5, 20, 40]
-    >>> [tries for tries in range(45) if is_told(tries, first=2)]
+    >>> [tries for tries in range(45) if is_worth_logging(tries, first=2)]
     [2, 5, 20, 40]
     """
     return tries in (first, 5) or (tries > 0 and tries % 20 == 0)

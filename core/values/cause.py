@@ -1,7 +1,7 @@
 """The cause for which an object is reconciled: what has happened since the last time.
 
 One table over six facts gives one of seven reasons; the first row that fits decides.
-The handlers that run, if any, follow from the reason alone.
+The handlers to call are then found by the reason, their roles, and their filters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Facts(NamedTuple):
 
     - gone: the watch has sent DELETED, or a listing no longer has the object
     - deleting: metadata.deletionTimestamp is set
-    - blocked: this operator's finalizer is on the object
+    - blocked: the deletion waits for this operator: its finalizer is on the object, or
+      handlers are for it that need none
     - seen: the object has been handled before
     - changed: something that a handler observes differs from then
     - initial: first seen in this process's first listing, not handled since

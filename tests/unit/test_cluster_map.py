@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fnop.interpreters.cluster.api.discovery import GROUPS
+from fnop.interpreters.cluster.controllers.rounds import ACTORS
+from fnop.interpreters.cluster.kinds.kinds import BUILTINS
+from fnop.interpreters.cluster.storage.waking import PRIMARY
 from tests.unit.test_architecture import WINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +95,11 @@ def test_tables_in_the_text_exist() -> None:
     house = "\n".join(source.read_text() for source in HOUSE.rglob("*.py"))
     tables = {*re.findall(r"`([A-Z]{4,})`", PAGE)} - {"ADDED", "DELETED"}
     assert len(tables) >= 12
-    assert {name for name in tables if f"\n{name}: " not in house} == set()
+    assert {
+        name
+        for name in tables
+        if f"\n{name}: " not in house and f"\n{name} = " not in house
+    } == set()
 
 
 def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
@@ -103,3 +111,19 @@ def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
         if riddle.search(line)
     ]
     assert found == []
+
+
+def test_each_controller_is_reminded_and_each_reminder_has_a_controller() -> None:
+    # Those of all kinds, and of namespaces, are reminded by deletions (commit.py).
+    of_deletions = {"garbage", "foreground", "orphan", "namespace", "crd"}
+    assert set(ACTORS) - of_deletions == set(PRIMARY)
+    source = (HOUSE / "storage/waking.py").read_text()
+    named = re.findall(r'(?:Task|_itself|_made)\(\s*"([\w-]+)"', source)
+    assert named
+    assert {*named} <= set(ACTORS)
+
+
+def test_each_group_of_built_in_kinds_has_its_place_in_discovery() -> None:
+    # The aggregator puts its own group before all others.
+    groups = {group for group, _ in BUILTINS} - {"", "apiregistration.k8s.io"}
+    assert groups == set(GROUPS)

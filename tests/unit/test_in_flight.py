@@ -7,6 +7,7 @@ import pytest
 import fnop
 from fnop.core.api.ownership import with_token
 from fnop.core.api.resources import Resource
+from fnop.core.seam.effect_rules import Requested
 from fnop.core.state.address import Address, Request
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.state.splitting import cannot_split
@@ -19,7 +20,6 @@ from fnop.effects import (
     Conflict,
     Create,
     Delete,
-    Effect,
     Get,
     List,
     Missing,
@@ -51,17 +51,17 @@ GET, LIST, CALL, RANDOM = Get(TARGET), List("pods"), Call("m:f", {}), Random(4)
 LABELLED = {"metadata": {"labels": {"a": "1"}}}
 UNLABELLED: dict[str, Any] = {"metadata": {"labels": {}}}
 
-WRITES: list[Effect] = [ADOPT, CREATE, APPLY, PATCH]
-REQUESTS: list[Effect] = [*WRITES, DELETE, GET, LIST]
-OUTSIDE: list[Effect] = [CALL, RANDOM]
+WRITES: list[Requested] = [ADOPT, CREATE, APPLY, PATCH]
+REQUESTS: list[Requested] = [*WRITES, DELETE, GET, LIST]
+OUTSIDE: list[Requested] = [CALL, RANDOM]
 
 
-def begun(effect: Effect, at: Address = AT) -> InFlight:
+def begun(effect: Requested, at: Address = AT) -> InFlight:
     manifest = OURS if effect is ADOPT else None
     return in_flight_for(effect, at, manifest=manifest, owner_uid="u", token="t")
 
 
-def after(effect: Effect, *outcomes: Outcome) -> InFlight | Outcome:
+def after(effect: Requested, *outcomes: Outcome) -> InFlight | Outcome:
     """How an errand stands after these answers."""
     in_flight = begun(effect)
     for outcome in outcomes[:-1]:
@@ -71,7 +71,7 @@ def after(effect: Effect, *outcomes: Outcome) -> InFlight | Outcome:
     return proceed(in_flight, outcomes[-1], NOW, 0.0)
 
 
-def going_on(effect: Effect, *outcomes: Outcome) -> InFlight:
+def going_on(effect: Requested, *outcomes: Outcome) -> InFlight:
     found = after(effect, *outcomes)
     assert isinstance(found, InFlight), found
     assert found.id is None
@@ -82,7 +82,7 @@ def is_due(in_flight: InFlight) -> bool:
     return in_flight.due is not None and in_flight.due <= NOW.mono
 
 
-def named(effect: Effect) -> str:
+def named(effect: Requested) -> str:
     return effect.kind
 
 
@@ -91,7 +91,7 @@ def named(effect: Effect) -> str:
 
 @pytest.mark.parametrize("effect", [*REQUESTS, *OUTSIDE], ids=named)
 @pytest.mark.parametrize("answer", [Applied({"a": 1}), Answer([1]), Refused(403, "no")])
-def test_a_clear_answer_is_the_answer(effect: Effect, answer: Outcome) -> None:
+def test_a_clear_answer_is_the_answer(effect: Requested, answer: Outcome) -> None:
     assert after(effect, answer) == answer
 
 
@@ -101,21 +101,23 @@ def test_what_a_call_answers_is_final_whatever_it_is() -> None:
 
 
 @pytest.mark.parametrize("effect", [PATCH, DELETE], ids=named)
-def test_a_conflict_is_an_answer(effect: Effect) -> None:
+def test_a_conflict_is_an_answer(effect: Requested) -> None:
     assert after(effect, Conflict("c", "AlreadyExists")) == Conflict(
         "c", "AlreadyExists"
     )
 
 
 @pytest.mark.parametrize("effect", [CREATE, ADOPT], ids=named)
-def test_creating_in_a_namespace_that_is_not_there_is_refused(effect: Effect) -> None:
+def test_creating_in_a_namespace_that_is_not_there_is_refused(
+    effect: Requested,
+) -> None:
     assert after(effect, Missing("namespaces x not found")) == Refused(
         404, "namespaces x not found", "NotFound"
     )
 
 
 @pytest.mark.parametrize("effect", [PATCH, DELETE, GET], ids=named)
-def test_what_is_missing_is_missing(effect: Effect) -> None:
+def test_what_is_missing_is_missing(effect: Requested) -> None:
     assert after(effect, Missing("gone")) == Missing("gone")
 
 
@@ -123,7 +125,7 @@ def test_what_is_missing_is_missing(effect: Effect) -> None:
 
 
 @pytest.mark.parametrize("effect", WRITES, ids=named)
-def test_r28_an_unknown_write_is_looked_at_at_once(effect: Effect) -> None:
+def test_r28_an_unknown_write_is_looked_at_at_once(effect: Requested) -> None:
     found = going_on(effect, Unknown("?"))
     assert found.looking
     assert is_due(found)
@@ -136,7 +138,7 @@ def test_r28_an_unknown_write_is_looked_at_at_once(effect: Effect) -> None:
     [(CREATE, with_token(POD, "t")), (PATCH, LABELLED), (ADOPT, OURS)],
     ids=["Create", "Patch", "Adopt"],
 )
-def test_r28_what_the_look_shows_is_done(effect: Effect, shown: Any) -> None:
+def test_r28_what_the_look_shows_is_done(effect: Requested, shown: Any) -> None:
     assert after(effect, Unknown("?"), Applied(shown)) == Applied(shown)
 
 
@@ -152,7 +154,7 @@ def test_r28_what_the_look_shows_is_done(effect: Effect, shown: Any) -> None:
     ids=["Create", "Adopt", "Apply-missing", "Apply-found", "Patch"],
 )
 def test_r28_what_the_look_does_not_show_is_sent_again(
-    effect: Effect, answer: Outcome
+    effect: Requested, answer: Outcome
 ) -> None:
     found = going_on(effect, Unknown("?"), answer)
     assert not found.looking
@@ -259,7 +261,7 @@ def test_what_is_waited_for_is_named_with_the_words_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("effect", [DELETE, GET, LIST, RANDOM], ids=named)
-def test_r28_what_can_be_repeated_is_repeated_after_a_while(effect: Effect) -> None:
+def test_r28_what_can_be_repeated_is_repeated_after_a_while(effect: Requested) -> None:
     found = going_on(effect, Unknown("?"))
     assert not found.looking
     assert found.due is not None
@@ -268,7 +270,7 @@ def test_r28_what_can_be_repeated_is_repeated_after_a_while(effect: Effect) -> N
 
 @pytest.mark.parametrize("effect", WRITES, ids=named)
 def test_r28_a_look_that_fails_is_repeated_and_never_taken_for_an_answer(
-    effect: Effect,
+    effect: Requested,
 ) -> None:
     for failed in (Unknown("?"), Unreachable("!")):
         found = going_on(effect, Unknown("?"), failed)
@@ -288,7 +290,7 @@ def test_r28_both_parts_of_a_split_patch_are_sent_whatever_was_looked_up() -> No
 
 
 def test_only_a_call_may_answer_unknown() -> None:
-    effects: list[Effect] = [*REQUESTS, RANDOM]
+    effects: list[Requested] = [*REQUESTS, RANDOM]
     for effect in effects:
         in_flight = begun(effect)
         for _ in range(40):
@@ -301,7 +303,7 @@ def test_only_a_call_may_answer_unknown() -> None:
 
 
 @pytest.mark.parametrize("effect", REQUESTS, ids=named)
-def test_what_was_not_done_is_tried_again_until_it_is(effect: Effect) -> None:
+def test_what_was_not_done_is_tried_again_until_it_is(effect: Requested) -> None:
     """A server that is away fails nobody: a timeout of the handler ends it."""
     in_flight, waits = begun(effect), []
     for _ in range(40):
@@ -323,7 +325,7 @@ def test_the_server_s_word_on_when_to_come_back_is_kept() -> None:
 @pytest.mark.parametrize("seconds", [99_999_999.0, float("inf")])
 @pytest.mark.parametrize("effect", REQUESTS, ids=named)
 def test_the_server_s_word_is_kept_for_five_minutes_at_most(
-    effect: Effect, seconds: float
+    effect: Requested, seconds: float
 ) -> None:
     found = going_on(effect, Unreachable("busy", seconds))
     assert found.due == NOW.mono + 300.0
@@ -423,7 +425,7 @@ def test_a_patch_of_one_endpoint_is_one_request(
 # --------------------------------------------------------- the object that is meant
 
 MEANT = Target("pods", "p", uid="u-1")
-BY_UID: list[Effect] = [
+BY_UID: list[Requested] = [
     fnop.patch(MEANT, labels={"a": "1"}),
     fnop.patch(MEANT, json=[{"op": "add", "path": "/spec/a", "value": 1}]),
     Apply({**POD, "metadata": {"name": "p", "uid": "u-1"}}),
@@ -440,7 +442,9 @@ def pod(uid: str, **rest: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("effect", BY_UID)
-def test_what_a_refused_change_with_a_uid_has_met_is_looked_at(effect: Effect) -> None:
+def test_what_a_refused_change_with_a_uid_has_met_is_looked_at(
+    effect: Requested,
+) -> None:
     assert isinstance(going_on(effect, INVALID).request.effect, Get)
     assert after(effect, INVALID, Applied(pod("u-1"))) == INVALID
     another = after(effect, INVALID, Applied(pod("u-2")))
@@ -451,7 +455,7 @@ def test_what_a_refused_change_with_a_uid_has_met_is_looked_at(effect: Effect) -
 
 
 @pytest.mark.parametrize("effect", BY_UID)
-def test_an_unknown_change_of_another_object_is_a_conflict(effect: Effect) -> None:
+def test_an_unknown_change_of_another_object_is_a_conflict(effect: Requested) -> None:
     shown = pod("u-2", spec={"a": 1})
     assert isinstance(after(effect, Unknown("?"), Applied(shown)), Conflict)
 

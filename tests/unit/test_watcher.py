@@ -9,11 +9,11 @@ from fnop.core.seam.inputs import StreamEnded
 from fnop.core.streams.stream import (
     Stream,
     StreamPhase,
+    answered_version,
     ended,
+    heard_at,
     listed,
     opened,
-    reopened,
-    told,
 )
 from fnop.core.values.backoff import BACKOFF_SECONDS
 from fnop.core.values.body import is_behind
@@ -32,7 +32,7 @@ def listing() -> Stream:
 def watching(*, heard: bool = True, since: float = LONG_AGO) -> Stream:
     fresh = listed(listing(), "100")
     stream, _ = opened(fresh, 2, 8, Now(4000.0, since), SETTINGS)
-    return reopened(stream, "105") if heard else stream
+    return heard_at(stream, "105") if heard else stream
 
 
 def end(
@@ -45,7 +45,7 @@ def watched_again(stream: Stream, number: int, now: Now = AT) -> Stream:
     """The stream when its watch is open again, on a server that has all versions."""
     stream, _ = opened(stream, number, 9, now, SETTINGS)
     if stream.is_asking:
-        stream = told(stream, stream.version or "")
+        stream = answered_version(stream, stream.version or "")
     elif stream.phase is StreamPhase.LISTING:
         stream = listed(stream, "100")
     else:
@@ -63,7 +63,7 @@ def broken(reason: str = "unreachable", *, heard: bool, after: float) -> list[fl
         opening = Now(4000.0, AT.mono - after)
         stream = watched_again(stream, 20 + number, opening)
         if heard:
-            stream = reopened(stream, "105")
+            stream = heard_at(stream, "105")
     return waits
 
 
@@ -88,7 +88,7 @@ def test_with_a_version_it_watches_from_there() -> None:
 def test_a_line_moves_the_version_from_which_it_resumes() -> None:
     stream = watching(heard=False)._replace(instant_ends=2)
     assert stream.version == "100"
-    stream = reopened(stream, "101")
+    stream = heard_at(stream, "101")
     assert (stream.version, stream.instant_ends) == ("101", 0)
 
 
@@ -154,7 +154,7 @@ def test_where_the_server_has_gone_back_it_lists_anew(
 ) -> None:
     stream = ended(watching(), end("unreachable"), AT, 0.0)
     asking, _ = opened(stream, 3, 9, AT, SETTINGS)
-    after, command = opened(told(asking, version), 4, 9, AT, SETTINGS)
+    after, command = opened(answered_version(asking, version), 4, 9, AT, SETTINGS)
     if resumes:
         assert isinstance(command, Watch)
         assert command.version == "105"
@@ -286,7 +286,7 @@ def test_r31_a_line_between_instant_ends_begins_the_count_anew() -> None:
         assert stream.version is not None
         stream, _ = opened(stream, 3 + number, 9, AT, SETTINGS)
         if number % 2:
-            stream = reopened(stream, "106")
+            stream = heard_at(stream, "106")
 
 
 def test_r31_silence_means_reconnect_and_not_broken() -> None:
