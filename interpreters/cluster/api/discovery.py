@@ -188,10 +188,10 @@ def _no_path(registry: Registry) -> Exception:
 # Built-in groups come in the order of their priorities, custom ones by name.
 GROUPS = (
     "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io",
-    "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy",
-    "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io",
-    "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io",
-    "node.k8s.io", "discovery.k8s.io",
+    "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
+    "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io",
 )  # fmt: skip
 RANKS = {group: rank for rank, group in enumerate(GROUPS)}
 
