@@ -142,7 +142,7 @@ class KubernetesApi:
                 response, text = await self._asked(request, timeout)
             else:
                 async with self._slots:
-                    await self._turn()
+                    await self._wait_for_rate()
                     response, text = await self._asked(request, timeout)
                     self._answered(response.status)
         except _FAILURES as problem:
@@ -206,7 +206,7 @@ class KubernetesApi:
             sock_read=silence_seconds,
         )
         async with asyncio.timeout(silence_seconds):
-            await self._turn()
+            await self._wait_for_rate()
             response = await self._open(request, timeout)
             self._answered(response.status)
             if response.status == 200:
@@ -257,7 +257,7 @@ class KubernetesApi:
         _check_time(request)
         return await self._transport.open(request, timeout)
 
-    async def _turn(self) -> None:
+    async def _wait_for_rate(self) -> None:
         """Wait until one more request may be sent."""
         now = asyncio.get_running_loop().time()
         self._failing, wait = drawn(self._failing, now)

@@ -208,8 +208,8 @@ def _read(page: Document, document: dict[str, Any]) -> _Told:
         return _read_aggregated(page, document)
     if page.path == "/api":
         versions = document.get("versions") or ()
-        return _Told(pages=tuple(_page("", version) for version in versions))
-    return _Told(pages=tuple(_group_pages(document)))
+        return _Told(pages=tuple(_document("", version) for version in versions))
+    return _Told(pages=tuple(_group_documents(document)))
 
 
 def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
@@ -220,7 +220,7 @@ def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
         group = "" if root.path == "/api" else item["metadata"]["name"]
         for rank, each in enumerate(item.get("versions") or ()):
             # The first version is the preferred one.
-            page = _page(group, each["version"], preferred=rank == 0)
+            page = _document(group, each["version"], preferred=rank == 0)
             if each.get("freshness") == "Stale":
                 stale.append(page)
             else:
@@ -230,17 +230,19 @@ def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
     return _Told(tuple(resources), stale=tuple(stale))
 
 
-def _page(group: str, version: str, *, preferred: bool = True) -> Document:
+def _document(group: str, version: str, *, preferred: bool = True) -> Document:
     """The document of one group version."""
     parts = (*group_parts(group), version)
     return Document("/" + "/".join(map(segment, parts)), group, version, preferred)
 
 
-def _group_pages(document: dict[str, Any]) -> list[Document]:
+def _group_documents(document: dict[str, Any]) -> list[Document]:
     pages = []
     for group in document.get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")
         for each in group.get("versions") or ():
             version = each["version"]
-            pages.append(_page(group["name"], version, preferred=version == preferred))
+            pages.append(
+                _document(group["name"], version, preferred=version == preferred)
+            )
     return pages

@@ -19,6 +19,7 @@ __all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
 
 
 def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
+    """The cause of an object: its facts, put into the table of `values.cause`."""
     stored = record.stored
     was = stored.seen
     changed = was is not None and (

@@ -92,7 +92,7 @@ def serve(context: Context) -> None:
         if context.drives and isinstance(action, _DRIVING):
             context.due()
             return
-        if not guarded(context, lambda: _make(context, record, action)):  # noqa: B023
+        if not guarded(context, lambda: _execute(context, record, action)):  # noqa: B023
             return
     _rest(context, context.now.mono)
 
@@ -170,6 +170,7 @@ def _begin_anew(context: Context, record: ObjectRecord | None) -> None:
 
 
 def _decide(context: Context, record: ObjectRecord) -> Action:
+    """The next action, by `reconcile`; the errors of filters are logged."""
     if context.is_activity:
         return _activity_action(context, record)
     if not context.is_served:
@@ -230,7 +231,8 @@ def _activity_action(context: Context, record: ObjectRecord) -> Action:
     return Forget()
 
 
-def _make(context: Context, record: ObjectRecord, action: Action) -> None:
+def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
+    """Execute one action: change the record, drive a handler, or send a request."""
     record = context.record or record  # a complaint may have been noted
     match action:
         case Continue(invocation, ends):

@@ -23,6 +23,7 @@ def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
 def homeless(
     context: Context, record: ObjectRecord, writing: Writing, names: set[str]
 ) -> Writing:
+    """The write with these results kept in the state: the status has no such field."""
     for name in sorted(names):
         context.warn_once(
             f"result {context.key.resource} {name}",

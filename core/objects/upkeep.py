@@ -39,6 +39,10 @@ def record_progress(
     change: Change,
     due: float | None,
 ) -> Action:
+    """Write how far the change has come, if a restart has to know; or wait until `due`.
+
+    When all handlers have ended, that is the write which records the change as done.
+    """
     all_progress = {
         handler.id: current_progress(record, work, change, handler)
         for handler in change.selected

@@ -105,6 +105,7 @@ def step(
     keep_time(turn)
     _fold(turn, input)
     _work(turn)
+    # Keys that became due and were not served are queued in the order of these parts.
     turn.objects.enqueue()
     settle(turn)
     turn.objects.enqueue()

@@ -76,10 +76,11 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
 def on_list_item(turn: Turn, number: int, body: Body) -> None:
     stream = turn.streams.of(number)
     if stream is not None and not stream.is_asking:
-        _seen(turn, stream, None, body)
+        _dispatch(turn, stream, None, body)
 
 
-def _seen(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+def _dispatch(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+    """Hand an object to those the stream is for: handlers, peering, or the survey."""
     if stream.purpose is StreamPurpose.OBJECTS:
         key = Key(stream.resource.key, body.namespace or "", body.name)
         observe(Context(turn, key), stream, type, body)
@@ -152,11 +153,12 @@ def on_bookmark(turn: Turn, number: int, version: str) -> None:
 
 
 def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
+    """Take a watch event in; one of a stream that is closed by now is dropped."""
     stream = turn.streams.of(number)
     if stream is None:
         return
     turn.streams.put(heard_at(stream, body.version))
-    _seen(turn, stream, type, body)
+    _dispatch(turn, stream, type, body)
 
 
 def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
