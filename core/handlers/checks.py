@@ -46,8 +46,8 @@ def check_options(
 ) -> None:
     if "cancellation_polling" in options:
         raise RegistrationError(
-            f"{label} has no option cancellation_polling=: a daemon is told at once; "
-            "leave it out"
+            f"{label} has no option cancellation_polling=: a daemon is notified at "
+            "once; leave it out"
         )
     for name in options:
         if name not in known:

@@ -115,7 +115,7 @@ class Declaring:
         )
         if child.observes_old and not self.parent.observes_old:
             raise RegistrationError(
-                f"{label}: {full_id} looks at what the object was before; that is kept "
+                f"{label}: {full_id} asks for the object's earlier state; that is kept "
                 f"only where {self.parent.id} does so: name old or diff there too"
             )
         self.children.append(child)
@@ -174,8 +174,8 @@ class _Asking(NamedTuple):
     def _why_not(self, name: str, known: Collection[str]) -> str:
         if name in ("logger", "patch"):
             return (
-                f"{name!r}, but it only answers, and may be asked at any time and any "
-                "number of times; let the handler write"
+                f"{name!r}, but a filter only answers, and is called at any time and "
+                "any number of times; let the handler write"
             )
         if name in ("retry", "started", "runtime", "stopped"):
             return f"{name!r}, but it is asked before there is an attempt; leave it out"

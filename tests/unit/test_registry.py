@@ -310,7 +310,7 @@ def test_when_is_a_function() -> None:
         (
             "update",
             {"field": "a", "value": lambda v, patch: True},
-            "value= asks for 'patch', but it only answers, and may be asked at any",
+            "value= asks for 'patch', but a filter only answers, and is called at any",
         ),
         ("update", {"field": "a", "old": lambda v, logger: True}, "let the handler wr"),
         (
