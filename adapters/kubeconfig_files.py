@@ -237,7 +237,9 @@ def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[st
     cluster = kubeconfig.clusters[str(context["cluster"])]
     server = str(cluster.get("server", ""))
     if not server.startswith(("http://", "https://")):
-        return Failure(f"the server {server!r} in {title} is no http or https address")
+        return Failure(
+            f"the server {server!r} in {title} is not an http or https address"
+        )
     user = kubeconfig.users[str(context["user"])] if "user" in context else {}
     match _with_token(user):
         case Success(user):

@@ -258,7 +258,7 @@ def _encodable(value: str, where: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as problem:
-        raise ValueError(f"{where} is no Unicode text: {problem}") from None
+        raise ValueError(f"{where} is not Unicode text: {problem}") from None
 
 
 def _text(effect: object, name: str, *, optional: bool = False) -> None:

@@ -63,7 +63,7 @@ SECONDS_MAX = 10 * 366 * 24 * 3600
 def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
     """Refuse a value that is not a duration in seconds; `what` names it in the error.
 
-    Raises `TypeError` for what is no number, `ValueError` for one that is less than
+    Raises `TypeError` for what is not a number, `ValueError` for one that is less than
     `least` or more than ten years.
 
     >>> check_seconds(float("nan"), "delay")

@@ -249,7 +249,7 @@ class _Run:
 def _read(record: dict[str, Any]) -> tuple[Now, Input, list[dict[str, Any]]]:
     wall, mono, commands = record["wall"], record["mono"], record["commands"]
     if not (_is_number(wall) and _is_number(mono)):
-        raise ValueError("its time is no number")
+        raise ValueError("its time is not a number")
     if not isinstance(commands, list) or not all(
         isinstance(each, dict) and isinstance(each.get("do"), str) for each in commands
     ):

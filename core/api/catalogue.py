@@ -80,7 +80,7 @@ class Catalogue:
         try:
             selector = Selector.of(name)
         except ValueError as problem:
-            return f"{name!r} is no kind: {problem}"
+            return f"{name!r} is not a kind: {problem}"
         found = self.find(selector)
         if len(found) > 1:
             kinds = ", ".join(each.key for each in found)

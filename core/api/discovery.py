@@ -162,7 +162,7 @@ def _with_document(
     try:
         told = _read(page, document)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        text = f"{page.path} is no document of discovery: {problem!r}"
+        text = f"{page.path} is not a discovery document: {problem!r}"
         return _unread(discovery, page, Refused(200, text)), ()
     discovery = replace(discovery, resources=(*discovery.resources, *told.resources))
     for stale in told.stale:

@@ -67,7 +67,7 @@ class ConnectionInfo:
     def __post_init__(self) -> None:
         if not self.server.startswith(("https://", "http://")):
             raise ValueError(
-                f"the server {self.server!r} is no address; write https://host:port"
+                f"the server {self.server!r} is not an address; write https://host:port"
             )
         for name in ("ca", "certificate", "private_key"):
             if self._has(f"{name}_path") and self._has(f"{name}_data"):

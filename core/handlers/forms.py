@@ -82,7 +82,7 @@ def _no_index(
     """The error message for a default of `fnop.INDEX` where there is no such index."""
     if name in own:
         return (
-            f"{label}: {name!r} is no index but an argument of its own; leave the "
+            f"{label}: {name!r} is not an index but an argument of its own; leave the "
             "default fnop.INDEX out"
         )
     near = nearest(name, indices)

@@ -118,5 +118,7 @@ def checked_cron(expression: str) -> str:
     try:
         CronSim(expression, datetime.fromtimestamp(0, UTC))
     except CronSimError as problem:
-        raise ValueError(f"{expression!r} is no cron expression: {problem}") from None
+        raise ValueError(
+            f"{expression!r} is not a cron expression: {problem}"
+        ) from None
     return expression

@@ -117,7 +117,7 @@ def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
     try:
         found = orjson.loads(text) if isinstance(text, str) else text
         if not isinstance(found, dict) or not isinstance(found.get("v"), int):
-            return Unreadable("it is no state of fnop")
+            return Unreadable("it is not a state of fnop")
         if found["v"] > STATE_VERSION:
             return Unreadable(f"it was written by a newer release (v{found['v']})")
         if found.get("uid") != uid:
@@ -209,5 +209,5 @@ def _unpacked(text: str) -> bytes:
 def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
     value = found.get(name)
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"its {name} is no mapping")
+        raise ValueError(f"its {name} is not a mapping")
     return value or {}

@@ -368,7 +368,7 @@ def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
             return _own(storage), _annotation(PREFIX, operator)
         case _:
             raise TypeError(
-                f"{storage!r} is no storage; give fnop.AutoStorage(), "
+                f"{storage!r} is not a storage; give fnop.AutoStorage(), "
                 "fnop.AnnotationStorage(...), fnop.StatusStorage(...) or "
                 "fnop.Storage(...)"
             )

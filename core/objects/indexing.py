@@ -141,7 +141,7 @@ def _keeps(handler: Handler, problem: BaseException) -> bool:
 
 
 def _values(result: Any) -> Mapping[Any, Any] | None:
-    """The values by key; a result that is no mapping has the key None.
+    """The values by key; a result that is not a mapping has the key None.
 
     The result None changes nothing.
     """

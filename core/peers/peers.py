@@ -161,12 +161,12 @@ def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[MalformedRecord, .
     Both are ordered by identity.
 
     >>> parse_peers({"b": {"priority": 5}, "a": {"lastseen": "soon"}})[1]
-    (MalformedRecord(identity='a', problem="its lastseen 'soon' is no time"),)
+    (MalformedRecord(identity='a', problem="its lastseen 'soon' is not a time"),)
     """
     if status is None:
         return (), ()
     if not isinstance(status, Mapping):
-        return (), (MalformedRecord("status", "it is no mapping"),)
+        return (), (MalformedRecord("status", "it is not a mapping"),)
     found = [
         parse_peer(identity, record)
         for identity, record in sorted(status.items())
@@ -188,7 +188,7 @@ def parse_peer(identity: str, record: Any) -> Peer | MalformedRecord:
     Peer(identity='x', priority=0, lifetime=10.0, lastseen=1.0, message='')
     """
     if not isinstance(record, Mapping):
-        return MalformedRecord(identity, "it is no mapping")
+        return MalformedRecord(identity, "it is not a mapping")
     try:
         return Peer(
             identity,
@@ -204,14 +204,14 @@ def parse_peer(identity: str, record: Any) -> Peer | MalformedRecord:
 def _priority(value: Any) -> int:
     number = 0.0 if value is None else _number(value)
     if number is None or not number.is_integer():
-        raise ValueError(f"priority {value!r} is no whole number")
+        raise ValueError(f"priority {value!r} is not a whole number")
     return int(number)
 
 
 def _lifetime(value: Any) -> float:
     number = LIFETIME_SECONDS if value is None else _number(value)
     if number is None:
-        raise ValueError(f"lifetime {value!r} is no number of seconds")
+        raise ValueError(f"lifetime {value!r} is not a number of seconds")
     return float(number)
 
 
@@ -232,7 +232,7 @@ def _lastseen(value: Any) -> float | None:
     try:
         return parse_time(value)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"lastseen {value!r} is no time") from None
+        raise ValueError(f"lastseen {value!r} is not a time") from None
 
 
 def record_of(

@@ -24,15 +24,15 @@ _SELECTOR = re.compile(rf"\s*|{_CLAUSE}(?:,{_CLAUSE})*", re.VERBOSE)
 
 
 def check_selector(selector: str) -> None:
-    """Raise `ValueError` for a text that is no label selector.
+    """Raise `ValueError` for a text that is not a label selector.
 
     >>> check_selector("app=db,tier in (web, api),!legacy")
     >>> check_selector("app in db")
     Traceback (most recent call last):
         ...
-    ValueError: 'app in db' is no label selector; write such as 'app=db,tier in (a, b)'
+    ValueError: 'app in db' is not a label selector; write such as 'app=db,a in (b, c)'
     """
     if not _SELECTOR.fullmatch(selector):
         raise ValueError(
-            f"{selector!r} is no label selector; write such as 'app=db,tier in (a, b)'"
+            f"{selector!r} is not a label selector; write such as 'app=db,a in (b, c)'"
         )

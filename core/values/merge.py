@@ -104,7 +104,7 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
         try:
             base = _operated(step, base)
         except (KeyError, TypeError, AttributeError, ValueError) as problem:
-            text = f"{dict(step)} is no JSON patch operation ({problem})"
+            text = f"{dict(step)} is not a JSON patch operation ({problem})"
             raise OperationFailed(text) from problem
     return base
 
@@ -233,7 +233,7 @@ def _operated(step: Mapping[str, Any], base: Any) -> Any:
 
 def _parsed(path: str) -> Path:
     if path and not path.startswith("/"):
-        raise OperationFailed(f"{path!r} is no JSON pointer; it begins with a /")
+        raise OperationFailed(f"{path!r} is not a JSON pointer; it begins with a /")
     return path_at(path)
 
 
@@ -251,7 +251,9 @@ def _resolved(base: Any, path: tuple[str, ...]) -> Any:
 def _index(part: str, last: int) -> int:
     is_index = part.isdecimal() and part.isascii() and len(part) <= len(str(last))
     if not is_index or (len(part) > 1 and part[0] == "0") or int(part) > last:
-        raise OperationFailed(f"{part!r} is no index of a list with {last + 1} items")
+        raise OperationFailed(
+            f"{part!r} is not an index of a list with {last + 1} items"
+        )
     return int(part)
 
 

@@ -243,7 +243,7 @@ def test_as_the_index_of_a_list(client: Client) -> None:
 @pytest.mark.parametrize("index", [DIGITS, "²", "٣", "01"])
 def test_as_the_index_of_an_operator_s_own_patch(index: str) -> None:
     step = {"op": "replace", "path": f"/spec/list/{index}", "value": 1}
-    with pytest.raises(OperationFailed, match="is no index of a list"):
+    with pytest.raises(OperationFailed, match="is not an index of a list"):
         operated((step,), {"spec": {"list": list(range(20))}})
 
 

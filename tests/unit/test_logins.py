@@ -90,7 +90,7 @@ async def tokens(logins: Logins, times: int = 1) -> list[str]:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"server": "here:6443"}, "is no address"),
+        ({"server": "here:6443"}, "is not an address"),
         ({"ca_path": "a", "ca_data": "b"}, "either ca_path= or ca_data="),
         ({"certificate_path": "a"}, "go together"),
         ({"private_key_data": "a"}, "go together"),
@@ -417,7 +417,7 @@ def test_of_several_files_the_first_that_names_it_counts(
         ({"user": {"as": "admin"}}, "'as', which"),
         (
             {"cluster": {"server": "here"}},
-            "server 'here' in .*config is no http or https",
+            "server 'here' in .*config is not an http or https",
         ),
         ({"more": {"current-context": "b"}}, "no context 'b' in .*; available: a"),
         (

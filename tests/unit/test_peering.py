@@ -103,21 +103,21 @@ READABLE = [
 
 # A record, and what is wrong with it.
 MALFORMED = [
-    ("text", "it is no mapping"),
-    (["list"], "it is no mapping"),
-    (5, "it is no mapping"),
-    ({"priority": "high"}, "its priority 'high' is no whole number"),
-    ({"priority": 1.5}, "its priority 1.5 is no whole number"),
-    ({"priority": True}, "its priority True is no whole number"),
-    ({"priority": "nan"}, "its priority 'nan' is no whole number"),
-    ({"priority": [1]}, "its priority [1] is no whole number"),
-    ({"lifetime": "long"}, "its lifetime 'long' is no number of seconds"),
-    ({"lifetime": {}}, "its lifetime {} is no number of seconds"),
-    ({"lifetime": "inf"}, "its lifetime 'inf' is no number of seconds"),
-    ({"lifetime": 10**400}, f"its lifetime {10**400} is no number of seconds"),
-    ({"lastseen": "soon"}, "its lastseen 'soon' is no time"),
-    ({"lastseen": ""}, "its lastseen '' is no time"),
-    ({"lastseen": 5}, "its lastseen 5 is no time"),
+    ("text", "it is not a mapping"),
+    (["list"], "it is not a mapping"),
+    (5, "it is not a mapping"),
+    ({"priority": "high"}, "its priority 'high' is not a whole number"),
+    ({"priority": 1.5}, "its priority 1.5 is not a whole number"),
+    ({"priority": True}, "its priority True is not a whole number"),
+    ({"priority": "nan"}, "its priority 'nan' is not a whole number"),
+    ({"priority": [1]}, "its priority [1] is not a whole number"),
+    ({"lifetime": "long"}, "its lifetime 'long' is not a number of seconds"),
+    ({"lifetime": {}}, "its lifetime {} is not a number of seconds"),
+    ({"lifetime": "inf"}, "its lifetime 'inf' is not a number of seconds"),
+    ({"lifetime": 10**400}, f"its lifetime {10**400} is not a number of seconds"),
+    ({"lastseen": "soon"}, "its lastseen 'soon' is not a time"),
+    ({"lastseen": ""}, "its lastseen '' is not a time"),
+    ({"lastseen": 5}, "its lastseen 5 is not a time"),
     ({"lastseen": "2026-13-01T00:00:00"}, "its lastseen '2026-13-01T00:00:00' is no"),
 ]
 
@@ -143,7 +143,10 @@ def test_no_records(status: Any) -> None:
 
 @pytest.mark.parametrize("status", ["text", 5, ["x"]])
 def test_a_status_that_holds_no_records(status: Any) -> None:
-    assert parse_peers(status) == ((), (MalformedRecord("status", "it is no mapping"),))
+    assert parse_peers(status) == (
+        (),
+        (MalformedRecord("status", "it is not a mapping"),),
+    )
 
 
 def test_a_malformed_record_hides_no_other() -> None:

@@ -116,7 +116,11 @@ def test_an_index_is_asked_for_by_its_name_alone() -> None:
         (["by_app"], "by_apps", "did you mean 'by_app'?"),
         (["by_app", "names"], "zzz", "there are by_app, names"),
         ([], "by_app", "'by_app' that is not declared above it; there is none"),
-        (["by_app"], "spec", "'spec' is no index but an argument of its own; leave"),
+        (
+            ["by_app"],
+            "spec",
+            "'spec' is not an index but an argument of its own; leave",
+        ),
     ],
 )
 def test_the_marker_of_an_index_is_for_those_that_there_are(

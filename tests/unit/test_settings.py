@@ -397,7 +397,7 @@ def test_an_event_about_an_event_is_dropped(registry: Registry) -> None:
 )
 def test_what_is_no_selector_is_refused(selector: str) -> None:
     assert isinstance(label_clauses(selector), str), "so does a server"
-    with pytest.raises(ValueError, match="is no label selector"):
+    with pytest.raises(ValueError, match="is not a label selector"):
         fnop.Settings(selector=selector)
 
 

@@ -499,7 +499,7 @@ SERVED = Catalogue(
             "things",
             "'things' is ambiguous: things.v1.a.io, things.v1.b.io; name the gr",
         ),
-        ("", "'' is no kind: the name of a kind must be a non-empty string"),
+        ("", "'' is not a kind: the name of a kind must be a non-empty string"),
     ],
 )
 def test_a_mistyped_kind_is_told_what_it_is_like(name: str, sentence: str) -> None:

@@ -328,7 +328,9 @@ def test_a_storage_that_does_not_fit_together_is_refused(
 
 def test_what_is_no_storage_is_refused() -> None:
     wrong: Any = "example.com"
-    with pytest.raises(TypeError, match=r"'example.com' is no storage; give fnop.Auto"):
+    with pytest.raises(
+        TypeError, match=r"'example.com' is not a storage; give fnop.Auto"
+    ):
         Settings(storage=wrong)
     with pytest.raises(TypeError, match=r"such as \(fnop.AutoStorage\(\),\)"):
         Settings(former_storages=wrong)
