@@ -473,7 +473,7 @@ USAGE = {
         for option in ("--liveness", "--metrics", "--context", "--kubeconfig")
     },
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
-    "no selector": (("run", "operator.py", "-l", "app in db"), "no label selector"),
+    "no selector": (("run", "operator.py", "-l", "app in db"), "not a label selector"),
     "a lease's place without a lease": (
         ("run", "operator.py", "--lease-namespace", "x"),
         "--lease-namespace needs --leader-elect",
