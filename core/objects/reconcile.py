@@ -75,9 +75,10 @@ def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
     """
     failures: list[FilterFailure] = []
     action = _next_action(at._replace(failures=failures), record)
-    first: dict[str, FilterFailure] = {}
+    # Filters may be asked several times; two handlers may share an id (decorators).
+    first: dict[int, FilterFailure] = {}
     for each in failures:
-        first.setdefault(each.handler.id, each)
+        first.setdefault(id(each.handler), each)
     return Decision(action, tuple(first.values()))
 
 

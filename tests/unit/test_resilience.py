@@ -239,6 +239,24 @@ def test_a_raising_filter_leaves_out_its_own_handler_alone(registry: Registry) -
     assert any("a filter of" in line for line in story.said_at("error"))
 
 
+def test_the_errors_of_two_filters_of_one_function_are_both_logged(
+    registry: Registry,
+) -> None:
+    """Stacked decorators give two handlers one id."""
+
+    @fnop.on.create(KIND, registry=registry, when=lambda spec, **_: spec["missing"])
+    @fnop.on.update(KIND, registry=registry, when=lambda spec, **_: spec["size"] > "1")
+    def change(**_: Any) -> None: ...
+
+    story = Story(registry, [example(size=1)])
+    story.settle(seconds=5)
+    lines = [line for line in story.said_at("error") if "a filter of" in line]
+    assert sorted(line.rpartition(": ")[0].rpartition(" ")[2] for line in lines) == [
+        "KeyError",
+        "TypeError",
+    ]
+
+
 @pytest.mark.parametrize("name", ["?x=", "../secrets/x", "web/scale", "..", "a%2fb"])
 def test_a_name_from_a_spec_cannot_lead_a_request_astray(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be a name"):
