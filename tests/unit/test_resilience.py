@@ -239,6 +239,28 @@ def test_a_raising_filter_leaves_out_its_own_handler_alone(registry: Registry) -
     assert any("a filter of" in line for line in story.said_at("error"))
 
 
+def test_a_raising_filter_of_a_deletion_handler_keeps_the_object(
+    registry: Registry,
+) -> None:
+    """Nobody knows whether it was to be cleaned up."""
+
+    @fnop.on.delete(KIND, registry=registry, when=lambda spec, **_: spec["size"] > 1)
+    def delete(**_: Any) -> None: ...
+
+    story = Story(registry, [example(size=2)])
+    story.settle(seconds=5)
+    story.edit(KIND, spec={"size": None})
+    story.delete(KIND)
+    story.settle(seconds=5)
+    assert story.get(KIND) is not None
+    (line, *_) = story.said_at("error")
+    assert "delete failed, so the object is" in line
+    assert "neither handled nor released" in line
+    story.edit(KIND, spec={"size": 1})
+    story.settle(seconds=5)
+    assert story.get(KIND) is None
+
+
 def test_the_errors_of_two_filters_of_one_function_are_both_logged(
     registry: Registry,
 ) -> None:
