@@ -24,7 +24,6 @@ __all__ = [
     "leave",
     "miss_the_vanished",
     "open_stream",
-    "place_of",
     "unfollow",
 ]
 
@@ -34,7 +33,7 @@ def follow(turn: Turn, stream: Stream) -> None:
     present = turn.streams.followed.get(stream.key)
     if present is None:
         if stream.purpose is StreamPurpose.OBJECTS:
-            turn.say("info", f"serving {place_of(stream)}")
+            turn.say("info", f"serving {stream.label}")
         if (
             stream.purpose is StreamPurpose.OBJECTS
             and turn.lifecycle.phase is Phase.FROZEN
@@ -54,16 +53,11 @@ def follow(turn: Turn, stream: Stream) -> None:
         open_stream(turn, anew)
 
 
-def place_of(stream: Stream) -> str:
-    where = f" in {stream.namespace}" if stream.namespace else ""
-    return f"{stream.resource.label}{where}"
-
-
 def leave(turn: Turn, stream: Stream) -> None:
     """Close a stream whose kind or namespace is gone, with all its objects."""
     turn.say(
         "info",
-        f"no longer serving {place_of(stream)}: the API server has it no more",
+        f"no longer serving {stream.label}: the API server has it no more",
     )
     miss_the_vanished(turn, stream._replace(id=0))
     unfollow(turn, stream)

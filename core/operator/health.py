@@ -19,6 +19,7 @@ from typing import Any
 
 from fnop.core.handlers.program import Program
 from fnop.core.state.lifecycle import Phase
+from fnop.core.state.requests import handler_of, is_outside
 from fnop.core.state.turn import State, settings_of
 from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
@@ -190,7 +191,10 @@ def _under_way(
     calls: list[tuple[str, float]] = []
     for number, ticket in sorted(state.requests.pending.items()):
         age = now.mono - seen.asked.get(number, now.mono)
-        calls.append((ticket.handler, age)) if ticket.outside else requests.append(age)
+        if is_outside(ticket):
+            calls.append((handler_of(ticket), age))
+        else:
+            requests.append(age)
     return requests, calls
 
 
@@ -216,11 +220,6 @@ def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
     return now.mono - max(heard, stream.opened_at)
 
 
-def _place(stream: Stream) -> str:
-    where = f" in {stream.namespace}" if stream.namespace else ""
-    return f"{stream.resource.label}{where}"
-
-
 def _stuck_streams(
     program: Program, state: State, seen: Timings, now: Now, limits: HealthLimits
 ) -> Iterator[str]:
@@ -234,11 +233,11 @@ def _stuck_streams(
     for stream in state.streams.followed.values():
         age = _age(stream, seen, now)
         if age is not None and age > most[stream.phase]:
-            what = f"the {stream.phase.value} of {_place(stream)}"
+            what = f"the {stream.phase.value} of {stream.label}"
             yield f"{what} has been silent for {age:.0f} s"
         late = now.mono - stream.due
         if stream.phase is StreamPhase.WAITING and late > limits.grace:
-            yield f"the next watch of {_place(stream)} was due {late:.0f} s ago"
+            yield f"the next watch of {stream.label} was due {late:.0f} s ago"
 
 
 # ----------------------------------------------------- requests, calls, objects
@@ -303,9 +302,9 @@ def _unready_streams(state: State) -> Iterator[str]:
     for stream in served:
         if _fails(stream):
             why = stream.refusal or f"{stream.failures} failures in a row"
-            yield f"{_place(stream)} cannot be followed: {why}"
+            yield f"{stream.label} cannot be followed: {why}"
         elif not stream.lists:
-            yield f"the first listing of {_place(stream)} is not complete"
+            yield f"the first listing of {stream.label} is not complete"
     if not served and not state.lifecycle.ready:
         yield "there is nothing to serve yet"
 

@@ -12,7 +12,6 @@ from fnop.core.operator.following import (
     announce_ready,
     miss_the_vanished,
     open_stream,
-    place_of,
 )
 from fnop.core.operator.survey import (
     SOON_SECONDS,
@@ -128,7 +127,7 @@ def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> N
     turn.say(
         "warning",
         f"the API server has gone back from version {known} to {version}, as "
-        f"after a restore from a backup; {place_of(stream)} is read anew",
+        f"after a restore from a backup; {stream.label} is read anew",
     )
     for key, each in turn.objects.all():
         if key.resource == stream.resource.key and each.shown:

@@ -6,7 +6,7 @@ A ticket is stored by the command's number, and says who gets the answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -24,20 +24,10 @@ __all__ = [
     "OfObject",
     "Requests",
     "Ticket",
+    "handler_of",
+    "is_outside",
+    "is_urgent",
 ]
-
-
-class _Ticket:
-    """The attributes that most tickets have in common."""
-
-    __slots__ = ()
-
-    # Whether it goes elsewhere than to the API server, and may take long.
-    outside: ClassVar[bool] = False
-    # Whether the operator's right to serve depends on it: it waits for no slot.
-    is_urgent: ClassVar[bool] = False
-    # The handler's id, for logs and recordings.
-    handler: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +37,8 @@ class ForEffect:
     key: Key
     serial: int
     handler: str
+    # It goes elsewhere than to the API server, and may take long.
     outside: bool = False
-
-    is_urgent: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +48,9 @@ class ForWrite:
     key: Key
     handler: str = ""
 
-    outside: ClassVar[bool] = False
-    is_urgent: ClassVar[bool] = False
-
 
 @dataclass(frozen=True, slots=True)
-class ForExpectation(_Ticket):
+class ForExpectation:
     """A live read of the object: the watch has not shown its last own write."""
 
     key: Key
@@ -79,33 +65,47 @@ class ForEvent:
     handler: str
     name: str
 
-    outside: ClassVar[bool] = False
-    is_urgent: ClassVar[bool] = False
-
 
 @dataclass(frozen=True, slots=True)
-class ForDiscovery(_Ticket):
+class ForDiscovery:
     """A document about the API server's kinds."""
 
 
 @dataclass(frozen=True, slots=True)
-class ForPeers(_Ticket):
+class ForPeers:
     """A request of peering, by its number there."""
 
     number: int
-    is_urgent: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class ForLease(_Ticket):
+class ForLease:
     """A request of the election, by its number there."""
 
     number: int
-    is_urgent: ClassVar[bool] = True
 
 
 OfObject = ForEffect | ForWrite | ForExpectation | ForEvent
 Ticket = OfObject | ForDiscovery | ForPeers | ForLease
+
+
+def is_outside(ticket: Ticket) -> bool:
+    """Whether it goes elsewhere than to the API server, and may take long."""
+    return isinstance(ticket, ForEffect) and ticket.outside
+
+
+def is_urgent(ticket: Ticket) -> bool:
+    """Whether the operator's right to serve depends on it: it waits for no slot."""
+    return isinstance(ticket, (ForPeers, ForLease))
+
+
+def handler_of(ticket: Ticket) -> str:
+    """The ids of the handlers that it is for, for logs and recordings."""
+    match ticket:
+        case ForEffect(handler=name) | ForWrite(handler=name) | ForEvent(handler=name):
+            return name
+        case ForExpectation() | ForDiscovery() | ForPeers() | ForLease():
+            return ""
 
 
 @quick
@@ -117,7 +117,9 @@ class Requests(NamedTuple):
 
     def sent(self, number: int, ticket: Ticket) -> Requests:
         """The requests with one more command, which is sent."""
-        return Requests(self.pending.set(number, ticket), self.calls + ticket.outside)
+        return Requests(
+            self.pending.set(number, ticket), self.calls + is_outside(ticket)
+        )
 
     def answered(self, number: int) -> tuple[Ticket | None, Requests]:
         """The ticket of an answered command, None if it is unknown, and the rest."""
@@ -125,7 +127,7 @@ class Requests(NamedTuple):
         if ticket is None:
             return None, self
         left = self.pending.delete(number)
-        return ticket, Requests(left, self.calls - ticket.outside)
+        return ticket, Requests(left, self.calls - is_outside(ticket))
 
     def has_slot(self, most: int) -> bool:
         """Whether a further request may be sent; calls hold no slot (R13)."""

@@ -33,7 +33,7 @@ from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
 from fnop.core.state.record import ObjectRecord
-from fnop.core.state.requests import Requests, Ticket
+from fnop.core.state.requests import Requests, Ticket, handler_of, is_urgent
 from fnop.core.state.survey import Survey, missing
 from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
@@ -220,8 +220,8 @@ class Turn:
         urgent one has no such time by default.
         """
         number = self.next_serial()
-        is_urgent = ticket.is_urgent
-        if before is None and not is_urgent:
+        urgent = is_urgent(ticket)
+        if before is None and not urgent:
             before = self.coordination.lease_ends
         self.requests = self.requests.sent(number, ticket)
         self.emit(
@@ -232,9 +232,9 @@ class Turn:
                 address.namespace,
                 address.name,
                 subject,
-                ticket.handler or None,
+                handler_of(ticket) or None,
                 before,
-                is_urgent,
+                urgent,
             )
         )
         return number

@@ -114,6 +114,12 @@ class Stream(NamedTuple):
         return self.resource.key, self.namespace or "", self.purpose.value
 
     @property
+    def label(self) -> str:
+        """The kind and, unless it is all of the cluster, the namespace."""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource.label}{where}"
+
+    @property
     def is_asking(self) -> bool:
         """Whether the present listing only asks for the server's present version."""
         return self.phase is StreamPhase.LISTING and self.version is not None
