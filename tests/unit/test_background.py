@@ -584,7 +584,7 @@ def test_a_daemon_survives_a_crash_by_beginning_anew(registry: Registry) -> None
         ({"interval": -1}, "interval= must be a number"),
         ({"sharp": True}, "sharp= needs interval="),
         ({"interval": 5, "cron": "* * * * *"}, "either interval= or cron="),
-        ({"cron": "every day"}, "no cron expression"),
+        ({"cron": "every day"}, "not a cron expression"),
         ({"intervall": 5}, "did you mean interval=?"),
         ({"initial_delay": "5"}, "initial_delay= must be a number"),
     ],

@@ -189,17 +189,17 @@ def aggregated() -> Iterator[Case]:
                 "/apis",
                 accept=AGGREGATED,
                 has={
-                    "items.0.metadata.name": "apps",
-                    "items.0.versions.0.resources.2.resource": "deployments",
-                    "items.0.versions.0.resources.2.scope": "Namespaced",
-                    "items.0.versions.0.resources.2.singularResource": "deployment",
-                    "items.0.versions.0.resources.2.shortNames": ["deploy"],
-                    "items.0.versions.0.resources.2.responseKind": {
+                    "items.1.metadata.name": "apps",
+                    "items.1.versions.0.resources.2.resource": "deployments",
+                    "items.1.versions.0.resources.2.scope": "Namespaced",
+                    "items.1.versions.0.resources.2.singularResource": "deployment",
+                    "items.1.versions.0.resources.2.shortNames": ["deploy"],
+                    "items.1.versions.0.resources.2.responseKind": {
                         "group": "apps",
                         "version": "v1",
                         "kind": "Deployment",
                     },
-                    "items.0.versions.0.resources.2.subresources.0": {
+                    "items.1.versions.0.resources.2.subresources.0": {
                         "subresource": "scale",
                         "responseKind": {
                             "group": "autoscaling",
