@@ -53,7 +53,7 @@ class Surroundings:
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return settings_of(self._program, self.state())
+        return settings_of(self._program, self.state().lifecycle)
 
     @property
     def memo(self) -> ReadOnlyDict:

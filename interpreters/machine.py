@@ -58,7 +58,7 @@ class Machine:
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return settings_of(self.program, self.state)
+        return settings_of(self.program, self.state.lifecycle)
 
     def feed(self, now: Now, input: Input) -> tuple[Command, ...]:
         """Take one input in; the commands to perform.

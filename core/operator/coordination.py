@@ -38,17 +38,17 @@ from fnop.core.values.body import Body
 from fnop.effects.outcomes import Refused
 
 __all__ = [
+    "advance_election",
+    "advance_peering",
     "begin",
     "discovered",
     "has_gone",
     "is_standing_by",
     "keep_time",
     "lacks_peering",
-    "lease_answered",
     "leave",
     "looked_at",
     "peer_streams",
-    "peers_answered",
     "refused",
     "settle",
     "wake",
@@ -67,9 +67,9 @@ def begin(turn: Turn) -> None:
 def keep_time(turn: Turn) -> None:
     """Advance peering and the election first: a right to serve may have ended."""
     if turn.coordination.peering_is_due(turn.now):
-        _meet(turn, AlarmRang())
+        advance_peering(turn, AlarmRang())
     if turn.coordination.election_is_due(turn.now):
-        _compete(turn, AlarmRang())
+        advance_election(turn, AlarmRang())
 
 
 def wake(turn: Turn) -> list[float]:
@@ -115,15 +115,17 @@ def discovered(turn: Turn) -> None:
     """Pass the results of discovery to peering and the election; settle the phase."""
     if turn.coordination.peering is not None:
         kinds = tuple(each.key for each in _peer_kinds(turn))
-        _meet(turn, Placed(kinds, _namespaces(turn)))
+        advance_peering(turn, Placed(kinds, _namespaces(turn)))
     if turn.coordination.election_due is None:
-        _compete(turn, AlarmRang())
+        advance_election(turn, AlarmRang())
     settle(turn)
 
 
 def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
     """Take in a peering object that was seen, or that is missing."""
-    _meet(turn, Looked(PeeringPlace(stream.resource.key, stream.namespace), body))
+    advance_peering(
+        turn, Looked(PeeringPlace(stream.resource.key, stream.namespace), body)
+    )
 
 
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
@@ -139,12 +141,13 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
             f"without them: {message}"
         )
         turn.warn_once(f"peers {place.label}", text)
-        _meet(turn, Looked(place, None))
+        advance_peering(turn, Looked(place, None))
     else:
-        _meet(turn, Unseen(place, message))
+        advance_peering(turn, Unseen(place, message))
 
 
-def _meet(turn: Turn, fact: PeeringFact) -> None:
+def advance_peering(turn: Turn, fact: PeeringFact) -> None:
+    """Give peering a fact, such as an answer, and send what it asks for."""
     if turn.coordination.peering is None:
         return
     decision = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
@@ -165,7 +168,8 @@ def _meet(turn: Turn, fact: PeeringFact) -> None:
 # -------------------------------------------------------------------- election
 
 
-def _compete(turn: Turn, fact: electing.ElectionFact) -> None:
+def advance_election(turn: Turn, fact: electing.ElectionFact) -> None:
+    """Give the election a fact, such as an answer, and send what it asks for."""
     if turn.coordination.election is None:
         return
     decision = electing.advance(
@@ -191,17 +195,7 @@ def _ask_for_lease(turn: Turn, ask: Ask) -> None:
             turn.perform(ask.effect, address, ticket, None, ask.before)
             return
     text = "the API server serves no leases; run without --leader-elect"
-    _compete(turn, Answered(ask.number, Refused(404, text, "NotFound")))
-
-
-def peers_answered(turn: Turn, fact: Answered) -> None:
-    """Take in the answer to a request of peering."""
-    _meet(turn, fact)
-
-
-def lease_answered(turn: Turn, fact: Answered) -> None:
-    """Take in the answer to a request of the election."""
-    _compete(turn, fact)
+    advance_election(turn, Answered(ask.number, Refused(404, text, "NotFound")))
 
 
 # ----------------------------------------------------------------------- phases
@@ -260,8 +254,8 @@ def is_standing_by(turn: Turn) -> bool:
 
 def leave(turn: Turn) -> None:
     """Leave the peers and release the lease: others may continue at once."""
-    _meet(turn, Leave())
-    _compete(turn, Resign())
+    advance_peering(turn, Leave())
+    advance_election(turn, Resign())
 
 
 def has_gone(turn: Turn) -> bool:

@@ -224,7 +224,7 @@ def _stuck_streams(
     program: Program, state: State, seen: Timings, now: Now, limits: HealthLimits
 ) -> Iterator[str]:
     """Reports of streams that are silent, or not opened, for too long."""
-    settings = settings_of(program, state)
+    settings = settings_of(program, state.lifecycle)
     silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
     most = {
         StreamPhase.LISTING: limits.request,

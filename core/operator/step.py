@@ -25,12 +25,12 @@ from fnop.core.objects.expectations import answer_expectation
 from fnop.core.objects.indexing import are_filled, empty_indices
 from fnop.core.objects.write import answer_write
 from fnop.core.operator.coordination import (
+    advance_election,
+    advance_peering,
     begin,
     has_gone,
     keep_time,
-    lease_answered,
     leave,
-    peers_answered,
     settle,
     wake,
 )
@@ -211,9 +211,9 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
         case ForEvent(key=key, name=name):
             _on_event_posted(Context(turn, key), name, outcome)
         case ForPeers(number=asked):
-            peers_answered(turn, Answered(asked, outcome))
+            advance_peering(turn, Answered(asked, outcome))
         case ForLease(number=asked):
-            lease_answered(turn, Answered(asked, outcome))
+            advance_election(turn, Answered(asked, outcome))
         case ForDiscovery():
             on_document(turn, number, outcome)
 

@@ -90,9 +90,9 @@ class State(NamedTuple):
 NEW = State()
 
 
-def settings_of(program: Program, state: State) -> Settings:
+def settings_of(program: Program, lifecycle: Lifecycle) -> Settings:
     """The settings in force: the program's own, or as changed by startup handlers."""
-    return state.lifecycle.settings or program.settings
+    return lifecycle.settings or program.settings
 
 
 _AGAIN = "info", "serving again"
@@ -187,7 +187,7 @@ class Turn:
     @property
     def settings(self) -> Settings:
         """The settings in force: the program's, or as changed by startup handlers."""
-        return self.lifecycle.settings or self.program.settings
+        return settings_of(self.program, self.lifecycle)
 
     def next_serial(self) -> int:
         counters = self.counters
