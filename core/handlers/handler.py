@@ -49,6 +49,11 @@ class Handler:
     cancellation_timeout: float | None = None
 
     @property
+    def label(self) -> str:
+        """The handler as log lines name it: its role and its id."""
+        return f"{self.role.value} handler {self.id}"
+
+    @property
     def rule(self) -> RoleRule:
         """The row of its role in the table."""
         return ROLES[self.role]

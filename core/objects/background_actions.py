@@ -148,13 +148,8 @@ def _time_out(
     why = run_state.progress.message or "still waiting"
     judgement = time_out(run_state.progress, handler.timeout, why)
     context.failed()
-    context.say(
-        judgement.level,
-        f"{handler.role.value} handler {handler.id} {judgement.line}",
-        body=record.body,
-        handler=handler.id,
-        error=why,
-    )
+    level, line = judgement.level, judgement.line
+    context.say_of(handler, level, line, body=record.body, error=why)
     after = rested(handler, run_state, judgement.progress, context.now)
     context.put(with_run_state(record, handler, after))
 

@@ -225,7 +225,7 @@ def _line(
     handler, failure = invocation.handler, invocation.failure
     return context.line(
         level,
-        f"{handler.role.value} handler {handler.id} {line}",
+        f"{handler.label} {line}",
         body=invocation.situation.body,
         handler=handler.id,
         error=str(failure) if failure else None,

@@ -331,13 +331,8 @@ def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
     if action.failed:
         level, line, error = "error", "failed for good", progress.message
         line = f"{line}, as its sub-handler {action.failed} has"
-    context.say(
-        level,
-        f"{handler.role.value} handler {handler.id} {line}",
-        handler=handler.id,
-        error=error,
-        ended=AttemptEnded("error" if action.failed else "success"),
-    )
+    ended = AttemptEnded("error" if action.failed else "success")
+    context.say_of(handler, level, line, error=error, ended=ended)
     work = work._replace(progress={**work.progress, handler.id: progress})
     context.put(record._replace(work=work))
 
@@ -350,12 +345,7 @@ def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
     context.failed()
     if handler.role in ACTIVITIES:
         context.activity_failed()
-    context.say(
-        judgement.level,
-        f"{handler.role.value} handler {handler.id} {judgement.line}",
-        handler=handler.id,
-        error=action.why,
-    )
+    context.say_of(handler, judgement.level, judgement.line, error=action.why)
     work = work._replace(progress={**work.progress, handler.id: judgement.progress})
     context.put(record._replace(work=work))
 
@@ -417,10 +407,6 @@ def _cancel(
     rest = left(record.work.running, invocation)
     work = record.work._replace(running=rest, change=change)
     keep(context, record._replace(work=work), ends=False)
-    context.say(
-        "info",
-        f"{invocation.handler.role.value} handler {invocation.handler.id} is cancelled",
-        body=record.body,
-        handler=invocation.handler.id,
-        ended=AttemptEnded("cancelled"),
-    )
+    ended = AttemptEnded("cancelled")
+    handler, body = invocation.handler, record.body
+    context.say_of(handler, "info", "is cancelled", body=body, ended=ended)

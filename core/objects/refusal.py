@@ -179,11 +179,11 @@ def _blamed(
         was._replace(retries=max(0, was.retries - 1)),
         Failure("Refused", f"the patch is refused: {message}", permanent=final),
     )
-    context.say(
+    context.say_of(
+        handler,
         judgement.level,
-        f"{handler.role.value} handler {handler.id} {judgement.line}",
+        judgement.line,
         body=record.body,
-        handler=handler.id,
         error=message,
         ended=judgement.ended,
     )

@@ -238,6 +238,13 @@ class Context:
         """Log a line about the object."""
         self._turn.say(level, message, key=self.key, **about)
 
+    def say_of(
+        self, handler: Handler, level: str, line: str, /, **about: Unpack[About]
+    ) -> None:
+        """Log a line about a handler of the object: its label, and the line."""
+        about["handler"] = handler.id
+        self.say(level, f"{handler.label} {line}", **about)
+
     def line(self, level: str, message: str, **about: Unpack[About]) -> Say:
         """A log line about the object, to be emitted later."""
         return self._turn.line(level, message, key=self.key, **about)
