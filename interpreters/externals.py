@@ -15,7 +15,7 @@ def forked(calls: Mapping[str, Model]) -> dict[str, Model]:
     copies: dict[int, Any] = {}
     found: dict[str, Model] = {}
     for name, model in calls.items():
-        system = getattr(model, "__self__", None)
+        system: Any = getattr(model, "__self__", None)
         if not hasattr(system, "fork"):
             found[name] = model
             continue

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
@@ -159,6 +160,8 @@ class SimulatedRun:
         # Functions that were called and have no model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
         self.requests: list[ApiRequest] = []
+        # The kinds that a user finds, for the registry that they were found in.
+        self.catalogue: tuple[object, Catalogue] | None = None
         self._first_seed = self._seed = seed
         self._lives = 0
         self._random = 0
