@@ -27,23 +27,20 @@ EXIT_VIOLATION, EXIT_USAGE, EXIT_UNKNOWN = 1, 2, 3
 CHUNK = 8
 
 
-class Shard(click.ParamType):
-    """A part of the schedules: `3/10` is the third of ten."""
+def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
+    """The numbers of `K/N`.
 
-    name = "K/N"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """The numbers of `K/N`."""
-        if isinstance(value, tuple):
-            return value
-        first, slash, second = str(value).partition("/")
-        if slash and first.isdecimal() and second.isdecimal():
-            found = int(first), int(second)
-            if 1 <= found[0] <= found[1]:
-                return found
-        self.fail(f"{value!r} is no shard; write 3/10 for the third of ten", param, ctx)
+    >>> a_shard(None, None, "3/10")
+    (3, 10)
+    """
+    first, slash, second = value.partition("/")
+    if slash and first.isdecimal() and second.isdecimal():
+        found = int(first), int(second)
+        if 1 <= found[0] <= found[1]:
+            return found
+    raise click.BadParameter(
+        f"{value!r} is no shard; write 3/10 for the third of ten", ctx, param
+    )
 
 
 def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
@@ -120,8 +117,8 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
 )
 @click.option(
     "--shard",
-    type=Shard(),
-    default=(1, 1),
+    callback=a_shard,
+    default="1/1",
     metavar="K/N",
     help="Try the K-th of N parts: for CI matrices, and indexed Jobs.",
 )

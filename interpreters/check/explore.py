@@ -15,7 +15,17 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, Apply, act
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import (
+    Action,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    Wait,
+    act,
+    address_of,
+)
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
     FAULTS,
@@ -37,12 +47,12 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
-from fnop.interpreters.check.worlds import learned
+from fnop.interpreters.check.worlds import World, learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.machine import Machine, Observer
-from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
 __all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
@@ -62,7 +72,8 @@ class Case(NamedTuple):
 
     `definitions` and `given` are manifests of what is there before the operator begins;
     `calls` are models of called functions; `rivals` are other controllers, by the kind
-    that they change.
+    that they change. `history` are the beginnings of what may depend on how an object
+    became what it is, such as `persistentvolumeclaims/`.
     """
 
     program: Program
@@ -74,6 +85,7 @@ class Case(NamedTuple):
     name: str = "script"
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
+    history: tuple[str, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -162,9 +174,52 @@ def reference_of(case: Case) -> Reference:
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START)).play()
     seen = seen_by(trial)
     volatile = learned(seen.world, seen_by(other).world)
-    handled = handled_kinds(case.program, trial)
-    benign = Benign(seen, volatile, handled, has_background(case.program))
+    benign = Benign(
+        seen,
+        volatile,
+        handled_kinds(case.program, trial),
+        has_background(case.program),
+        _fresh_world(case, scene),
+        case.history,
+    )
     return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
+
+
+def _fresh_world(case: Case, scene: Scene) -> World | None:
+    """The world of a user who creates at once what the script ends with.
+
+    None where the script has no edits, or deletes something.
+    """
+    edits = [each for each in case.script if isinstance(each, Edit)]
+    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+        return None
+    actions: list[Action] = []
+    for each in case.script:
+        if isinstance(each, Apply):
+            manifest = each.manifest
+            for edit in edits:
+                if _is_about(scene, edit, manifest):
+                    manifest = applied(edit.changes, manifest)
+            actions.append(Apply(manifest))
+        elif isinstance(each, Wait) or not any(
+            isinstance(one, Apply) and _is_about(scene, each, one.manifest)
+            for one in case.script
+        ):
+            actions.append(each)
+    fresh = scene._replace(script=tuple(actions))
+    return seen_by(Trial(fresh).play()).world
+
+
+def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
+    """Whether an edit is of the object of this manifest."""
+    resource, name = address_of(scene.base, edit.where)
+    meta = manifest.get("metadata") or {}
+    place = meta.get("namespace") or scene.namespace
+    return (
+        resource == catalogue_of(scene.base).of_manifest(manifest)
+        and name == meta.get("name")
+        and (edit.namespace or scene.namespace) == place
+    )
 
 
 class Explorer:

@@ -66,13 +66,17 @@ class Seen(NamedTuple):
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
-    `handled` are the kinds that the operator has handlers for (`claims.example.com`).
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`);
+    `fresh` is the world of a user who creates at once what the script ends with, of
+    which what begins like one of `history` may be another.
     """
 
     seen: Seen
     volatile: Volatile
     handled: frozenset[str]
     background: bool
+    fresh: World | None = None
+    history: tuple[str, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -145,6 +149,21 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The end does not depend on how the object became what it is."""
+    if seen is not benign.seen or benign.fresh is None:
+        return
+    found = [
+        f"{each} (after the same object was created at once)"
+        for each in differences(
+            seen.world, benign.fresh, benign.volatile, without_status=benign.handled
+        )
+        if not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+    ]
+    if found:
+        yield Violation("history", found[0], tuple(found))
 
 
 # ------------------------------------------------------------------- rest (P2, P3)
@@ -548,6 +567,7 @@ PROPERTIES: dict[str, Judge] = {
     "no_orphans": no_orphans,
     "honest_status": honest_status,
     "same_end": same_end,
+    "history": history,
     "no_more_writes": no_more_writes,
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
