@@ -93,7 +93,9 @@ def swept(name: str) -> Swept:
                 judge(verdict, explorer, 1)
         for schedule in explorer.random(RANDOM // len(cases)):
             judge(explorer.tried(schedule), explorer, 2)
-    return Swept(name, *counts, unknown, time.process_time() - begun, alarms)
+    singles_, pairs, randoms = counts
+    seconds = time.process_time() - begun
+    return Swept(name, singles_, pairs, randoms, unknown, seconds, alarms)
 
 
 def main(wanted: list[str]) -> int:
@@ -103,7 +105,7 @@ def main(wanted: list[str]) -> int:
     ]
     processes = int(os.environ.get("JOBS", os.cpu_count() or 1))
     alarmed = 0
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
         for found in pool.imap(swept, names, chunksize=1):
             ms = 1e3 * found.seconds / (found.singles + found.pairs + found.randoms)
             print(

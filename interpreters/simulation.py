@@ -57,6 +57,7 @@ from fnop.interpreters.answers import (
 )
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.externals import forked
 from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine, Observer
@@ -187,7 +188,7 @@ class SimulatedRun:
         self.strands = Strands(self.clock)
         weakref.finalize(self, self.strands.close)
 
-    def fork(self) -> SimulatedRun:
+    def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
         """A second run that goes on from here, apart from this one.
 
         Both have the same past, and go on equally as long as the same is done to them.
@@ -200,7 +201,7 @@ class SimulatedRun:
         if self.strands.calls:
             raise CannotFork("an impure daemon is under way: its thread has no copy")
         twin = copy.copy(self)
-        twin.clock = self.clock.fork()
+        twin.clock = clock or self.clock.fork()
         twin.machine = self.machine.fork()
         twin.calls = forked(self.calls)
         twin.director = twin.on_say = twin._watchdog = None
@@ -356,6 +357,16 @@ class SimulatedRun:
             or self._restless.reason()
             or "it does not come to rest"
         )
+
+    def catch_up(self, cluster: simulated.Cluster) -> None:
+        """Take over what another run has made of the same cluster."""
+        events = events_after(cluster, self.cluster.version)
+        self.cluster = cluster
+        self._deliver(events or ())
+
+    def next_at(self) -> float | None:
+        """The virtual time of the next event, if there is one."""
+        return self._next(recurring=False)
 
     @property
     def watched_kinds(self) -> Iterable[str]:
@@ -641,18 +652,20 @@ class SimulatedRun:
         for event in found:
             self._show(command.stream, event)
 
-    def breaks(self, source: str, status: int | None = None) -> None:
+    def breaks(
+        self, source: str, status: int | None = None, reason: str = "eof"
+    ) -> None:
         """Break the watches of a kind; what has not arrived of them is lost.
 
         With a `status` such as 410 (Gone) the server ends them with that error, else
-        the connection closes.
+        the connection closes in order, or is lost ("unreachable").
         """
         for stream in [each for each in self._watches if self._kinds[each] == source]:
             del self._watches[stream]
             rest = [each for each in self._inbox if not _is_of(each.input, stream)]
             self._inbox = deque(rest)
             if status is None:
-                end = StreamEnded(stream, "eof")
+                end = StreamEnded(stream, reason)
             else:
                 end = StreamEnded(stream, "refused", status, "too old resource version")
             self._arrives(end, source)

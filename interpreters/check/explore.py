@@ -28,6 +28,7 @@ from fnop.interpreters.actions import (
 )
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
+    BY_NAME,
     FAULTS,
     Fault,
     FaultKind,
@@ -73,7 +74,8 @@ class Case(NamedTuple):
     `definitions` and `given` are manifests of what is there before the operator begins;
     `calls` are models of called functions; `rivals` are other controllers, by the kind
     that they change. `history` are the beginnings of what may depend on how an object
-    became what it is, such as `persistentvolumeclaims/`.
+    became what it is, such as `persistentvolumeclaims/`. `former` is the code that
+    this one replaces.
     """
 
     program: Program
@@ -86,6 +88,7 @@ class Case(NamedTuple):
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
     history: tuple[str, ...] = ()
+    former: Program | None = None
 
 
 class Verdict(NamedTuple):
@@ -135,6 +138,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     return Scene(
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
+        case.former,
     )
 
 
@@ -210,6 +214,14 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
     return seen_by(Trial(fresh).play()).world
 
 
+def _is_of_script(scene: Scene, edit: Edit, case: Case) -> bool:
+    """Whether an edit is of an object that the script itself creates."""
+    return any(
+        isinstance(each, Apply) and _is_about(scene, edit, each.manifest)
+        for each in case.script
+    )
+
+
 def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
     """Whether an edit is of the object of this manifest."""
     resource, name = address_of(scene.base, edit.where)
@@ -242,6 +254,8 @@ class Explorer:
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, len(self.case.script))]
         found += [*_tampering(self.reference)]
+        if self.case.former is not None:
+            found += [*_upgrades(trial)]
         found += [*_lasting(trial, self.case)]
         return [(each,) for each in _unseen_first(found)]
 
@@ -279,7 +293,7 @@ class Explorer:
         return trial
 
     def _fork_for(self, schedule: Schedule) -> Trial | None:
-        if any(each.site.place is Place.RUN for each in schedule):
+        if any(_is_from_the_start(each) for each in schedule):
             return None
         turns = []
         visits = self._turns()
@@ -338,6 +352,11 @@ def _other_reference(case: Case) -> Reference:
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
+def _is_from_the_start(fault: Fault) -> bool:
+    """Whether it makes a difference before it strikes."""
+    return fault.site.place is Place.RUN or fault.kind.code == "F20"
+
+
 # ------------------------------------------------------------------- candidates
 
 
@@ -352,7 +371,7 @@ def candidates(visits: Iterable[Visit], actions: int) -> Iterator[Fault]:
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
-            if kind.code == "F19" or not _can(kind, visit, actions):
+            if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
                 continue
             if kind.code == "F1":
                 version = following if kind.mode == "after" else visit.version
@@ -382,12 +401,10 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
             return left > 0
         case "F3:down twice":
             return left > 1
-        case "F9:invalid":
-            return bool(visit.site.handler)
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
         case "F21:backup":
-            return False
+            return visit.place > 0
         case _:
             return True
 
@@ -413,6 +430,13 @@ def _tampering(reference: Reference) -> Iterator[Fault]:
                 yield Fault(kind, visit.site, name)
 
 
+def _upgrades(trial: Trial) -> Iterator[Fault]:
+    """The replacements of the former code, at each rest of the script."""
+    for visit in trial.visits:
+        if visit.site.place is Place.REST and visit.place:
+            yield Fault(BY_NAME["F20:upgrade"], visit.site)
+
+
 # Which of the cluster's controllers work for which kind of objects.
 _CONTROLLERS = {
     ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
@@ -432,6 +456,8 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
     del base
     for kind in FAULTS:
         if Place.RUN not in kind.places:
+            continue
+        if kind.name == "F15:former" and case.former is None:
             continue
         targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
         for target in targets:

@@ -114,12 +114,21 @@ def judged(
     benign: Benign, seen: Seen, only: Collection[str] | None = None
 ) -> list[Violation]:
     """The violations of all properties, or of some."""
+    names = set(PROPERTIES if only is None else only)
+    if any(each.kind.code == "F21" for each in seen.trial.struck):
+        names &= _OF_THE_END  # versions count again from the backup on
     return [
         found
         for name, judge in PROPERTIES.items()
-        if only is None or name in only
+        if name in names
         for found in judge(benign, seen)
     ]
+
+
+# The properties that look at the end alone, and not at what was before.
+_OF_THE_END = frozenset(
+    ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
+)
 
 
 def _merges(trial: Trial) -> bool:
@@ -556,6 +565,14 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
                     return
 
 
+def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers decide by their arguments alone.
+
+    That the run is the same in another process is for the caller to find out.
+    """
+    yield from ()
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -571,4 +588,5 @@ PROPERTIES: dict[str, Judge] = {
     "no_more_writes": no_more_writes,
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
+    "pure": pure,
 }
