@@ -53,6 +53,7 @@ from fnop.interpreters.answers import (
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.guard import Act
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
@@ -191,6 +192,10 @@ class SimulatedRun:
         object again and again, or writes something at each of its turns.  Where time
         does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
         """
+        with interruptible():
+            return self._settled(seconds)
+
+    def _settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
         self._restless = Restlessness(self, bounded=seconds is not None)
