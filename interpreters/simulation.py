@@ -55,6 +55,7 @@ from fnop.interpreters.answers import (
 )
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.documents import fetched
 from fnop.interpreters.externals import forked
 from fnop.interpreters.guard import Act
 from fnop.interpreters.interrupts import interruptible
@@ -497,7 +498,7 @@ class SimulatedRun:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         response = self.request(fetch_request(command))
-        self._arrives(Answered(command.id, outcome_of(None, response)))
+        self._arrives(Answered(command.id, fetched(response)))
 
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,8 @@ __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
 # The least similarity of a mistyped name and its correction (difflib's ratio).
 _LIKENESS = 0.75
+# The most selectors of which a catalogue keeps what they mean.
+_FOUND_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,10 @@ class Catalogue:
     resources: tuple[Resource, ...] = ()
     complete: bool = True
     missed: tuple[tuple[str, float], ...] = ()
+    # The results of `find`: a catalogue is asked the same again and again.
+    _found: dict[Selector, tuple[Resource, ...]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
         """The resources that a selector means, in their preferred version.
@@ -34,9 +40,17 @@ class Catalogue:
         The core group goes before others. More than one resource means that the
         selector is ambiguous, unless it is broad.
         """
+        if selector.predicate is not None:  # the author's: it may raise
+            return tuple(each for each in self.resources if selector.matches(each))
+        known = self._found.get(selector)
+        if known is None:
+            if len(self._found) >= _FOUND_MAX:
+                self._found.clear()
+            known = self._found[selector] = self._preferred(selector)
+        return known
+
+    def _preferred(self, selector: Selector) -> tuple[Resource, ...]:
         found = [each for each in self.resources if selector.matches(each)]
-        if selector.predicate is not None:
-            return tuple(found)
         if selector.version is None:
             found = [each for each in found if each.preferred]
         if not selector.is_broad and any(each.group == "" for each in found):
