@@ -29,44 +29,45 @@ from fnop.interpreters.simulation import SimulatedRun
 adopting, patching = fnop.Registry(), fnop.Registry()
 
 PATH = "/apis/example.com/v1/namespaces/default/xs"
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "xs.example.com"},
-    "spec": {
-        "group": "example.com",
-        "names": {"plural": "xs", "singular": "x", "kind": "X", "listKind": "XList"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {
-                                    "size": {"type": "integer", "minimum": 0}
-                                },
-                            },
-                            "status": {
-                                "type": "object",
-                                "properties": {
-                                    "size": {"type": "integer"},
-                                    "phase": {"type": "string"},
-                                },
-                            },
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+
+
+def _definition(*, roomy: bool) -> dict[str, Any]:
+    """The kind of the object; only a roomy status keeps the state of fnop."""
+    status: dict[str, Any] = {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}, "phase": {"type": "string"}},
+    }
+    if roomy:
+        status["x-kubernetes-preserve-unknown-fields"] = True
+    spec = {
+        "type": "object",
+        "properties": {"size": {"type": "integer", "minimum": 0}},
+    }
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "xs.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {
+                "plural": "xs",
+                "singular": "x",
+                "kind": "X",
+                "listKind": "XList",
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
 
 
 @fnop.on.create("xs", registry=patching)
@@ -97,12 +98,12 @@ def _x(name: str) -> dict[str, Any]:
     }
 
 
-def settled(registry: fnop.Registry) -> SimulatedRun:
+def settled(registry: fnop.Registry, *, roomy: bool) -> SimulatedRun:
     """An operator that has settled in a cluster with one object of its kind."""
     program = Program(registry.handlers)
     run = SimulatedRun(program, simulated.empty_cluster("0", EPOCH))
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    _send(run, ApiRequest("POST", definitions, (), CRD))
+    _send(run, ApiRequest("POST", definitions, (), _definition(roomy=roomy)))
     create(run, "x")
     assert run.request(ApiRequest("GET", f"{PATH}/x")).body["status"]["size"] == 1
     return run
@@ -148,14 +149,15 @@ def _settle(run: SimulatedRun) -> None:
 
 
 Play = Callable[[SimulatedRun], None]
-ROUNDS: dict[str, tuple[fnop.Registry, Play]] = {
-    "fork": (adopting, lambda run: None),
-    "edit": (patching, edit),
-    "edit, child": (adopting, edit),
-    "restart": (adopting, restart),
-    "create": (patching, create),
-    "create, child": (adopting, create),
-    "schedule": (adopting, schedule),
+ROUNDS: dict[str, tuple[fnop.Registry, bool, Play]] = {
+    "fork": (adopting, True, lambda run: None),
+    "edit": (patching, True, edit),
+    "edit, pruned": (patching, False, edit),
+    "edit, child": (adopting, True, edit),
+    "restart": (adopting, True, restart),
+    "create": (patching, True, create),
+    "create, child": (adopting, True, create),
+    "schedule": (adopting, True, schedule),
 }
 
 
@@ -176,8 +178,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.profile:
         return profile(options.profile, options.sort)
-    for name, (registry, play) in ROUNDS.items():
-        run = settled(registry)
+    for name, (registry, roomy, play) in ROUNDS.items():
+        run = settled(registry, roomy=roomy)
         other = run.fork()
         play(other)
         gc.collect()
@@ -194,8 +196,8 @@ def main() -> None:
 
 def profile(name: str, sort: str) -> None:
     """Print where a thousand rounds spend their time."""
-    registry, play = ROUNDS[name]
-    run = settled(registry)
+    registry, roomy, play = ROUNDS[name]
+    run = settled(registry, roomy=roomy)
     for _ in range(20):
         play(run.fork())
     profiler = cProfile.Profile()
