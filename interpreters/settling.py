@@ -8,6 +8,7 @@ changes meanwhile.
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -273,7 +274,8 @@ class Restlessness:
     """
 
     def __init__(self, run: SimulatedRun, *, bounded: bool) -> None:
-        self._run = run
+        # A run has this, and is freed at once where nobody else has the run.
+        self._run: SimulatedRun = weakref.proxy(run)
         # With a bound in time, only circles that let no time pass have to be found.
         self._bounded = bounded
         self._roles = _roles(run.machine.program)
