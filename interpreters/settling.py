@@ -281,7 +281,7 @@ class Restlessness:
         self._roles = _roles(run.machine.program)
         # By the writer and the path: a thousand objects may write one object.
         self._writes: dict[tuple[Key, str], _Writes] = {}
-        self._ended: Counter[Key] = Counter()
+        self._ended: defaultdict[Key, int] = defaultdict(int)
         self._busy: deque[tuple[Key, str]] = deque(maxlen=TURNS_SEEN)
         self._looped: _Writes | None = None
         self._now = self._began_at = run.clock.elapsed

@@ -68,20 +68,17 @@ class Decision(NamedTuple):
 
 
 def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
-    """The next action about an object.
+    """The next action about an object; filters that raise are noted in `at`.
 
     Raises `Undecided` if a filter of a deletion handler raises: the object must not be
     let go by mistake.
     """
-    failures: list[FilterFailure] = []
-    kind, settings, now, seed, stopping, indices, _ = at
-    here = Circumstances(kind, settings, now, seed, stopping, indices, failures)
-    action = _next_action(here, record)
-    if not failures:
+    action = _next_action(at, record)
+    if not at.failures:
         return Decision(action)
     # Filters may be asked several times; two handlers may share an id (decorators).
     first: dict[int, FilterFailure] = {}
-    for each in failures:
+    for each in at.failures:
         first.setdefault(id(each.handler), each)
     return Decision(action, tuple(first.values()))
 
