@@ -168,9 +168,12 @@ class Story(Scenario):
             for stream in self.machine.state.streams.followed.values()
         }
 
-    def feed(self, *inputs: Input) -> Story:
+    def feed(self, *inputs: Input | Delivery) -> Story:
         """Something that the world says on its own."""
-        self._inbox.extend(Delivery("", each) for each in inputs)
+        for each in inputs:
+            self._inbox.append(
+                each if isinstance(each, Delivery) else Delivery("", each)
+            )
         return self
 
     def take(self, place: int = 0) -> tuple[Command, ...]:

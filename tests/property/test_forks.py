@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.scenario import apply_manifests
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 from tests.simulations import Scenario, example_handlers, manifests_of
 

@@ -26,7 +26,6 @@ from hypothesis import given, settings, strategies as st
 from immutables import Map
 
 import fnop
-from fnop.adapters.scenario import final_objects
 from fnop.core.handlers import invocation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -54,6 +53,7 @@ from fnop.interpreters.machine import Machine
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
+from fnop.interpreters.scenario import final_objects
 from tests.property.strategies import all_outcomes, json_values
 from tests.property.test_wire import shuffled
 from tests.simulations import ROOT, example
