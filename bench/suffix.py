@@ -23,6 +23,7 @@ import fnop
 from fnop.core.handlers.program import Program
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
@@ -162,11 +163,12 @@ ROUNDS: dict[str, tuple[fnop.Registry, bool, Play]] = {
 
 
 def measure(run: SimulatedRun, play: Play, seconds: float = 0.1) -> float:
-    """Microseconds of processor time of one round."""
+    """Microseconds of processor time of one round, of as many as fit in `seconds`."""
     rounds, began = 0, time.process_time()
-    while (took := time.process_time() - began) < seconds:
-        play(run.fork())
-        rounds += 1
+    with interruptible():  # as an explorer listens to Ctrl-C: around all of its runs
+        while (took := time.process_time() - began) < seconds:
+            play(run.fork())
+            rounds += 1
     return took / rounds * 1e6
 
 

@@ -102,6 +102,8 @@ class Machine:
 
     def close(self) -> None:
         """Close the conversations that are still open."""
+        if not self.live.drives:
+            return
         with interruptible(), self._guard or nullcontext():
             self.live.clear()
 
