@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,8 +13,6 @@ __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
 # The least similarity of a mistyped name and its correction (difflib's ratio).
 _LIKENESS = 0.75
-# The most selectors of which a catalogue keeps what they mean.
-_FOUND_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +27,6 @@ class Catalogue:
     resources: tuple[Resource, ...] = ()
     complete: bool = True
     missed: tuple[tuple[str, float], ...] = ()
-    # The results of `find`: a catalogue is asked the same again and again.
-    _found: dict[Selector, tuple[Resource, ...]] = field(
-        init=False, default_factory=dict, compare=False, repr=False
-    )
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
         """The resources that a selector means, in their preferred version.
@@ -42,12 +36,14 @@ class Catalogue:
         """
         if selector.predicate is not None:  # the author's: it may raise
             return tuple(each for each in self.resources if selector.matches(each))
-        known = self._found.get(selector)
+        # By identity: kept with the catalogue, so that no other one can have it.
+        key = object.__hash__(self), selector
+        known = _FOUND.get(key)
         if known is None:
-            if len(self._found) >= _FOUND_MAX:
-                self._found.clear()
-            known = self._found[selector] = self._preferred(selector)
-        return known
+            if len(_FOUND) >= _FOUND_MAX:
+                _FOUND.clear()
+            known = _FOUND[key] = self, self._preferred(selector)
+        return known[1]
 
     def _preferred(self, selector: Selector) -> tuple[Resource, ...]:
         found = [each for each in self.resources if selector.matches(each)]
@@ -133,6 +129,11 @@ class Catalogue:
             ):
                 return each
         return None
+
+
+# The last results of `find`: a catalogue is asked the same again and again.
+_FOUND_MAX = 256
+_FOUND: dict[tuple[int, Selector], tuple[Catalogue, tuple[Resource, ...]]] = {}
 
 
 def parse_resource_list(
