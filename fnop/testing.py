@@ -12,6 +12,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fnop.adapters.exploring import (
+    Exploration as Exploration,
+    crash as crash,
+    create as create,
+    explore as explore,
+    fault as fault,
+    keep_data as keep_data,
+    leave_no_orphans as leave_no_orphans,
+    never_create_twice as never_create_twice,
+    stabilise as stabilise,
+)
 from fnop.adapters.loading import module_of_file as load
 from fnop.adapters.planning import (
     Plan as Plan,
@@ -26,11 +37,18 @@ from fnop.interpreters.actions import (
     pace as pace,
     wait as wait,
 )
+from fnop.interpreters.check.expectations import expect as expect
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
     Slow as Slow,
     Stuck as Stuck,
+)
+from fnop.interpreters.externals import (
+    External as External,
+    JobService as JobService,
+    PostService as PostService,
+    PutService as PutService,
 )
 
 if TYPE_CHECKING:
@@ -40,20 +58,34 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Exploration",
+    "External",
+    "JobService",
     "Off",
     "On",
     "Plan",
+    "PostService",
+    "PutService",
     "Simulation",
     "Slow",
     "Stuck",
     "apply",
+    "crash",
+    "create",
     "delete",
     "edit",
+    "expect",
+    "explore",
+    "fault",
+    "keep_data",
+    "leave_no_orphans",
     "load",
     "manifests",
     "matches",
+    "never_create_twice",
     "pace",
     "plan_of",
+    "stabilise",
     "values_of_schema",
     "wait",
 ]

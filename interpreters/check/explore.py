@@ -15,7 +15,18 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, Apply, act
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import (
+    Action,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    Wait,
+    act,
+    address_of,
+)
+from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
     FAULTS,
     Fault,
@@ -36,19 +47,22 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
-from fnop.interpreters.check.worlds import learned
+from fnop.interpreters.check.worlds import World, learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
-from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
-__all__ = ["Case", "Explored", "Explorer", "Failure", "Verdict", "prepared"]
+__all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
 # A random schedule has at most so many faults.
 RANDOM_MAX = 6
+# The virtual seconds that an operator has to become ready.
+BOOT_SECONDS = 60.0
 # The clock of the second benign run begins so many seconds later.
 OTHER_START = 90_061.5
 
@@ -58,7 +72,8 @@ class Case(NamedTuple):
 
     `definitions` and `given` are manifests of what is there before the operator begins;
     `calls` are models of called functions; `rivals` are other controllers, by the kind
-    that they change.
+    that they change. `history` are the beginnings of what may depend on how an object
+    became what it is, such as `persistentvolumeclaims/`.
     """
 
     program: Program
@@ -69,6 +84,8 @@ class Case(NamedTuple):
     rivals: Mapping[str, Rival] = {}
     name: str = "script"
     namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
+    history: tuple[str, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -114,8 +131,24 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     while run.control():
         pass
     booted = run.fork()
-    booted.settle(seconds=60.0)
-    return Scene(case.program, run, booted, case.script, case.rivals, case.namespace)
+    booted.settle(seconds=BOOT_SECONDS)
+    return Scene(
+        *(case.program, run, booted, case.script, case.rivals, case.namespace),
+        case.expectations,
+    )
+
+
+def observed(case: Case, schedule: Schedule, observers: Iterable[Observer]) -> Trial:
+    """The trial of a schedule from the operator's beginning on, before observers.
+
+    It has been played when this returns.
+    """
+    scene = prepared(case)
+    run = scene.base.fork()
+    run.machine = Machine(case.program, observers)
+    if not any(each.kind.name == "F18:backlog" for each in schedule):
+        run.settle(seconds=BOOT_SECONDS)
+    return Trial(scene, schedule, run=run).play()
 
 
 class Reference(NamedTuple):
@@ -141,36 +174,66 @@ def reference_of(case: Case) -> Reference:
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START)).play()
     seen = seen_by(trial)
     volatile = learned(seen.world, seen_by(other).world)
-    handled = handled_kinds(case.program, trial)
-    benign = Benign(seen, volatile, handled, has_background(case.program))
+    benign = Benign(
+        seen,
+        volatile,
+        handled_kinds(case.program, trial),
+        has_background(case.program),
+        _fresh_world(case, scene),
+        case.history,
+    )
     return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
 
-class Explored(NamedTuple):
-    """What one schedule has shown, and what it cost."""
+def _fresh_world(case: Case, scene: Scene) -> World | None:
+    """The world of a user who creates at once what the script ends with.
 
-    number: int
-    verdict: Verdict
+    None where the script has no edits, or deletes something.
+    """
+    edits = [each for each in case.script if isinstance(each, Edit)]
+    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+        return None
+    actions: list[Action] = []
+    for each in case.script:
+        if isinstance(each, Apply):
+            manifest = each.manifest
+            for edit in edits:
+                if _is_about(scene, edit, manifest):
+                    manifest = applied(edit.changes, manifest)
+            actions.append(Apply(manifest))
+        elif isinstance(each, Wait) or not any(
+            isinstance(one, Apply) and _is_about(scene, each, one.manifest)
+            for one in case.script
+        ):
+            actions.append(each)
+    fresh = scene._replace(script=tuple(actions))
+    return seen_by(Trial(fresh).play()).world
+
+
+def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
+    """Whether an edit is of the object of this manifest."""
+    resource, name = address_of(scene.base, edit.where)
+    meta = manifest.get("metadata") or {}
+    place = meta.get("namespace") or scene.namespace
+    return (
+        resource == catalogue_of(scene.base).of_manifest(manifest)
+        and name == meta.get("name")
+        and (edit.namespace or scene.namespace) == place
+    )
 
 
 class Explorer:
-    """Tries the schedules of one case.
-
-    >>> Explorer.__name__
-    'Explorer'
-    """
+    """Tries the schedules of one case, each on a fork of its benign run."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.reference = reference_of(case)
         self._other: Reference | None = None
-
-    @property
-    def benign(self) -> Verdict:
-        """The verdict of the run without faults."""
         benign = self.reference.benign
         found = tuple(judged(benign, benign.seen))
-        return Verdict((), found, True, benign.seen.trial.turns)
+        self.benign = Verdict((), found, True, benign.seen.trial.turns)
+        """The verdict of the run without faults."""
+        self._always = frozenset(each.property for each in found)
 
     # ------------------------------------------------------------------- schedules
 
@@ -199,9 +262,10 @@ class Explorer:
 
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
-        seen = seen_by(trial)
-        found = tuple(judged(self.reference.benign, seen))
-        return Verdict(schedule, found, len(trial.struck) == len(schedule), trial.turns)
+        found = judged(self.reference.benign, seen_by(trial))
+        # What the benign run shows is told of it, and not of every fault again.
+        fresh = tuple(each for each in found if each.property not in self._always)
+        return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
 
     def trial_of(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the turn at which its first fault strikes."""

@@ -20,6 +20,7 @@ from fnop.core.values.body import Key
 from fnop.effects import Answer, Applied, Outcome, Random, Refused
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
+from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
 from fnop.interpreters.cluster import Cluster
@@ -35,6 +36,8 @@ Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 ROUNDS = 2
 # ... and this many where the user waits for an object to go.
 PATIENT_ROUNDS = 100
+# Whether a phase is endless is looked at after so many turns.
+LOOK_EVERY = 64
 
 
 class Phase(IntEnum):
@@ -75,6 +78,7 @@ class Scene(NamedTuple):
     script: tuple[Action, ...]
     rivals: Mapping[str, Rival] = {}
     namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
 
 
 class Write(NamedTuple):
@@ -94,6 +98,16 @@ class Write(NamedTuple):
     subject: str  # the uid of the handled object
     phase: Phase
     body: Any = None
+
+
+class Unrest(NamedTuple):
+    """Why a phase has not come to rest; `endless` where something goes on for ever.
+
+    Else nothing is left but a handler that fails, again and again.
+    """
+
+    reason: str
+    endless: bool
 
 
 class Visit(NamedTuple):
@@ -127,6 +141,7 @@ class Trial:
         schedule: Schedule = (),
         *,
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
+        run: SimulatedRun | None = None,
     ) -> None:
         self.scene = scene
         self.limits = limits
@@ -142,7 +157,10 @@ class Trial:
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
         self.refused: list[str] = []
-        self.unsettled: dict[Phase, str] = {}
+        self.waited = 0.0  # virtual seconds in which nothing was to be done
+        # The uids of objects that a request has created which landed late.
+        self.stray: set[str] = set()
+        self.unsettled: dict[Phase, Unrest] = {}
         self.ends: dict[Phase, Cluster] = {}
         # ------------------------------------------------ what the faults keep up
         self.holds: dict[str, Hold] = {}
@@ -153,6 +171,8 @@ class Trial:
         self.paces: set[str] = set()
         self.down = 0
         # ------------------------------------------------ the user
+        # An open script may become longer: at its end the trial pauses.
+        self.is_open = self.is_paused = False
         self.blocked: Action | None = None
         self.until: float | None = None
         self.rested = -1
@@ -160,15 +180,13 @@ class Trial:
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
-        self.begin()
-
-    def begin(self) -> None:
-        """Take the world of the scene, with the faults that are there from the start.
-
-        The operator has not begun yet where all the script is to be a backlog.
-        """
+        # The operator has not begun yet where all the script is to be a backlog.
         backlog = any(each.kind.name == "F18:backlog" for each in self.left)
-        self.attach((self.scene.base if backlog else self.scene.booted).fork())
+        self.attach(run or (scene.base if backlog else scene.booted).fork())
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let those faults strike that are there from the start."""
         self.first_version = self.run.cluster.version
         for fault in [each for each in self.left if each.site.place is Place.RUN]:
             self.left.remove(fault)
@@ -204,6 +222,16 @@ class Trial:
             self.go_on()
         return self
 
+    def settle(self) -> None:
+        """Go on to the end of an open script, and pause there."""
+        self.is_paused = False
+        while not self.is_paused:
+            self.go_on()
+
+    def add(self, action: Action) -> None:
+        """Make the script longer."""
+        self.scene = self.scene._replace(script=(*self.scene.script, action))
+
     def go_on(self) -> None:
         """Take one turn; where all has come to rest, what follows upon it."""
         if not self.turn():
@@ -227,13 +255,16 @@ class Trial:
         return not self._is_at_rest() and self._pass_time()
 
     def _pass_time(self) -> bool:
+        before, clock = self.run.clock.elapsed, self.run.clock
         if self.until is None:
-            return self.run.pass_time()
-        if self.run.pass_time(self.until, recurring=True):
-            return True
-        self.run.clock.advance_to(self.until)
-        self.until = None
-        return True
+            passes = self.run.pass_time()
+        else:
+            passes = True
+            if not self.run.pass_time(self.until, recurring=True):
+                clock.advance_to(self.until)
+                self.until = None
+        self.waited += clock.elapsed - before
+        return passes
 
     def _is_at_rest(self) -> bool:
         run = self.run
@@ -246,15 +277,20 @@ class Trial:
             return True
         reason = run.despairs()
         if reason:
-            self.unsettled[self.phase] = reason
+            self.unsettled[self.phase] = Unrest(reason, False)
         return bool(reason)
 
     def _is_endless(self) -> bool:
-        if self.turns - self._begun_at <= self.limits.turns:
+        taken = self.turns - self._begun_at
+        if taken % LOOK_EVERY:
             return False
-        self.unsettled[self.phase] = self.run.circles()
-        self.until = None
-        return True
+        reason = self.run.restlessness()
+        if taken > self.limits.turns and not reason:
+            reason = self.run.circles()
+        if reason:
+            self.unsettled[self.phase] = Unrest(reason, True)
+            self.until = None
+        return bool(reason)
 
     def rest_anew(self) -> None:
         """Begin to wait for the next rest."""
@@ -289,6 +325,8 @@ class Trial:
                 return
         if self.place < len(self.scene.script):
             self.goes_on()
+        elif self.is_open:
+            self.is_paused = True
         else:
             strikes.heal(self)
             self.phase = Phase.HEALED
@@ -423,6 +461,8 @@ class Trial:
                 found = [one]
             case Answer(value=list() as several):
                 found = [each for each in several if isinstance(each, dict)]
+            case _:
+                return
         resource = command.resource
         if resource is None or not found or not command.handler:
             return
@@ -479,7 +519,7 @@ class Trial:
         if self.phase is not Phase.SCRIPT:
             return None
         for fault in self.left:
-            if fault.site == site:
+            if _is_same(fault.site, site):
                 self.left.remove(fault)
                 self.struck.append(fault)
                 return fault
@@ -511,8 +551,15 @@ class Trial:
 _CONTAINERS = (
     *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    "_rivals_at",
+    *("_rivals_at", "stray"),
 )
+
+
+def _is_same(one: Site, other: Site) -> bool:
+    """Whether they are one site; that of a rest is told by the number of actions."""
+    if one.place is other.place is Place.REST:
+        return one.target == other.target
+    return one == other
 
 
 def _number(version: str | None) -> int | None:
