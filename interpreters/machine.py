@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Iterable
 from contextlib import nullcontext
 from threading import get_ident
@@ -53,7 +54,7 @@ class Machine:
         self._observers = tuple(observers)
         self._guard: Guard | None = None
         if program.settings.guard:
-            self._guard = Guard(refuses=refuses, is_on=lambda: self.settings.guard)
+            self._guard = _guard_of(self, refuses=refuses)
 
     def fork(self) -> Machine:
         """A second machine in the same state, without observers.
@@ -64,8 +65,7 @@ class Machine:
         twin.program, twin.state = self.program, self.state
         twin.live, twin._observers, twin._guard = LiveCache(), (), None
         if self._guard is not None:
-            refuses = self._guard.refuses
-            twin._guard = Guard(refuses=refuses, is_on=lambda: twin.settings.guard)
+            twin._guard = _guard_of(twin, refuses=self._guard.refuses)
         return twin
 
     @property
@@ -102,5 +102,22 @@ class Machine:
 
     def close(self) -> None:
         """Close the conversations that are still open."""
+        if not self.live.drives:
+            return
         with interruptible(), self._guard or nullcontext():
             self.live.clear()
+
+
+def _guard_of(machine: Machine, *, refuses: bool) -> Guard:
+    """The guard of a machine: on as long as the settings in force want one.
+
+    It holds no machine in memory, so that one which nobody has any more is freed at
+    once, with all its states.
+    """
+    found = weakref.ref(machine)
+
+    def is_on() -> bool:
+        machine = found()
+        return machine is None or machine.settings.guard
+
+    return Guard(refuses=refuses, is_on=is_on)

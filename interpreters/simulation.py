@@ -58,8 +58,10 @@ from fnop.interpreters.answers import (
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster.storage.store import events_after
+from fnop.interpreters.documents import fetched
 from fnop.interpreters.externals import forked
 from fnop.interpreters.guard import Act
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
@@ -315,6 +317,10 @@ class SimulatedRun:
         object again and again, or writes something at each of its turns.  Where time
         does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
         """
+        with interruptible():
+            return self._settled(seconds)
+
+    def _settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
         self._restless = Restlessness(self, bounded=seconds is not None)
@@ -549,7 +555,7 @@ class SimulatedRun:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         response = self.request(fetch_request(command))
-        self._arrives(Answered(command.id, outcome_of(None, response)))
+        self._arrives(Answered(command.id, fetched(response)))
 
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""
