@@ -4,6 +4,8 @@
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
+- `External` is a model of a system outside of the cluster, which answers
+  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -17,6 +19,12 @@ from fnop.adapters.planning import (
     plan_of as plan_of,
 )
 from fnop.adapters.simulating import Simulation as Simulation
+from fnop.interpreters.check.externals import (
+    External as External,
+    JobService as JobService,
+    PostService as PostService,
+    PutService as PutService,
+)
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
@@ -31,9 +39,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "External",
+    "JobService",
     "Off",
     "On",
     "Plan",
+    "PostService",
+    "PutService",
     "Simulation",
     "Slow",
     "Stuck",

@@ -51,6 +51,7 @@ from fnop.interpreters.answers import (
     watch_input,
 )
 from fnop.interpreters.calls import called
+from fnop.interpreters.check.externals import set_now
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine, Observer
@@ -386,6 +387,7 @@ class SimulatedRun:
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
             if model is not None:
+                set_now(model, self.clock.now().wall)
                 return self.strands.begin(command.id, model, call, say)
         return self._outcome(command)
 
@@ -423,6 +425,7 @@ class SimulatedRun:
             # No attempt will find one: it fails for good.
             sentence = self.unmodelled[call.function] = _unmodelled(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
+        set_now(model, self.clock.now().wall)
         return called(model, call, self._saying(command))
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
