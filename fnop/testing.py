@@ -6,6 +6,8 @@
   `Stuck` are how willing the cluster's controllers are;
 - `External` is a model of a system outside of the cluster, which answers
   `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
+- `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
+  the scripts of `fnop check` are lists of them;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -19,6 +21,13 @@ from fnop.adapters.planning import (
     plan_of as plan_of,
 )
 from fnop.adapters.simulating import Simulation as Simulation
+from fnop.interpreters.actions import (
+    apply as apply,
+    delete as delete,
+    edit as edit,
+    pace as pace,
+    wait as wait,
+)
 from fnop.interpreters.check.externals import (
     External as External,
     JobService as JobService,
@@ -49,11 +58,16 @@ __all__ = [
     "Simulation",
     "Slow",
     "Stuck",
+    "apply",
+    "delete",
+    "edit",
     "load",
     "manifests",
     "matches",
+    "pace",
     "plan_of",
     "values_of_schema",
+    "wait",
 ]
 
 

@@ -1,1 +1,1 @@
-"""`fnop check`: the operator under every fault, with models of what lies outside."""
+"""The explorer: an operator meets faults one by one, and its worlds are compared."""
