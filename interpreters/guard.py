@@ -28,7 +28,7 @@ from fnop.core.handlers.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
 
-__all__ = ["GUARDED", "Act", "Guard"]
+__all__ = ["DEEDS", "GUARDED", "Act", "Guard", "authors_frames"]
 
 _REMEDY = "let fnop.call(function, ...) do it, or declare the handler with impure=True"
 _ELSEWHERE = (
@@ -75,13 +75,19 @@ class Guard:
 
     Where it `refuses`, the act raises `NotPure`, and the handler fails even if it
     catches that; else it is only noted.  `is_on` is asked when something is noticed.
+    `tells` is given each deed and its frame, before it is refused.
     """
 
     def __init__(
-        self, *, refuses: bool, is_on: Callable[[], bool] = lambda: True
+        self,
+        *,
+        refuses: bool,
+        is_on: Callable[[], bool] = lambda: True,
+        tells: Callable[[str, FrameType | None], None] = lambda deed, frame: None,
     ) -> None:
         self.refuses = refuses
         self._is_on = is_on
+        self._tells = tells
         self._told: set[CodeType] = set()
         self._acts: list[Act] = []
         _install()
@@ -104,9 +110,11 @@ class Guard:
 
     def saw(self, deed: str, frame: FrameType | None) -> None:
         """Note an act that is about to happen. Raises `NotPure` where it is refused."""
-        author = _author(frame)
-        if author is None or not self._is_on():
+        frames = authors_frames(frame)
+        if not frames or not self._is_on():
             return
+        self._tells(deed, frame)
+        author = frames[-1]
         act = _act(deed, author)
         if author.f_code not in self._told:
             self._told.add(author.f_code)
@@ -137,19 +145,24 @@ _FINALIZING = weakref.finalize.__call__.__code__
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
-def _author(frame: FrameType | None) -> FrameType | None:
-    """The function that was called by fnop, as far as it answers for what happens."""
-    inner = frame
+def authors_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames below fnop's own, up to the function that fnop has called.
+
+    There are none where fnop itself acts, or something for which that function does
+    not answer.
+    """
+    found: list[FrameType] = []
     while frame is not None:
         code = frame.f_code
         if code is _LOGGING or code is _FINALIZING or code.co_name == "__del__":
-            return None
+            return []
         if code.co_filename == _IMPORTING:
-            return None
+            return []
         if str(frame.f_globals.get("__name__")).startswith("fnop.core."):
-            return None if inner is frame else inner
-        inner, frame = frame, frame.f_back
-    return inner
+            break
+        found.append(frame)
+        frame = frame.f_back
+    return found
 
 
 # ------------------------------------------------------------------ what it does
@@ -189,7 +202,7 @@ def _always(deed: str) -> Callable[[tuple[Any, ...]], str]:
 
 
 # Audit events (Python's documentation: "Audit events table") by what they mean.
-_DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
+DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "socket.connect": _about("connects to", 1),
     "socket.bind": _about("binds a socket to", 1),
     "socket.getaddrinfo": _about("looks up the host"),
@@ -258,7 +271,7 @@ def _heard(
     event: str,
     args: tuple[Any, ...],
     # Bound here, for at the end of the process the module is empty.
-    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = _DEEDS,
+    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = DEEDS,
     guards: dict[int, Guard] = GUARDED,
     thread: Callable[[], int] = get_ident,
 ) -> None:

@@ -58,7 +58,7 @@ from fnop.interpreters.calls import called
 from fnop.interpreters.check.externals import forked, set_now
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.guard import Act
-from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.machine import Eye, Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
     fetch_request,
@@ -130,7 +130,7 @@ class SimulatedRun:
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
     function itself.  `on_say` gets each log line with its virtual wall time.  A
     `watchdog` of this thread is told when steps begin and end, in real time; handlers
-    that blocked it are then named in the log.
+    that blocked it are then named in the log.  An `eye` watches the author's code.
     """
 
     def __init__(
@@ -144,11 +144,12 @@ class SimulatedRun:
         calls: Mapping[str, Model] | None = None,
         on_say: Callable[[Say, float], None] | None = None,
         watchdog: Watchdog | None = None,
+        eye: Eye | None = None,
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
         self.clock = clock or VirtualClock()
-        self.machine = Machine(program, observers)
+        self.machine = Machine(program, observers, eye=eye)
         self.calls = {} if calls is None else calls
         self.on_say = on_say
         self._watchdog = watchdog
@@ -274,7 +275,7 @@ class SimulatedRun:
         program = program or self.machine.program
         self.strands.close()
         self.machine.close()
-        self.machine = Machine(program, self.machine._observers)
+        self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._watches.clear()
         self._kinds.clear()
         self._alarm = None
