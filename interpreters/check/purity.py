@@ -98,6 +98,7 @@ class Purity:
         self._before: Any = None
         self._outer: Purity | None = None
         self._profile = _profile_of(self)
+        self._numpy: _NumpyNumbers | None = None
         _install()
 
     @property
@@ -109,7 +110,12 @@ class Purity:
         """Watch this thread."""
         self._before, self._outer = sys.getprofile(), _WATCHED.get(get_ident())
         _WATCHED[get_ident()] = self
-        sys.setprofile(self._profile)
+        if "numpy.random" in sys.modules:
+            self._numpy = self._numpy or _NumpyNumbers()
+            self._numpy.look()
+            sys.setprofile(_with_numpy(self, self._profile, self._numpy))
+        else:
+            sys.setprofile(self._profile)
 
     def shut(self) -> None:
         """Watch it no more."""
@@ -123,17 +129,28 @@ class Purity:
         """Note an act on the world, such as `connects to 10.0.0.1:80`."""
         self.saw(deed, _ACT, frame)
 
-    def saw(self, what: str, alternative: str, frame: FrameType | None) -> None:
-        """Note a use of the world, where the author's code answers for it."""
+    def saw(
+        self,
+        what: str,
+        alternative: str,
+        frame: FrameType | None,
+        line: int | None = None,
+    ) -> None:
+        """Note a use of the world, where the author's code answers for it.
+
+        The `line` is the one that the author's code is at, if nothing else is known.
+        """
         frames = authors_frames(frame)
-        if not frames or any(map(_is_free, frames)):
+        if not frames or not _is_called_by_fnop(frames[-1]):
+            return
+        if any(map(_is_free, frames)):
             return
         author = _innermost(frames)
         declaring = Declaring.current.get()
         handler = frames[-1].f_code.co_qualname.rpartition("<locals>.")[2]
         if declaring is not None:
             handler = declaring.parent.id
-        place = author.f_code.co_filename, author.f_lineno
+        place = author.f_code.co_filename, line or author.f_lineno
         key = handler, *place, alternative
         self._found.setdefault(key, Finding(handler, what, alternative, *place))
 
@@ -141,13 +158,17 @@ class Purity:
 # --------------------------------------------------------------- whose code it is
 
 # The modules that may ask: their answers are for a log or for a reader, or are the
-# same everywhere (time zones); pydantic asks whether its plug-ins are wanted.
+# same everywhere (time zones). Some ask whether they are to be debugged, or which
+# plug-ins are wanted; the clients' models make a configuration that nobody reads.
 _FREE = (
     "importlib",
+    "kubernetes.client.configuration",
+    "kubernetes_asyncio.client.configuration",
     "linecache",
     "logging",
     "loguru",
     "pydantic.plugin",
+    "ruamel.yaml.compat",
     "structlog",
     "traceback",
     "warnings",
@@ -157,6 +178,11 @@ _FREE = (
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
+
+
+def _is_called_by_fnop(frame: FrameType) -> bool:
+    """Whether a function decides for fnop; else it is of what runs a step."""
+    return frame.f_back is not None and _module(frame.f_back).startswith("fnop.core.")
 
 
 def _is_free(frame: FrameType) -> bool:
@@ -313,16 +339,15 @@ def _functions_in_c() -> _Table:
     return found
 
 
-def _functions_in_python() -> dict[CodeType, _Use]:
-    found: dict[CodeType, _Use] = {}
+def _functions_in_python() -> dict[FunctionType, _Use]:
+    found: dict[FunctionType, _Use] = {}
 
     def add(owner: Any, names: str, use: _Use) -> None:
         for name in names.split():
             function = vars(owner).get(name)
             function = getattr(function, "__func__", function)
             if isinstance(function, FunctionType):
-                shown = use._replace(what=use.what.format(name))
-                found[function.__code__] = shown
+                found[function] = use._replace(what=use.what.format(name))
 
     for kind in (random.Random, random.SystemRandom):
         public = [name for name in vars(kind) if not name.startswith("_")]
@@ -371,9 +396,9 @@ def _profile_of(purity: Purity) -> Callable[[FrameType, str, Any], None]:
     It is called very often: it looks at a name, or at the globals of the code, and
     hardly ever further.  Python tells audit hooks of each look at a frame's code.
     """
-    in_c, in_python = _functions_in_c(), _functions_in_python()
-    modules = (random, uuid, secrets, os, genericpath, posixpath, pathlib)
-    globals_seen = frozenset(id(vars(each)) for each in modules)
+    in_c, functions = _functions_in_c(), _functions_in_python()
+    in_python = {each.__code__: use for each, use in functions.items()}
+    globals_seen = frozenset(id(each.__globals__) for each in functions)
 
     def called(frame: FrameType, function: BuiltinFunctionType) -> None:
         for module, use in in_c[function.__name__]:
@@ -394,6 +419,60 @@ def _profile_of(purity: Purity) -> Callable[[FrameType, str, Any], None]:
             entered(frame)
 
     return profile
+
+
+# ----------------------------------------------------------------------- numpy
+
+
+class _NumpyNumbers:
+    """The random numbers that all users of numpy share.
+
+    Python tells of no call of a function that Cython has made. So their state is
+    compared whenever a function of the author's ends.
+    """
+
+    def __init__(self) -> None:
+        shared = sys.modules["numpy.random"]
+        self._state: Callable[[], Any] = shared.get_state
+        drawing = type(sys.modules["numpy.random.mtrand"]._rand)
+        self._names = {name for name in dir(drawing) if not name.startswith("_")}
+        self._last: object = None
+
+    def look(self) -> bool:
+        """Whether numbers were drawn since the last look."""
+        _, key, *rest = self._state()
+        before, self._last = self._last, (int(key[0]), *rest)
+        return before != self._last
+
+    def line_in(self, code: CodeType) -> int:
+        """The first line of a function that names one of the drawing functions."""
+        lines = (
+            each.positions.lineno
+            for each in dis.get_instructions(code)
+            if each.argval in self._names and each.positions is not None
+        )
+        return next(filter(None, lines), code.co_firstlineno)
+
+
+def _with_numpy(
+    purity: Purity,
+    profile: Callable[[FrameType, str, Any], None],
+    numbers: _NumpyNumbers,
+) -> Callable[[FrameType, str, Any], None]:
+    """A profile function that looks at numpy's numbers as well."""
+
+    def left(frame: FrameType, event: str, function: Any) -> None:
+        profile(frame, event, function)
+        if event == "return" and not _module(frame).startswith("fnop."):
+            code = frame.f_code
+            if not _is_library(code.co_filename) and numbers.look():
+                line = numbers.line_in(code)
+                purity.saw("draws numbers of numpy.random", _RANDOM, frame, line)
+
+    return left
+
+
+# ------------------------------------------------------------- what is told of files
 
 
 def _opens(args: tuple[Any, ...]) -> str | None:
@@ -417,7 +496,7 @@ _READING: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "os.scandir": _lists,
 }
 
-# Those that watch a thread at the moment.
+# The eyes that are open, by thread.
 _WATCHED: dict[int, Purity] = {}
 _installed = False
 

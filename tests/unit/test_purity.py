@@ -253,6 +253,27 @@ def test_a_line_is_told_once_and_each_line_is_told() -> None:
     assert [each.line - line_of(use) for each in found_in(use)] == [1, 2]
 
 
+def test_what_numpy_shares_is_found_at_its_line() -> None:
+    numpy = installed("numpy")
+    numbers = installed("numpy.random")
+
+    def helper() -> float:
+        text = "the first line"
+        return float(numbers.normal()) if text else 0.0
+
+    def use() -> None:
+        helper()
+
+    for state in (1, 2):
+        numpy.random.seed(state)
+        (finding,) = found_in(use)
+        assert finding.what == "draws numbers of numpy.random"
+        assert finding.line == line_of(helper, 2)
+    (finding,) = found_in(lambda: numpy.random.default_rng())
+    assert finding.alternative.startswith("use `await fnop.random(size)`")
+    assert found_in(lambda: numpy.random.default_rng(4).normal()) == []
+
+
 def test_two_sorts_on_a_line_are_both_told() -> None:
     found = found_in(lambda: (time.time(), random.random(), os.getenv("A")))
     assert [each.what for each in found] == [
@@ -448,7 +469,125 @@ def imports() -> Any:
     return importlib.import_module("this_asks_the_world").AT
 
 
+def with_yaml() -> Any:
+    yaml = installed("yaml")
+    return yaml.safe_load(yaml.safe_dump({"at": MOMENT, "b": [1, {"c": None}]}))
+
+
+def with_orjson() -> Any:
+    orjson = installed("orjson")
+    return orjson.loads(orjson.dumps({"at": MOMENT}))
+
+
+def with_kubernetes_asyncio() -> Any:
+    client = installed("kubernetes_asyncio.client")
+    pod = client.V1Pod(
+        metadata=client.V1ObjectMeta(name="a"),
+        spec=client.V1PodSpec(containers=[client.V1Container(name="c", image="i")]),
+    )
+    return pod.to_dict()
+
+
+def with_lightkube() -> Any:
+    models = installed("lightkube.models.meta_v1")
+    return models.ObjectMeta(name="a", labels={"b": "c"}).to_dict()
+
+
+def with_box() -> Any:
+    return installed("box").Box({"a": {"b": 1}}).a.b
+
+
+def with_dateutil() -> Any:
+    parser = installed("dateutil.parser")
+    relative = installed("dateutil.relativedelta").relativedelta(months=1)
+    return parser.isoparse("2026-01-01T00:00:00Z") + relative
+
+
+def with_packaging() -> Any:
+    version = installed("packaging.version").Version
+    return sorted(["1.10", "1.9"], key=version)
+
+
+def with_yarl() -> Any:
+    return str(installed("yarl").URL("http://a/b") / "c" % {"d": "e"})
+
+
+def with_cronsim() -> Any:
+    return next(installed("cronsim").CronSim("0 * * * *", MOMENT))
+
+
+def with_pyrsistent() -> Any:
+    return installed("pyrsistent").freeze({"a": [1]}).transform(["a", 0], 2)
+
+
+def with_immutables() -> Any:
+    return installed("immutables").Map(a=1).set("b", 2)
+
+
+def with_msgspec() -> Any:
+    msgspec = installed("msgspec")
+    return msgspec.json.decode(msgspec.json.encode({"a": MOMENT}))
+
+
+def with_jsonpatch() -> Any:
+    return installed("jsonpatch").make_patch({"a": 1}, {"a": 2}).to_string()
+
+
+def with_sortedcontainers() -> Any:
+    return installed("sortedcontainers").SortedDict(b=1, a=2).peekitem(0)
+
+
+def with_cachetools() -> Any:
+    return installed("cachetools").LRUCache(2).get("a")
+
+
+def with_protobuf() -> Any:
+    made = installed("google.protobuf.struct_pb2").Struct()
+    made.update({"a": 1})
+    return made.SerializeToString()
+
+
+def with_returns() -> Any:
+    return installed("returns.result").Success(1).map(str).unwrap()
+
+
+def with_prometheus() -> Any:
+    prometheus = installed("prometheus_client")
+    registry = prometheus.CollectorRegistry()
+    prometheus.Gauge("seen", "Things seen.", registry=registry).set(1)
+
+
+def with_markupsafe() -> Any:
+    return installed("markupsafe").escape("<a>")
+
+
+def with_annotated_pydantic() -> Any:
+    """What needs the most of pydantic: JSON schema, unions, validators."""
+    adapter = pydantic.TypeAdapter(dict[str, int | Spec])
+    return adapter.json_schema(), adapter.validate_python({"a": {"size": 3}})
+
+
 PURE: dict[str, Callable[[], Any]] = {
+    "yaml": with_yaml,
+    "orjson": with_orjson,
+    "kubernetes_asyncio": with_kubernetes_asyncio,
+    "lightkube": with_lightkube,
+    "box": with_box,
+    "dateutil": with_dateutil,
+    "packaging": with_packaging,
+    "yarl": with_yarl,
+    "cronsim": with_cronsim,
+    "pyrsistent": with_pyrsistent,
+    "immutables": with_immutables,
+    "msgspec": with_msgspec,
+    "jsonpatch": with_jsonpatch,
+    "sortedcontainers": with_sortedcontainers,
+    "cachetools": with_cachetools,
+    "protobuf": with_protobuf,
+    "returns": with_returns,
+    "prometheus": with_prometheus,
+    "markupsafe": with_markupsafe,
+    "pydantic adapter": with_annotated_pydantic,
     "pydantic": lambda: Spec.model_validate({"size": 1}).model_dump_json(),
     "pydantic class": made_within,
     "jinja2": lambda: TEMPLATE.render(x="abc"),
@@ -504,8 +643,9 @@ def test_what_is_pure_is_not_told(
     text = "import os, random, time\nAT = time.time(), random.random(), os.getcwd()\n"
     (tmp_path / "this_asks_the_world.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    if name in ("attrs", "loguru", "numpy"):
-        installed(name)
+    warm = name not in ("import", "zoneinfo")
+    if warm:
+        PURE[name]()  # it skips where something is not installed
     done = []
     assert found_in(lambda: done.append(PURE[name]())) == []
     assert done
