@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import orjson
 
@@ -535,6 +535,17 @@ class JobService(_Numbered):
 # ------------------------------------------------------------------- a whole mapping
 
 
+@runtime_checkable
+class _WithOthers(Protocol):
+    """A mapping that finds functions in a second one, too."""
+
+    others: dict[str, Function]
+
+
+def _others_of(calls: Mapping[Any, Function]) -> dict[str, Function]:
+    return calls.others if isinstance(calls, _WithOthers) else {}
+
+
 def _external_in(function: Any) -> External | None:
     """The model that a function of a mapping is a method of."""
     while isinstance(function, partial):
@@ -555,7 +566,7 @@ def externals_of(calls: Mapping[Any, Function]) -> list[External]:
     True
     """
     found: dict[int, External] = {}
-    for name, function in calls.items():
+    for name, function in (*calls.items(), *_others_of(calls).items()):
         _refuse_shared(name, function)
         external = _external_in(function)
         if external is not None:
@@ -614,7 +625,17 @@ def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
     (1, 0)
     """
     forks = {id(each): each.fork() for each in externals_of(calls)}
-    return {name: _rebound(function, forks) for name, function in calls.items()}
+
+    def apart(functions: Mapping[Any, Function]) -> dict[Any, Function]:
+        return {name: _rebound(each, forks) for name, each in functions.items()}
+
+    if not isinstance(calls, _WithOthers):
+        return apart(calls)
+    copied: Any = copy.copy(calls)
+    copied.update(apart(calls))
+    copied.others = apart(calls.others)
+    found: dict[Any, Function] = copied
+    return found
 
 
 def _rebound(function: Any, forks: Mapping[int, External]) -> Any:

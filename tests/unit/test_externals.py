@@ -6,11 +6,13 @@ import doctest
 import json
 import timeit
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.adapters.models import Models, models_of
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.check import externals
 from fnop.interpreters.check.externals import externals_of, forked, set_now
@@ -20,6 +22,7 @@ from fnop.testing import (
     PostService,
     PutService,
     Simulation,
+    load,
 )
 from tests.simulations import DEFINITION, example
 
@@ -293,6 +296,31 @@ def test_a_mapping_is_forked_with_what_its_methods_share() -> None:
     own, own_mail = externals_of(apart)
     assert own.creations() == {"null": 1, '{"size":1}': 1}
     assert own_mail.digest() == {"sent": [["a", 0.0]]}
+
+
+MODELS = """
+from fnop.testing import PostService
+
+CLOUD = PostService()
+CALLS = {"operator:make": CLOUD.create}
+every = CLOUD.list
+"""
+
+
+def test_a_file_of_models_is_forked_with_those_that_it_names_itself(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cloud_models.py").write_text(MODELS)
+    models = models_of([load(tmp_path / "cloud_models.py")])
+    (cloud,) = externals_of(models)
+    apart = forked(models)
+    assert isinstance(apart, Models)
+    make, every = (apart.get(f"operator:{each}") for each in ("make", "every"))
+    make()
+    assert len(every()) == 1
+    assert cloud.creations() == {}
+    assert externals_of(apart)[0].creations() == {"null": 1}
+    assert models.unused == "", "what answers a fork has answered"
 
 
 def test_a_function_that_uses_a_model_is_refused() -> None:
