@@ -28,17 +28,17 @@ from fnop.interpreters.actions import (
     pace as pace,
     wait as wait,
 )
-from fnop.interpreters.check.externals import (
-    External as External,
-    JobService as JobService,
-    PostService as PostService,
-    PutService as PutService,
-)
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
     Slow as Slow,
     Stuck as Stuck,
+)
+from fnop.interpreters.externals import (
+    External as External,
+    JobService as JobService,
+    PostService as PostService,
+    PutService as PutService,
 )
 
 if TYPE_CHECKING:

@@ -45,6 +45,7 @@ from fnop.core.seam.inputs import (
     WatchEvent,
 )
 from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -55,8 +56,8 @@ from fnop.interpreters.answers import (
     watch_input,
 )
 from fnop.interpreters.calls import called
-from fnop.interpreters.check.externals import forked, set_now
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.externals import forked, set_now
 from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Eye, Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
@@ -119,8 +120,8 @@ class Director(Protocol):
         """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
         ...
 
-    def watched(self, request: ApiRequest) -> simulated.Cluster | None:
-        """The state in which a listing or watch finds the cluster; None: as it is."""
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request as the cluster's webhooks make it."""
         ...
 
 
@@ -148,6 +149,8 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
+        # The seconds by which the operator's wall clock is ahead of the cluster's.
+        self.skew = 0.0
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers, eye=eye)
         self.calls = {} if calls is None else calls
@@ -192,7 +195,7 @@ class SimulatedRun:
         Nothing is copied but what a run changes in place: the cluster and the
         operator's state are values. The log and the faults of this run are not the
         other's. Models of external systems are forked, too
-        (`fnop.interpreters.check.externals`). Raises `CannotFork` while an impure
+        (`fnop.interpreters.externals`). Raises `CannotFork` while an impure
         daemon is under way.
         """
         if self.strands.calls:
@@ -234,6 +237,11 @@ class SimulatedRun:
         return self._seed
 
     @property
+    def inbox(self) -> Sequence[Delivery]:
+        """The inputs on their way, in the order of their arrival."""
+        return self._inbox
+
+    @property
     def lives(self) -> int:
         """The number of crashes so far."""
         return self._lives
@@ -241,7 +249,7 @@ class SimulatedRun:
     def _arrives(self, input: Input, source: str = "") -> None:
         self._inbox.append(Delivery(source, input))
 
-    def _deliverable(self) -> int | None:
+    def deliverable(self) -> int | None:
         """The position of the next input; None where there is none, or all are held."""
         if not self._inbox:
             return None
@@ -250,7 +258,7 @@ class SimulatedRun:
     @property
     def has_input(self) -> bool:
         """Whether an input is there that is not held."""
-        return self._deliverable() is not None
+        return self.deliverable() is not None
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -327,6 +335,30 @@ class SimulatedRun:
             return self._restless.tending()
         return self._despair.reason(self.state)
 
+    def begins_to_settle(self, despair: Despair) -> None:
+        """Look anew for circles, and for handlers that fail for ever."""
+        self._despair = despair
+        self._restless = Restlessness(self, bounded=False)
+
+    def despairs(self) -> str:
+        """Why all that is left to do fails for ever, in a sentence; or ""."""
+        return self._despair.reason(self.state)
+
+    def circles(self) -> str:
+        """Why the run does not come to rest, as far as that is known."""
+        return (
+            self._restless.circling()
+            or self._despair.present(self.state)
+            or left_of(self.state, self.clock.elapsed)
+            or self._restless.reason()
+            or "it does not come to rest"
+        )
+
+    @property
+    def watched_kinds(self) -> Iterable[str]:
+        """The kinds that the operator watches, by their keys."""
+        return {self._kinds[each] for each in self._watches}
+
     def _is_done(self, bounded: bool) -> bool:
         """Whether nothing but the turns of timers and daemons is left to do."""
         state, wakes = self.state, self.strands.wakes
@@ -366,24 +398,29 @@ class SimulatedRun:
 
         With `recurring` also where a settled operator only looks again for kinds.
         """
-        place = self._deliverable()
-        if place is None and not self._control():
-            at = self._next(recurring)
-            if at is None:
-                return False
-            if at > end:
-                self.clock.advance_to(end)
-                return False
-            self.clock.advance_to(at)
-            if at == self._alarm:
-                self._alarm = None
-                self._arrives(AlarmRang())
-            for number, outcome in self.strands.wake():
-                self._arrives(Answered(number, outcome))
+        place = self.deliverable()
         if place is None:
-            place = self._deliverable()
+            if not self.control() and not self.pass_time(end, recurring=recurring):
+                return False
+            place = self.deliverable()
         if place is not None:
             self.take(place)
+        return True
+
+    def pass_time(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
+        """Let the time pass until the next event; False when there is none by `end`."""
+        at = self._next(recurring)
+        if at is None:
+            return False
+        if at > end:
+            self.clock.advance_to(end)
+            return False
+        self.clock.advance_to(at)
+        if at == self._alarm:
+            self._alarm = None
+            self._arrives(AlarmRang())
+        for number, outcome in self.strands.wake():
+            self._arrives(Answered(number, outcome))
         return True
 
     @property
@@ -433,6 +470,8 @@ class SimulatedRun:
     def _fed(self, input: Input) -> tuple[Command, ...]:
         """Take one input in, under the eyes of the watchdog if there is one."""
         watchdog, now = self._watchdog, self.clock.now()
+        if self.skew:
+            now = Now(now.wall + self.skew, now.mono)
         if watchdog is None:
             return self.machine.feed(now, input)
         watchdog.begin()
@@ -452,8 +491,8 @@ class SimulatedRun:
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 
-    def _control(self) -> bool:
-        """Let the cluster's own controllers have a turn."""
+    def control(self) -> bool:
+        """Let the cluster's own controllers have a turn; whether anything changed."""
         self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
         self._deliver(events)
         return bool(events)
@@ -532,6 +571,8 @@ class SimulatedRun:
             case effect:
                 manager = self.machine.settings.marker
                 request = request_for(command, manager)
+                if self.director is not None:
+                    request = self.director.admits(request)
                 self.requests.append(request)
                 return outcome_of(effect, self._sent(command, request))
 
@@ -585,14 +626,7 @@ class SimulatedRun:
 
     def _list(self, command: ListPage) -> None:
         source = self._kinds[command.stream] = command.resource.key
-        request = list_request(command)
-        past = None if self.director is None else self.director.watched(request)
-        if past is None:
-            response = self.request(request)
-        else:
-            now = self.clock.now().wall
-            _, response, _ = simulated.answer(past, request, now)
-        for each in page_inputs(command, response):
+        for each in page_inputs(command, self.request(list_request(command))):
             self._arrives(each, source)
 
     def _watch(self, command: Watch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.interpreters.check.externals import externals_of, forked
+from fnop.interpreters.externals import externals_of, forked
 from fnop.testing import External, JobService, PostService, PutService
 
 _FEW = st.sampled_from("abc")

@@ -14,8 +14,8 @@ import pytest
 import fnop
 from fnop.adapters.models import Models, models_of
 from fnop.core.handlers.registry import Registry
-from fnop.interpreters.check import externals
-from fnop.interpreters.check.externals import externals_of, forked, set_now
+from fnop.interpreters import externals
+from fnop.interpreters.externals import externals_of, forked, set_now
 from fnop.testing import (
     External,
     JobService,

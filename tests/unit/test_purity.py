@@ -44,7 +44,7 @@ import urllib.parse
 import uuid
 import warnings
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from time import time as imported_before
@@ -103,7 +103,16 @@ def test_the_examples_hold() -> None:
 
 HERE = Path(__file__)
 PRIVATE = random.Random(7)
-OPEN = socket.socketpair()
+OPEN: list[socket.socket] = []
+
+
+@pytest.fixture(autouse=True, scope="module")
+def connection() -> Iterator[None]:
+    """A connection that was made before any handler is called."""
+    OPEN.extend(socket.socketpair())
+    yield
+    for each in OPEN:
+        each.close()
 
 
 def sent() -> None:
