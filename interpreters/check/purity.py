@@ -428,30 +428,39 @@ class _NumpyNumbers:
     """The random numbers that all users of numpy share.
 
     Python tells of no call of a function that Cython has made. So their state is
-    compared whenever a function of the author's ends.
+    compared whenever a function ends that names one of these, or that fnop has called.
     """
 
     def __init__(self) -> None:
         shared = sys.modules["numpy.random"]
-        self._state: Callable[[], Any] = shared.get_state
+        self._state: Callable[..., Any] = shared.get_state
         drawing = type(sys.modules["numpy.random.mtrand"]._rand)
         self._names = {name for name in dir(drawing) if not name.startswith("_")}
         self._last: object = None
+        self._lines: dict[CodeType, int | None] = {}
 
     def look(self) -> bool:
         """Whether numbers were drawn since the last look."""
-        _, key, *rest = self._state()
-        before, self._last = self._last, (int(key[0]), *rest)
+        found = self._state(legacy=False)
+        inner = found["state"]
+        before = self._last
+        if "key" in inner:
+            rest = found["has_gauss"], found["gauss"]
+            self._last = int(inner["key"][0]), inner["pos"], *rest
+        else:  # a generator that somebody else has put there
+            self._last = str(found)
         return before != self._last
 
-    def line_in(self, code: CodeType) -> int:
+    def line_in(self, code: CodeType) -> int | None:
         """The first line of a function that names one of the drawing functions."""
-        lines = (
-            each.positions.lineno
-            for each in dis.get_instructions(code)
-            if each.argval in self._names and each.positions is not None
-        )
-        return next(filter(None, lines), code.co_firstlineno)
+        if code not in self._lines:
+            lines = (
+                each.positions.lineno
+                for each in dis.get_instructions(code)
+                if each.argval in self._names and each.positions is not None
+            )
+            self._lines[code] = next(filter(None, lines), None)
+        return self._lines[code]
 
 
 def _with_numpy(
@@ -463,11 +472,14 @@ def _with_numpy(
 
     def left(frame: FrameType, event: str, function: Any) -> None:
         profile(frame, event, function)
-        if event == "return" and not _module(frame).startswith("fnop."):
-            code = frame.f_code
-            if not _is_library(code.co_filename) and numbers.look():
-                line = numbers.line_in(code)
-                purity.saw("draws numbers of numpy.random", _RANDOM, frame, line)
+        if event != "return" or _module(frame).startswith("fnop."):
+            return
+        code = frame.f_code
+        if _is_library(code.co_filename):
+            return
+        line = numbers.line_in(code)
+        if (line or _is_called_by_fnop(frame)) and numbers.look():
+            purity.saw("draws numbers of numpy.random", _RANDOM, frame, line)
 
     return left
 
