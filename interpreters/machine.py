@@ -24,10 +24,6 @@ from fnop.interpreters.unawaited import watch_coroutines
 __all__ = ["Eye", "Machine", "Observer"]
 
 
-def _nobody(deed: str, frame: FrameType | None) -> None:
-    """Tell nobody of an act."""
-
-
 class Observer(Protocol):
     """Sees every step: a recorder, a log, a meter.  It changes nothing."""
 
@@ -57,7 +53,8 @@ class Machine:
 
     `refuses` forbids the author's code to act on the world within a step; else it is
     only noticed.  Where the settings want no guard, it is neither.  An `eye` watches it
-    in other respects, as `fnop check` does (`fnop.interpreters.check.purity`).
+    in other respects, as `fnop check` does (`fnop.interpreters.check.purity`); it can
+    be set between two steps.
     """
 
     def __init__(
@@ -75,12 +72,7 @@ class Machine:
         self.live = LiveCache()
         self._observers = tuple(observers)
         self.eye = eye
-        self._guard: Guard | None = None
-        if program.settings.guard:
-            tells = _nobody if eye is None else eye.acted
-            self._guard = Guard(
-                refuses=refuses, is_on=lambda: self.settings.guard, tells=tells
-            )
+        self._guard = self._guarded(refuses) if program.settings.guard else None
 
     def fork(self) -> Machine:
         """A second machine in the same state, without observers and without an eye.
@@ -89,12 +81,17 @@ class Machine:
         """
         twin = Machine.__new__(Machine)
         twin.program, twin.state = self.program, self.state
-        twin.live, twin._observers, twin._guard = LiveCache(), (), None
-        twin.eye = None
-        if self._guard is not None:
-            refuses = self._guard.refuses
-            twin._guard = Guard(refuses=refuses, is_on=lambda: twin.settings.guard)
+        twin.live, twin._observers, twin.eye = LiveCache(), (), None
+        guard = self._guard
+        twin._guard = None if guard is None else twin._guarded(guard.refuses)
         return twin
+
+    def _guarded(self, refuses: bool) -> Guard:
+        def tell(deed: str, frame: FrameType | None) -> None:
+            if self.eye is not None:
+                self.eye.acted(deed, frame)
+
+        return Guard(refuses=refuses, is_on=lambda: self.settings.guard, tells=tell)
 
     @property
     def settings(self) -> Settings:

@@ -202,7 +202,10 @@ def _folders() -> tuple[str, ...]:
 
 def _is_installed(path: str) -> bool:
     """Whether a file is Python's or an installed library's."""
-    return os.path.realpath(path).startswith(_folders())
+    try:
+        return os.path.realpath(path).startswith(_folders())
+    except (OSError, ValueError):  # no path at all, or the working folder is gone
+        return False
 
 
 @cache

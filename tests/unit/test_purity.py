@@ -746,6 +746,34 @@ def test_one_within_another_gives_the_thread_back() -> None:
     assert list(watched.values()) == [outer]
 
 
+def test_a_path_that_is_none_does_no_harm() -> None:
+    found: list[bool] = []
+    (finding,) = found_in(lambda: found.append(Path("a\0b").exists()))
+    assert found[0] is False
+    assert finding.what == "calls Path.exists"
+
+
+def test_a_fork_is_watched_where_it_gets_an_eye_of_its_own(tmp_path: Path) -> None:
+    """What the guard refuses is told all the same."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="created")
+    def created(**_: Any) -> None:
+        (tmp_path / "new").touch()
+
+    purity, other = Purity(), Purity()
+    program = Program(registry.handlers, fnop.Settings())
+    run = SimulatedRun(program, empty_cluster("0", EPOCH), eye=purity)
+    assert run.settle()
+    fork = run.fork()
+    fork.machine.eye = other
+    apply_manifests(fork, [DEFINITION, example()])
+    fork.settle()
+    assert "new" in other.findings[0].what
+    assert purity.findings == []
+    assert not (tmp_path / "new").exists()
+
+
 def test_after_a_restart_it_still_watches() -> None:
     registry = Registry()
 
