@@ -552,7 +552,6 @@ class SimulatedRun:
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
             if model is not None:
-                set_now(model, self.clock.now().wall)
                 return self.strands.begin(command.id, model, call, say)
         if self.director is None:
             return self._outcome(command)

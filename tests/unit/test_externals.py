@@ -403,6 +403,30 @@ def test_a_simulation_sets_the_time_of_its_models() -> None:
     assert list(jobs.creations().values()) == [1]
 
 
+def watching(stopped: Any, **_: Any) -> None:
+    raise AssertionError("the model watches")
+
+
+class Watched(External):
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def watching(self, stopped: Any) -> None:
+        self.seen.append(self.now)
+        while not stopped.wait(10):
+            self.seen.append(self.now)
+
+
+def test_a_daemon_sees_the_time_of_its_model_go_by() -> None:
+    registry, model = Registry(), Watched()
+    fnop.daemon("fnopexamples", registry=registry, impure=True)(watching)
+    calls: dict[Any, Any] = {watching: model.watching}
+    sim = Simulation(registry, crds=[DEFINITION, example()], calls=calls)
+    begun = sim.now.timestamp()
+    sim.wait(25)
+    assert [round(each - begun) for each in model.seen] == [0, 10, 20]
+
+
 def test_an_error_of_a_model_is_the_error_of_the_call() -> None:
     registry = Registry()
     cloud = Backups()
