@@ -8,13 +8,16 @@ at those of threads that take a step at the moment.
 
 It does not notice connections that were made before, and what a library in C does by
 itself.  It lets pass reading, printing, logging through the standard `logging`, what a
-module does while it is imported, and what the garbage collector closes.
+module does while it is imported, what the garbage collector closes, and what signals
+call.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -145,6 +148,15 @@ _FINALIZING = weakref.finalize.__call__.__code__
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
+def _called_by_python() -> set[CodeType | None]:
+    """The functions that Python calls by itself, wherever a thread just is.
+
+    Somebody has set them for signals, and for the garbage collector.
+    """
+    handlers = (signal.getsignal(each) for each in signal.valid_signals())
+    return {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
+
+
 def authors_frames(frame: FrameType | None) -> list[FrameType]:
     """The frames below fnop's own, up to the function that fnop has called.
 
@@ -152,11 +164,12 @@ def authors_frames(frame: FrameType | None) -> list[FrameType]:
     not answer.
     """
     found: list[FrameType] = []
+    strangers = _called_by_python()
     while frame is not None:
         code = frame.f_code
         if code is _LOGGING or code is _FINALIZING or code.co_name == "__del__":
             return []
-        if code.co_filename == _IMPORTING:
+        if code.co_filename == _IMPORTING or code in strangers:
             return []
         if str(frame.f_globals.get("__name__")).startswith("fnop.core."):
             break

@@ -14,6 +14,7 @@ import decimal
 import doctest
 import enum
 import functools
+import gc
 import hashlib
 import importlib
 import io
@@ -28,6 +29,7 @@ import platform
 import random
 import re
 import secrets
+import signal
 import socket
 import statistics
 import string
@@ -660,6 +662,29 @@ def test_what_is_pure_is_not_told(
     assert done
 
 
+def test_what_python_calls_by_itself_is_free() -> None:
+    seen: list[float] = []
+
+    def collected(phase: str, info: Any) -> None:
+        seen.append(time.time())
+
+    def heard(number: int, frame: Any) -> None:
+        seen.append(time.time())
+
+    def use() -> None:
+        gc.collect()
+        signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, heard)
+    gc.callbacks.append(collected)
+    try:
+        assert found_in(use) == []
+    finally:
+        gc.callbacks.remove(collected)
+        signal.signal(signal.SIGUSR1, before)
+    assert len(seen) >= 3
+
+
 def test_what_fnop_gives_is_free() -> None:
     registry = Registry()
 
@@ -794,10 +819,14 @@ def test_after_a_restart_it_still_watches() -> None:
 
 
 def test_without_an_eye_there_is_no_profile_and_no_hook() -> None:
-    """Production: nothing of this is even loaded."""
+    """Production: not even the module is needed, and its hook is not there."""
     script = (
-        "import sys, fnop.interpreters.run, fnop.adapters.cli\n"
+        "import sys, fnop, fnop.interpreters.run\n"
         "assert 'fnop.interpreters.check.purity' not in sys.modules\n"
+        "import fnop.interpreters.check.purity as purity\n"
+        "assert not purity._installed\n"
+        "purity.Purity()\n"
+        "assert purity._installed\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
