@@ -265,6 +265,39 @@ def test_a_model_of_ones_own_needs_attributes_alone() -> None:
         mail.digest()
 
 
+class Counting(JobService):
+    """Its work is a method of its own, and changes it."""
+
+    def __init__(self) -> None:
+        super().__init__(work=self.compute, running=0, pending=0)
+        self.done: list[str] = []
+
+    def compute(self, request: str) -> int:
+        self.done.append(request)
+        return len(self.done)
+
+
+class Recursive(External):
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.act = self.record
+
+    def record(self, text: str) -> None:
+        self.done.append(text)
+
+    def digest(self) -> Any:
+        return [*self.done]
+
+
+def test_a_method_that_a_model_holds_is_the_forks_own() -> None:
+    jobs, own = Counting(), Recursive()
+    fork, twin = jobs.fork(), own.fork()
+    assert fork.poll(fork.submit("a"))["result"] == 1
+    twin.act("b")
+    assert (jobs.done, fork.done) == ([], ["a"])
+    assert (own.digest(), twin.digest()) == ([], ["b"])
+
+
 # ---------------------------------------------------------------- a whole mapping
 
 
