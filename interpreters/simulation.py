@@ -59,10 +59,10 @@ from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.documents import fetched
-from fnop.interpreters.externals import forked
+from fnop.interpreters.externals import forked, set_now
 from fnop.interpreters.guard import Act
 from fnop.interpreters.interrupts import interruptible
-from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.machine import Eye, Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
     fetch_request,
@@ -134,7 +134,7 @@ class SimulatedRun:
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
     function itself.  `on_say` gets each log line with its virtual wall time.  A
     `watchdog` of this thread is told when steps begin and end, in real time; handlers
-    that blocked it are then named in the log.
+    that blocked it are then named in the log.  An `eye` watches the author's code.
     """
 
     def __init__(
@@ -148,13 +148,14 @@ class SimulatedRun:
         calls: Mapping[str, Model] | None = None,
         on_say: Callable[[Say, float], None] | None = None,
         watchdog: Watchdog | None = None,
+        eye: Eye | None = None,
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
         # The seconds by which the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
         self.clock = clock or VirtualClock()
-        self.machine = Machine(program, observers)
+        self.machine = Machine(program, observers, eye=eye)
         self.calls = {} if calls is None else calls
         self.on_say = on_say
         self._watchdog = watchdog
@@ -285,7 +286,7 @@ class SimulatedRun:
         program = program or self.machine.program
         self.strands.close()
         self.machine.close()
-        self.machine = Machine(program, self.machine._observers)
+        self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._watches.clear()
         self._kinds.clear()
         self._alarm = None
@@ -613,6 +614,7 @@ class SimulatedRun:
             # No attempt will find one: it fails for good.
             sentence = self.unmodelled[call.function] = _unmodelled(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
+        set_now(model, self.clock.now().wall)
         return called(model, call, self._saying(command))
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
