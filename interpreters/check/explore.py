@@ -262,9 +262,9 @@ class Explorer:
         return [(each,) for each in _unseen_first(found)]
 
     def random(self, count: int, seed: int = 0) -> Iterator[Schedule]:
-        """Random schedules of two to six faults."""
+        """Random schedules of two to six faults; special ones are for single use."""
         source = random.Random(seed)
-        faults = [each for (each,) in self.singles()]
+        faults = [each for (each,) in self.singles() if not is_special((each,))]
         for _ in range(count if faults else 0):
             number = min(len(faults), source.randint(2, RANDOM_MAX))
             yield tuple(source.sample(faults, number))
@@ -323,7 +323,8 @@ class Explorer:
                 return
             trial.go_on()
         near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
-        for fault in _unseen_first(candidates(near, len(self.case.script))):
+        found = candidates(near, len(self.case.script))
+        for fault in _unseen_first(e for e in found if not is_special((e,))):
             visit = next(each for each in near if each.site == fault.site)
             second = forks[visit.turn - 1].fork()
             second.left = [fault]
