@@ -28,6 +28,9 @@ async def serve(name, spec, **_):
 
 @fnop.on.delete("xs.example.com")
 async def prepare_for_deletion(name, **_):
-    await fnop.delete("statefulsets.apps", name=name, propagation="Foreground")
-    if await fnop.get("statefulsets.apps", name=name) is not None:
-        return fnop.again(after=5, because="its pods come to their end")
+    found = await fnop.get("statefulsets.apps", name=name)
+    if found is None:
+        return None
+    if "deletionTimestamp" not in found.meta:
+        await fnop.delete("statefulsets.apps", name=name, propagation="Foreground")
+    return fnop.again(after=5, because="its pods come to their end")

@@ -30,6 +30,8 @@ async def serve(name, spec, **_):
 async def prepare_for_deletion(name, uid, **_):
     found = await fnop.get("statefulsets.apps", name=name)
     owners = found.meta.get("ownerReferences", ()) if found is not None else ()
-    if uid in {each["uid"] for each in owners}:
+    if uid not in {each["uid"] for each in owners}:
+        return None
+    if "deletionTimestamp" not in found.meta:
         await fnop.delete(found, propagation="Foreground")
-        return fnop.again(after=5, because="its pods come to their end")
+    return fnop.again(after=5, because="its pods come to their end")
