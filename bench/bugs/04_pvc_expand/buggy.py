@@ -43,7 +43,9 @@ async def store(name, spec, **_):
     template = found["spec"]["volumeClaimTemplates"][0]["spec"]
     if size_of(template["resources"]["requests"]["storage"]) < size_of(spec["storage"]):
         await fnop.delete(found, propagation="Orphan")
-        for claim in await fnop.list("persistentvolumeclaims", labels={"cluster": name}):
+        for claim in await fnop.list(
+            "persistentvolumeclaims", labels={"cluster": name}
+        ):
             request = {"requests": {"storage": spec["storage"]}}
             await fnop.patch(claim, spec={"resources": request})
         await fnop.adopt(stateful_set(name, spec["storage"]))

@@ -1,4 +1,4 @@
-"""A bucket in a cloud: its name follows from the object, so that it can be looked up."""
+"""A bucket in a cloud: its name follows from the object, and can be looked up."""
 
 import fnop
 

@@ -55,6 +55,8 @@ async def store(name, spec, **_):
         if requested(claim) < wanted:
             if claim.status.get("phase") != "Bound":
                 return fnop.again(after=10, because=f"{claim.name} is not bound yet")
-            await fnop.patch(claim, spec={"resources": {"requests": {"storage": storage}}})
+            await fnop.patch(
+                claim, spec={"resources": {"requests": {"storage": storage}}}
+            )
     refusal = "volumes cannot shrink" if asked < wanted else None
     await fnop.patch(status={"refused": refusal})
