@@ -27,12 +27,14 @@ async def scale(name, uid, body, spec, **_):
     for each in await fnop.list("pods", labels={"cluster": name}):
         if not owners(each):
             await take_over(each, body)
-    found = await fnop.list("pods", labels={"cluster": name})
-    mine = sorted(each.name for each in found if uid in owners(each))
     if spec["paused"]:
         return
-    free = (f"{name}-{number}" for number in range(spec["size"]))
-    for each in [each for each in free if each not in mine][: spec["size"] - len(mine)]:
+    found = await fnop.list("pods", labels={"cluster": name})
+    mine = sorted((each for each in found if uid in owners(each)), key=lambda e: e.name)
+    taken = {each.name for each in found}
+    free = (f"{name}-{number}" for number in range(spec["size"] + len(taken)))
+    fresh = [each for each in free if each not in taken]
+    for each in fresh[: max(0, spec["size"] - len(mine))]:
         await fnop.adopt(pod(each, name))
-    for each in mine[spec["size"] :]:
-        await fnop.delete("pods", name=each)
+    for surplus in mine[spec["size"] :]:
+        await fnop.delete(surplus)
