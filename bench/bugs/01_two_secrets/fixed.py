@@ -3,17 +3,17 @@
 import fnop
 
 
-def secret(name, host):
+def secret(name):
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name},
-        "stringData": {"tls.crt": f"certificate of {host}"},
+        "stringData": {"tls.crt": f"certificate of {name}"},
     }
 
 
 @fnop.on.create("xs.example.com")
 @fnop.on.resume("xs.example.com")
-async def certify(name, spec, **_):
-    await fnop.adopt(secret(f"{name}-ssl", spec["host"]))
-    await fnop.adopt(secret(f"{name}-ssl-internal", f"internal.{spec['host']}"))
+async def certify(name, **_):
+    await fnop.adopt(secret(f"{name}-ssl"))
+    await fnop.adopt(secret(f"{name}-ssl-internal"))

@@ -2,4 +2,4 @@ from bench.bugs.crds import crd, custom
 from fnop.testing import apply
 
 CRDS = [crd()]
-SCRIPT = [apply(custom(host="db.example.com"))]
+SCRIPT = [apply(custom())]

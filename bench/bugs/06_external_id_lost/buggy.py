@@ -3,7 +3,7 @@
 import fnop
 
 
-def create_vpc(cidr):
+def create_vpc():
     raise NotImplementedError("the cloud's client")
 
 
@@ -12,8 +12,8 @@ def delete_vpc(id):
 
 
 @fnop.on.create("xs.example.com")
-async def provide(spec, **_):
-    vpc = await fnop.call(create_vpc, cidr=spec["cidr"])
+async def provide(**_):
+    vpc = await fnop.call(create_vpc)
     await fnop.patch(status={"vpc": vpc})
 
 

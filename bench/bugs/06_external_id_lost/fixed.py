@@ -7,7 +7,7 @@ def find_vpcs(tag):
     raise NotImplementedError("the cloud's client")
 
 
-def create_vpc(cidr, tag):
+def create_vpc(tag):
     raise NotImplementedError("the cloud's client")
 
 
@@ -16,9 +16,9 @@ def delete_vpc(id):
 
 
 @fnop.on.create("xs.example.com")
-async def provide(spec, uid, **_):
+async def provide(uid, **_):
     found = await fnop.call(find_vpcs, tag=uid)
-    vpc = found[0] if found else await fnop.call(create_vpc, cidr=spec["cidr"], tag=uid)
+    vpc = found[0] if found else await fnop.call(create_vpc, tag=uid)
     await fnop.patch(status={"vpc": vpc})
 
 

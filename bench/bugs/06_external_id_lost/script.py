@@ -10,19 +10,19 @@ class Cloud(External):
         self.vpcs = {}
 
     def find(self, tag):
-        return [id for id, (_, label) in self.vpcs.items() if label == tag]
+        return [id for id, label in self.vpcs.items() if label == tag]
 
-    def create(self, cidr, tag=""):
+    def create(self, tag=""):
         self.made += 1
         id = f"vpc-{self.made}"
-        self.vpcs[id] = (cidr, tag)
+        self.vpcs[id] = tag
         return id
 
     def delete(self, id):
         self.vpcs.pop(id, None)
 
     def digest(self):
-        return sorted(cidr for cidr, _ in self.vpcs.values())
+        return len(self.vpcs)
 
     def creations(self):
         return {"vpc": self.made}
@@ -35,4 +35,4 @@ CALLS = {
     "delete_vpc": CLOUD.delete,
 }
 CRDS = [crd()]
-SCRIPT = [apply(custom(cidr="10.0.0.0/16"))]
+SCRIPT = [apply(custom())]

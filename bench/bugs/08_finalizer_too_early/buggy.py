@@ -3,7 +3,7 @@
 import fnop
 
 
-def create_account(name, role):
+def create_account(name):
     raise NotImplementedError("the server's client")
 
 
@@ -12,8 +12,8 @@ def delete_account(name):
 
 
 @fnop.on.create("xs.example.com")
-async def grant(uid, spec, **_):
-    await fnop.call(create_account, name=f"x-{uid}", role=spec["role"])
+async def grant(uid, **_):
+    await fnop.call(create_account, name=f"x-{uid}")
 
 
 @fnop.on.delete("xs.example.com")

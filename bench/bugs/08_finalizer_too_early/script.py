@@ -7,17 +7,17 @@ class Server(External):
 
     def __init__(self):
         self.made = 0
-        self.accounts = {}
+        self.accounts = set()
 
-    def create(self, name, role):
+    def create(self, name):
         self.made += name not in self.accounts
-        self.accounts[name] = role
+        self.accounts.add(name)
 
     def delete(self, name):
-        self.accounts.pop(name, None)
+        self.accounts.discard(name)
 
     def digest(self):
-        return sorted(self.accounts.values())
+        return len(self.accounts)
 
     def creations(self):
         return {"account": self.made}
@@ -26,4 +26,4 @@ class Server(External):
 SERVER = Server()
 CALLS = {"create_account": SERVER.create, "delete_account": SERVER.delete}
 CRDS = [crd()]
-SCRIPT = [apply(custom(role="view")), delete("xs/x")]
+SCRIPT = [apply(custom()), delete("xs/x")]
