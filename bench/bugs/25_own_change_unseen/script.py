@@ -7,19 +7,20 @@ class Server(External):
 
     def __init__(self):
         self.accounts = []
-        self.tokens = []
 
     def create(self, name, token=None):
-        if token is None or token not in self.tokens:
+        if token is None or [name, token] not in self.accounts:
             self.created(name)
-            self.accounts.append(name)
-            self.tokens.append(token)
+            self.accounts.append([name, token])
+
+    def delete(self, token):
+        self.accounts = [each for each in self.accounts if each[1] != token]
 
     def digest(self):
-        return self.accounts
+        return [name for name, _ in self.accounts]
 
 
 SERVER = Server()
-CALLS = {"create_account": SERVER.create}
+CALLS = {"create_account": SERVER.create, "delete_account": SERVER.delete}
 CRDS = [crd()]
 SCRIPT = [apply(custom(size=1)), edit("xs/x", spec={"size": 2})]
