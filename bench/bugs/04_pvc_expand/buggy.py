@@ -2,11 +2,13 @@
 
 import fnop
 
-GI = 1024**3
+
+def requested(claim):
+    return int(claim["spec"]["resources"]["requests"]["storage"].removesuffix("Gi"))
 
 
-def size_of(text):
-    return int(text.removesuffix("Gi")) * GI
+def sized(storage):
+    return {"resources": {"requests": {"storage": f"{storage}Gi"}}}
 
 
 def stateful_set(name, storage):
@@ -15,7 +17,7 @@ def stateful_set(name, storage):
         "metadata": {"name": "data"},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": storage}},
+            **sized(storage),
         },
     }
     return {
@@ -39,13 +41,11 @@ def stateful_set(name, storage):
 @fnop.on.update("xs.example.com")
 @fnop.on.resume("xs.example.com")
 async def store(name, spec, **_):
-    found = await fnop.adopt(stateful_set(name, spec["storage"]))
-    template = found["spec"]["volumeClaimTemplates"][0]["spec"]
-    if size_of(template["resources"]["requests"]["storage"]) < size_of(spec["storage"]):
+    wanted = spec["storage"]
+    found = await fnop.adopt(stateful_set(name, wanted))
+    if requested(found["spec"]["volumeClaimTemplates"][0]) < wanted:
         await fnop.delete(found, propagation="Orphan")
-        for claim in await fnop.list(
-            "persistentvolumeclaims", labels={"cluster": name}
-        ):
-            request = {"requests": {"storage": spec["storage"]}}
-            await fnop.patch(claim, spec={"resources": request})
-        await fnop.adopt(stateful_set(name, spec["storage"]))
+        claims = await fnop.list("persistentvolumeclaims", labels={"cluster": name})
+        for claim in claims:
+            await fnop.patch(claim, spec=sized(wanted))
+        await fnop.adopt(stateful_set(name, wanted))

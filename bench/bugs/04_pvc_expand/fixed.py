@@ -2,15 +2,13 @@
 
 import fnop
 
-GI = 1024**3
-
-
-def size_of(text):
-    return int(text.removesuffix("Gi")) * GI
-
 
 def requested(claim):
-    return size_of(claim["spec"]["resources"]["requests"]["storage"])
+    return int(claim["spec"]["resources"]["requests"]["storage"].removesuffix("Gi"))
+
+
+def sized(storage):
+    return {"resources": {"requests": {"storage": f"{storage}Gi"}}}
 
 
 def stateful_set(name, storage):
@@ -19,7 +17,7 @@ def stateful_set(name, storage):
         "metadata": {"name": "data"},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": storage}},
+            **sized(storage),
         },
     }
     return {
@@ -43,14 +41,13 @@ def stateful_set(name, storage):
 @fnop.on.update("xs.example.com")
 @fnop.on.resume("xs.example.com")
 async def store(name, spec, **_):
-    wanted = size_of(spec["storage"])
-    found = await fnop.adopt(stateful_set(name, spec["storage"]))
+    wanted = spec["storage"]
+    found = await fnop.adopt(stateful_set(name, wanted))
     if requested(found["spec"]["volumeClaimTemplates"][0]) < wanted:
         await fnop.delete(found, propagation="Orphan")
-        await fnop.adopt(stateful_set(name, spec["storage"]))
+        await fnop.adopt(stateful_set(name, wanted))
     for claim in await fnop.list("persistentvolumeclaims", labels={"cluster": name}):
         if requested(claim) < wanted:
             if claim.status.get("phase") != "Bound":
                 return fnop.again(after=10, because=f"{claim.name} is not bound yet")
-            request = {"requests": {"storage": spec["storage"]}}
-            await fnop.patch(claim, spec={"resources": request})
+            await fnop.patch(claim, spec=sized(wanted))

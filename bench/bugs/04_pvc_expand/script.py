@@ -16,6 +16,6 @@ GIVEN = [
 ]
 SCRIPT = [
     edit("persistentvolumeclaims/data-x-0", status={"phase": "Bound"}),
-    apply(custom(storage="10Gi")),
-    edit("xs/x", spec={"storage": "15Gi"}),
+    apply(custom(storage=10)),
+    edit("xs/x", spec={"storage": 15}),
 ]

@@ -3,14 +3,14 @@
 import fnop
 
 
-def stateful_set(name, replicas):
+def stateful_set(name):
     container = {"name": "main", "image": "rabbitmq"}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": name},
         "spec": {
-            "replicas": replicas,
+            "replicas": 2,
             "serviceName": name,
             "selector": {"matchLabels": {"cluster": name}},
             "template": {
@@ -22,8 +22,8 @@ def stateful_set(name, replicas):
 
 
 @fnop.on.create("xs.example.com")
-async def serve(name, spec, **_):
-    await fnop.adopt(stateful_set(name, spec["replicas"]))
+async def serve(name, **_):
+    await fnop.adopt(stateful_set(name))
 
 
 @fnop.on.delete("xs.example.com")

@@ -2,15 +2,13 @@
 
 import fnop
 
-GI = 1024**3
-
-
-def size_of(text):
-    return int(text.removesuffix("Gi")) * GI
-
 
 def requested(claim):
-    return size_of(claim["spec"]["resources"]["requests"]["storage"])
+    return int(claim["spec"]["resources"]["requests"]["storage"].removesuffix("Gi"))
+
+
+def sized(storage):
+    return {"resources": {"requests": {"storage": f"{storage}Gi"}}}
 
 
 def stateful_set(name, storage):
@@ -19,7 +17,7 @@ def stateful_set(name, storage):
         "metadata": {"name": "data"},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": storage}},
+            **sized(storage),
         },
     }
     return {
@@ -44,19 +42,15 @@ def stateful_set(name, storage):
 @fnop.on.resume("xs.example.com")
 async def store(name, spec, **_):
     claims = await fnop.list("persistentvolumeclaims", labels={"cluster": name})
-    asked = size_of(spec["storage"])
-    wanted = max([asked, *map(requested, claims)])
-    storage = f"{wanted // GI}Gi"
-    found = await fnop.adopt(stateful_set(name, storage))
+    wanted = max([spec["storage"], *map(requested, claims)])
+    found = await fnop.adopt(stateful_set(name, wanted))
     if requested(found["spec"]["volumeClaimTemplates"][0]) != wanted:
         await fnop.delete(found, propagation="Orphan")
-        await fnop.adopt(stateful_set(name, storage))
+        await fnop.adopt(stateful_set(name, wanted))
     for claim in claims:
         if requested(claim) < wanted:
             if claim.status.get("phase") != "Bound":
                 return fnop.again(after=10, because=f"{claim.name} is not bound yet")
-            await fnop.patch(
-                claim, spec={"resources": {"requests": {"storage": storage}}}
-            )
-    refusal = "volumes cannot shrink" if asked < wanted else None
+            await fnop.patch(claim, spec=sized(wanted))
+    refusal = "volumes cannot shrink" if spec["storage"] < wanted else None
     await fnop.patch(status={"refused": refusal})

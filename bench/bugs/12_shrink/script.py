@@ -16,6 +16,6 @@ GIVEN = [
 ]
 SCRIPT = [
     edit("persistentvolumeclaims/data-x-0", status={"phase": "Bound"}),
-    apply(custom(storage="15Gi")),
-    edit("xs/x", spec={"storage": "10Gi"}),
+    apply(custom(storage=15)),
+    edit("xs/x", spec={"storage": 10}),
 ]
