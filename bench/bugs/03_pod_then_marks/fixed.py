@@ -14,7 +14,7 @@ def pod(name):
 
 @fnop.on.create("xs.example.com")
 @fnop.on.update("xs.example.com")
-@fnop.on.resume("xs.example.com")
+@fnop.timer("xs.example.com", interval=300)
 async def scale(name, uid, spec, **_):
     wanted = [f"{name}-{number}" for number in range(spec["size"])]
     for each in wanted:

@@ -18,7 +18,7 @@ def is_of(found, uid):
 
 @fnop.on.create("xs.example.com")
 @fnop.on.update("xs.example.com")
-@fnop.on.resume("xs.example.com")
+@fnop.timer("xs.example.com", interval=300)
 async def scale(name, uid, spec, **_):
     victims = spec.get("workersToDelete", ())
     names = (f"{name}-{number}" for number in range(spec["size"] + len(victims)))
