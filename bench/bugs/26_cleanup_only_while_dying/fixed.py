@@ -1,0 +1,49 @@
+"""A claim goes when its number is out of the size and no pod uses it."""
+
+import fnop
+
+
+def pod_of(name, number):
+    container = {"name": "node", "image": "cassandra:4"}
+    claim = {"persistentVolumeClaim": {"claimName": f"data-{name}-{number}"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{name}-{number}", "labels": {"owner": name}},
+        "spec": {
+            "containers": [container],
+            "volumes": [{"name": "data", **claim}],
+        },
+    }
+
+
+def claim_of(name, number):
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": f"data-{name}-{number}", "labels": {"owner": name}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def number_of(name):
+    return int(name.rpartition("-")[2])
+
+
+@fnop.timer("xs", interval=10)
+async def members(body, name, spec, **_):
+    """The claims follow from the spec and the pods that exist, at any time."""
+    for number in range(spec["size"]):
+        for child in (claim_of(name, number), pod_of(name, number)):
+            await fnop.apply(fnop.owned(child, body), force=True)
+    pods = await fnop.list("pods", labels={"owner": name})
+    for pod in pods:
+        if number_of(pod.name) >= spec["size"]:
+            await fnop.delete(pod)
+    used = {f"data-{pod.name}" for pod in pods}
+    for claim in await fnop.list("persistentvolumeclaims", labels={"owner": name}):
+        if number_of(claim.name) >= spec["size"] and claim.name not in used:
+            await fnop.delete(claim)
