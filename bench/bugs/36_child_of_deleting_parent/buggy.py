@@ -12,10 +12,25 @@ def request_of(name, host):
     }
 
 
+def solver_of(name):
+    """A pod that needs a minute to end: its parent waits for it."""
+    times = {"simulated.fnop.dev/stop-after": "60s"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{name}-solver", "annotations": times},
+        "spec": {
+            "terminationGracePeriodSeconds": 60,
+            "containers": [{"name": "solver", "image": "solver:1"}],
+        },
+    }
+
+
 @fnop.on.create("xs")
 @fnop.on.update("xs")
 async def ask(body, name, spec, **_):
-    await fnop.apply(fnop.owned(request_of(name, spec["host"]), body), force=True)
+    for child in (request_of(name, spec["host"]), solver_of(name)):
+        await fnop.apply(fnop.owned(child, body), force=True)
 
 
 @fnop.on.event("configmaps", labels={"owner": fnop.PRESENT})

@@ -12,10 +12,24 @@ def request_of(name, host):
     }
 
 
+def solver_of(name):
+    """A pod that needs a minute to end: its parent waits for it."""
+    times = {"simulated.fnop.dev/stop-after": "60s"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{name}-solver", "annotations": times},
+        "spec": {
+            "terminationGracePeriodSeconds": 60,
+            "containers": [{"name": "solver", "image": "solver:1"}],
+        },
+    }
+
+
 @fnop.timer("xs", interval=10)
 async def ask(name, **_):
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
         return
-    request = request_of(name, owner.spec["host"])
-    await fnop.apply(fnop.owned(request, owner), force=True)
+    for child in (request_of(name, owner.spec["host"]), solver_of(name)):
+        await fnop.apply(fnop.owned(child, owner), force=True)

@@ -1,4 +1,4 @@
-"""A parent that is deleted after its children."""
+"""A parent that is deleted after its children; one of them needs a minute."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, delete
