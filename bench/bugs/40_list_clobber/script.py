@@ -1,0 +1,10 @@
+"""A secret that an object holds by a finalizer."""
+
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply, delete
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}}
+
+CRDS = [crd()]
+GIVEN = [SECRET]
+SCRIPT = [apply(custom(secret="token")), delete("xs/x")]

@@ -1,0 +1,19 @@
+"""A secret that two objects and a backup need; one of the objects goes, and the secret."""
+
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply, delete
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "token", "finalizers": ["rival.example.com/backup"]},
+}
+
+CRDS = [crd()]
+GIVEN = [SECRET]
+SCRIPT = [
+    apply(custom(secret="token")),
+    apply(custom("y", secret="token")),
+    delete("xs/x"),
+    delete("secrets/token"),
+]
