@@ -514,13 +514,13 @@ def _simulate(
 ) -> int:
     from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
     from fnop.adapters.repeats import Repeats
-    from fnop.adapters.scenario import (
+    from fnop.interpreters.clock import EPOCH
+    from fnop.interpreters.cluster import Off, empty_cluster, paced
+    from fnop.interpreters.scenario import (
         ApplyProblem,
         apply_manifests,
         final_objects,
     )
-    from fnop.interpreters.clock import EPOCH
-    from fnop.interpreters.cluster import Off, empty_cluster, paced
     from fnop.interpreters.simulation import SimulatedRun
     from fnop.interpreters.watchdog import Watchdog
 

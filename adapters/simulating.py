@@ -11,12 +11,6 @@ from typing import Any
 from fnop.adapters.loading import SCRIPT, handlers_of_file
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
-from fnop.adapters.scenario import (
-    ApplyProblem,
-    apply_manifests,
-    catalogue_of,
-    objects_of,
-)
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.handler import Handler
@@ -26,10 +20,20 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.body import View
 from fnop.effects.values import check_seconds
-from fnop.interpreters.answers import message_of
+from fnop.interpreters.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    act,
+    address_of,
+)
 from fnop.interpreters.clock import EPOCH
-from fnop.interpreters.cluster import Pace, empty_cluster, paced
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.cluster import Pace, empty_cluster
+from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.scenario import catalogue_of, objects_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
@@ -108,27 +112,7 @@ class Simulation:
         Raises `AssertionError` with the server's sentence where it refuses one.
         """
         for manifest in sorted(_manifests(manifests), key=_order):
-            meta = manifest.get("metadata") or {}
-            resource = self._resource_of(manifest)
-            namespace = meta.get("namespace") or self.namespace
-            if "name" in meta and self._found(resource, meta["name"], namespace):
-                path = path_of(resource, namespace, meta["name"])
-                self._send(ApiRequest("PATCH", path, (), manifest, MERGE_PATCH))
-                if resource.has_status and "status" in manifest:
-                    status = {"status": manifest["status"]}
-                    self._send(
-                        ApiRequest("PATCH", f"{path}/status", (), status, MERGE_PATCH)
-                    )
-            else:
-                self._create(
-                    {
-                        **manifest,
-                        "metadata": {
-                            **meta,
-                            **({"namespace": namespace} if resource.namespaced else {}),
-                        },
-                    }
-                )
+            self._act(Apply(manifest))
         return self
 
     def edit(
@@ -141,14 +125,7 @@ class Simulation:
         written to the status subresource where there is one. Raises `AssertionError`
         where it is refused.
         """
-        resource, name = self._address(where)
-        path = path_of(resource, namespace or self.namespace, name)
-        status = changes.pop("status", None) if resource.has_status else None
-        if changes:
-            self._send(ApiRequest("PATCH", path, (), changes, MERGE_PATCH))
-        if status is not None:
-            body = {"status": status}
-            self._send(ApiRequest("PATCH", f"{path}/status", (), body, MERGE_PATCH))
+        self._act(Edit(where, changes, namespace))
         return self
 
     def delete(
@@ -163,12 +140,7 @@ class Simulation:
         `where` names the object, as kind/name; `namespace` is the simulation's by
         default; `propagation` is "Background", "Foreground" or "Orphan".
         """
-        resource, name = self._address(where)
-        options = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if propagation is not None:
-            options["propagationPolicy"] = propagation
-        path = path_of(resource, namespace or self.namespace, name)
-        self._send(ApiRequest("DELETE", path, (), options))
+        self._act(Delete(where, namespace, propagation))
         return self
 
     def pace(self, controller: str, pace: Pace) -> Simulation:
@@ -177,7 +149,7 @@ class Simulation:
         `controller` is its name, such as "deployment"; "kubelet" runs pods. The `pace`
         is one of `fnop.testing`.
         """
-        self._run.cluster = paced(self._run.cluster, {controller: pace})
+        self._act(SetPace(controller, pace))
         return self
 
     # --------------------------------------------------------------- the time
@@ -304,30 +276,11 @@ class Simulation:
 
     # ---------------------------------------------------------------- plumbing
 
-    def _send(self, request: ApiRequest) -> Any:
-        response = self._run.request(request)
-        if response.status >= 300:
-            message = message_of(response)
-            raise AssertionError(
-                f"{request.method} {request.path} is refused: {message}"
-            )
-        return response.body
-
-    def _create(self, manifest: dict[str, Any]) -> None:
+    def _act(self, action: Action) -> None:
         try:
-            apply_manifests(self._run, [manifest])
-        except ApplyProblem as problem:
+            act(self._run, action, self.namespace)
+        except ActionRefused as problem:
             raise AssertionError(str(problem)) from None
-
-    def _resource_of(self, manifest: Mapping[str, Any]) -> Resource:
-        catalogue = catalogue_of(self._run)
-        found = catalogue.of_manifest(manifest)
-        if found is None:
-            raise AssertionError(
-                f"{catalogue.absence_of(manifest, 'the cluster')}; give its definition "
-                "with crds="
-            )
-        return found
 
     def _resource(self, kind: str) -> Resource:
         catalogue = catalogue_of(self._run)
@@ -341,12 +294,10 @@ class Simulation:
         return found
 
     def _address(self, where: str) -> tuple[Resource, str]:
-        kind, slash, name = where.partition("/")
-        if not slash or not name:
-            raise AssertionError(
-                f"name an object as in kubectl, kind/name, not {where!r}"
-            )
-        return self._resource(kind), name
+        try:
+            return address_of(self._run, where)
+        except ActionRefused as problem:
+            raise AssertionError(str(problem)) from None
 
     def _absence(self, where: str) -> str:
         """The sentence about an object that does not exist."""

@@ -4,6 +4,8 @@
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
+- `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
+  the scripts of `fnop check` are lists of them;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -17,6 +19,13 @@ from fnop.adapters.planning import (
     plan_of as plan_of,
 )
 from fnop.adapters.simulating import Simulation as Simulation
+from fnop.interpreters.actions import (
+    apply as apply,
+    delete as delete,
+    edit as edit,
+    pace as pace,
+    wait as wait,
+)
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
@@ -37,11 +46,16 @@ __all__ = [
     "Simulation",
     "Slow",
     "Stuck",
+    "apply",
+    "delete",
+    "edit",
     "load",
     "manifests",
     "matches",
+    "pace",
     "plan_of",
     "values_of_schema",
+    "wait",
 ]
 
 

@@ -69,6 +69,12 @@ class VirtualClock:
     def now(self) -> Now:
         return Now(self._start + self._elapsed, self._elapsed)
 
+    def fork(self) -> VirtualClock:
+        """A second clock that shows the same time, and goes by itself."""
+        twin = VirtualClock(self._start)
+        twin._elapsed = self._elapsed
+        return twin
+
     @property
     def elapsed(self) -> float:
         """Virtual seconds since the beginning."""

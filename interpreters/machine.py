@@ -55,6 +55,19 @@ class Machine:
         if program.settings.guard:
             self._guard = Guard(refuses=refuses, is_on=lambda: self.settings.guard)
 
+    def fork(self) -> Machine:
+        """A second machine in the same state, without observers.
+
+        Its conversations are driven anew from their journals where they go on.
+        """
+        twin = Machine.__new__(Machine)
+        twin.program, twin.state = self.program, self.state
+        twin.live, twin._observers, twin._guard = LiveCache(), (), None
+        if self._guard is not None:
+            refuses = self._guard.refuses
+            twin._guard = Guard(refuses=refuses, is_on=lambda: twin.settings.guard)
+        return twin
+
     @property
     def settings(self) -> Settings:
         """The settings in force."""

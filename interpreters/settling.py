@@ -105,6 +105,12 @@ class Despair:
     def __init__(self) -> None:
         self.errors: dict[tuple[Key, str], _Failing] = {}
 
+    def fork(self) -> Despair:
+        """The same errors, for a run that goes on apart."""
+        twin = Despair()
+        twin.errors = {**self.errors}
+        return twin
+
     def hear(self, say: Say) -> None:
         """Take in a line of the log."""
         if say.handler is None:

@@ -7,12 +7,14 @@ jumps.  Equal beginnings lead to equal ends, to the byte.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
@@ -35,10 +37,12 @@ from fnop.core.seam.commands import (
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
+    Bookmark,
     Input,
     Started,
     StopRequested,
     StreamEnded,
+    WatchEvent,
 )
 from fnop.core.values.evolve import replace
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
@@ -52,6 +56,7 @@ from fnop.interpreters.answers import (
 )
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.externals import forked
 from fnop.interpreters.guard import Act
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
@@ -65,12 +70,58 @@ from fnop.interpreters.settling import Calm, Despair, Restlessness, left_of
 from fnop.interpreters.strands import Strands
 from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 
-__all__ = ["HORIZON_SECONDS", "SimulatedRun"]
+__all__ = [
+    "HORIZON_SECONDS",
+    "CannotFork",
+    "Crashed",
+    "Delivery",
+    "Director",
+    "SimulatedRun",
+]
 
 # A run that has not settled by then is not going to.
 HORIZON_SECONDS = 7 * 24 * 3600.0
 
 Model = Callable[..., Any]
+
+
+class Delivery(NamedTuple):
+    """An input on its way to the operator.
+
+    `source` is the key of the kind whose listing or watch it belongs to, or "" for
+    answers, alarms and signals. Those of one source arrive in their order.
+    """
+
+    source: str
+    input: Input
+
+
+class Crashed(Exception):
+    """Raised by a director: the operator dies at this command, and begins anew."""
+
+
+class CannotFork(Exception):
+    """The run has an impure daemon under way, whose thread cannot be copied."""
+
+
+class Director(Protocol):
+    """Whoever decides how the world treats a run: which input is next, what fails.
+
+    Without one, inputs arrive in the order in which the world made them, and every
+    request is answered by the cluster at once.
+    """
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        """The position of the next delivery; None where all of them are held."""
+        ...
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
+        ...
+
+    def watched(self, request: ApiRequest) -> simulated.Cluster | None:
+        """The state in which a listing or watch finds the cluster; None: as it is."""
+        ...
 
 
 class SimulatedRun:
@@ -95,6 +146,7 @@ class SimulatedRun:
         watchdog: Watchdog | None = None,
     ) -> None:
         self.cluster = cluster
+        self.director: Director | None = None
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers)
         self.calls = {} if calls is None else calls
@@ -108,21 +160,56 @@ class SimulatedRun:
         # Functions that were called and have no model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
         self.requests: list[ApiRequest] = []
+        # The kinds that a user finds, for the registry that they were found in.
+        self.catalogue: tuple[object, Catalogue] | None = None
         self._first_seed = self._seed = seed
         self._lives = 0
         self._random = 0
         self._alarm: float | None = None
-        self._inbox: deque[Input] = deque([Started(seed)])
+        self._inbox: deque[Delivery] = deque()
+        self._arrives(Started(seed))
+        # The requests of open watches, and the kinds of all listings and watches.
         self._watches: dict[int, ApiRequest] = {}
+        self._kinds: dict[int, str] = {}
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
         self._despair = Despair()
         self._restless = Restlessness(self, bounded=False)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
+        self._begin_strands()
+
+    def _begin_strands(self) -> None:
         # Impure daemons, which are under way for as long as their objects live.
         self.strands = Strands(self.clock)
         weakref.finalize(self, self.strands.close)
+
+    def fork(self) -> SimulatedRun:
+        """A second run that goes on from here, apart from this one.
+
+        Both have the same past, and go on equally as long as the same is done to them.
+        Nothing is copied but what a run changes in place: the cluster and the
+        operator's state are values. The log and the faults of this run are not the
+        other's. Models of external systems are forked, too
+        (`fnop.interpreters.externals`). Raises `CannotFork` while an impure
+        daemon is under way.
+        """
+        if self.strands.calls:
+            raise CannotFork("an impure daemon is under way: its thread has no copy")
+        twin = copy.copy(self)
+        twin.clock = self.clock.fork()
+        twin.machine = self.machine.fork()
+        twin.calls = forked(self.calls)
+        twin.director = twin.on_say = twin._watchdog = None
+        twin.requests = [*self.requests]
+        twin.unmodelled = {**self.unmodelled}
+        twin._inbox = self._inbox.copy()
+        twin._watches = {**self._watches}
+        twin._kinds = {**self._kinds}
+        twin._despair = self._despair.fork()
+        twin._restless = Restlessness(twin, bounded=False)
+        twin._begin_strands()
+        return twin
 
     # ------------------------------------------------------------- the world
 
@@ -133,10 +220,36 @@ class SimulatedRun:
         To wait, as they do for ever, is nothing that is left to do.
         """
         state = self.machine.state
+        if not self.strands.calls:
+            return state
         requests = state.requests
         for number in self.strands.calls:
             _, requests = requests.answered(number)
         return state._replace(requests=requests)
+
+    @property
+    def seed(self) -> str:
+        """The seed of the present process: each restart has one of its own."""
+        return self._seed
+
+    @property
+    def lives(self) -> int:
+        """The number of crashes so far."""
+        return self._lives
+
+    def _arrives(self, input: Input, source: str = "") -> None:
+        self._inbox.append(Delivery(source, input))
+
+    def _deliverable(self) -> int | None:
+        """The position of the next input; None where there is none, or all are held."""
+        if not self._inbox:
+            return None
+        return 0 if self.director is None else self.director.choose(self._inbox)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether an input is there that is not held."""
+        return self._deliverable() is not None
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -151,7 +264,7 @@ class SimulatedRun:
 
     def stop(self, reason: str = "stop requested") -> None:
         """Ask the operator to end."""
-        self._inbox.append(StopRequested(reason))
+        self._arrives(StopRequested(reason))
 
     def crash(self, program: Program | None = None) -> None:
         """The operator dies where it stands, and begins anew.
@@ -163,13 +276,15 @@ class SimulatedRun:
         self.machine.close()
         self.machine = Machine(program, self.machine._observers)
         self._watches.clear()
+        self._kinds.clear()
         self._alarm = None
         self.exit = None
         self.ready = False
         self._despair = Despair()
         self._lives += 1
         self._seed = f"{self._first_seed}-{self._lives}"
-        self._inbox = deque([Started(self._seed)])
+        self._inbox = deque()
+        self._arrives(Started(self._seed))
 
     def unserved(self) -> tuple[Unserved, ...]:
         """The selectors of handlers that have not been called for any kind."""
@@ -196,7 +311,7 @@ class SimulatedRun:
         self._restless = Restlessness(self, bounded=seconds is not None)
         self.unsettled = ""
         while not self.unsettled:
-            if seconds is None and not self._inbox and calm.lasts(self):
+            if seconds is None and not self.has_input and calm.lasts(self):
                 return True
             if not self.advance(end):
                 return self._is_done(seconds is not None)
@@ -250,7 +365,8 @@ class SimulatedRun:
 
         With `recurring` also where a settled operator only looks again for kinds.
         """
-        if not self._inbox and not self._control():
+        place = self._deliverable()
+        if place is None and not self._control():
             at = self._next(recurring)
             if at is None:
                 return False
@@ -260,11 +376,13 @@ class SimulatedRun:
             self.clock.advance_to(at)
             if at == self._alarm:
                 self._alarm = None
-                self._inbox.append(AlarmRang())
+                self._arrives(AlarmRang())
             for number, outcome in self.strands.wake():
-                self._inbox.append(Answered(number, outcome))
-        if self._inbox:
-            self.take()
+                self._arrives(Answered(number, outcome))
+        if place is None:
+            place = self._deliverable()
+        if place is not None:
+            self.take(place)
         return True
 
     @property
@@ -295,12 +413,18 @@ class SimulatedRun:
             moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
         return min(moments, default=None)
 
-    def take(self) -> tuple[Command, ...]:
-        """Feed the oldest input and perform what comes of it."""
+    def take(self, place: int = 0) -> tuple[Command, ...]:
+        """Feed an input, by default the oldest, and perform what comes of it."""
         self.steps += 1
-        commands = self._fed(self._inbox.popleft())
-        for command in commands:
-            self.perform(command)
+        found = self._inbox[place]
+        del self._inbox[place]
+        commands = self._fed(found.input)
+        try:
+            for command in commands:
+                self.perform(command)
+        except Crashed:
+            self.crash()  # the commands that are left are lost with it
+            return commands
         for act in self.machine.acts():
             self._refused_act(act, commands)
         return commands
@@ -350,6 +474,7 @@ class SimulatedRun:
                 self._answered(command.id, self.strands.tell(command))
             case CloseStream(stream):
                 self._watches.pop(stream, None)
+                self._kinds.pop(stream, None)
             case Alarm(at):
                 self._alarm = at
             case Say():
@@ -364,13 +489,13 @@ class SimulatedRun:
 
     def _answered(self, number: int, outcome: Outcome | None) -> None:
         if outcome is not None:
-            self._inbox.append(Answered(number, outcome))
+            self._arrives(Answered(number, outcome))
 
     def _fetch(self, command: Fetch) -> None:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         response = self.request(fetch_request(command))
-        self._inbox.append(Answered(command.id, outcome_of(None, response)))
+        self._arrives(Answered(command.id, outcome_of(None, response)))
 
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""
@@ -379,6 +504,7 @@ class SimulatedRun:
         self._alarm = None
         self._inbox.clear()
         self._watches.clear()
+        self._kinds.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
         """Perform an effect; None for a daemon that has begun, and waits."""
@@ -387,7 +513,9 @@ class SimulatedRun:
             model, say = self.calls.get(call.function), self._saying(command)
             if model is not None:
                 return self.strands.begin(command.id, model, call, say)
-        return self._outcome(command)
+        if self.director is None:
+            return self._outcome(command)
+        return self.director.performs(command, lambda: self._outcome(command))
 
     def _outcome(self, command: Perform) -> Outcome:
         self._restless.asks(command)
@@ -453,17 +581,43 @@ class SimulatedRun:
         return say
 
     def _list(self, command: ListPage) -> None:
-        self._inbox.extend(page_inputs(command, self.request(list_request(command))))
+        source = self._kinds[command.stream] = command.resource.key
+        request = list_request(command)
+        past = None if self.director is None else self.director.watched(request)
+        if past is None:
+            response = self.request(request)
+        else:
+            now = self.clock.now().wall
+            _, response, _ = simulated.answer(past, request, now)
+        for each in page_inputs(command, response):
+            self._arrives(each, source)
 
     def _watch(self, command: Watch) -> None:
+        source = self._kinds[command.stream] = command.resource.key
         request = watch_request(command)
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
-            self._inbox.append(refused(command.stream, found))
+            self._arrives(refused(command.stream, found), source)
             return
         self._watches[command.stream] = request
         for event in found:
             self._show(command.stream, event)
+
+    def breaks(self, source: str, status: int | None = None) -> None:
+        """Break the watches of a kind; what has not arrived of them is lost.
+
+        With a `status` such as 410 (Gone) the server ends them with that error, else
+        the connection closes.
+        """
+        for stream in [each for each in self._watches if self._kinds[each] == source]:
+            del self._watches[stream]
+            rest = [each for each in self._inbox if not _is_of(each.input, stream)]
+            self._inbox = deque(rest)
+            if status is None:
+                end = StreamEnded(stream, "eof")
+            else:
+                end = StreamEnded(stream, "refused", status, "too old resource version")
+            self._arrives(end, source)
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
         registry = self.cluster.registry
@@ -480,7 +634,12 @@ class SimulatedRun:
         line = watch_input(stream, event.type, event.object)
         if isinstance(line, StreamEnded):
             del self._watches[stream]
-        self._inbox.append(line)
+        self._arrives(line, self._kinds[stream])
+
+
+def _is_of(input: Input, stream: int) -> bool:
+    """Whether it is a line of this watch."""
+    return isinstance(input, (WatchEvent, Bookmark)) and input.stream == stream
 
 
 def _unmodelled(function: str) -> str:

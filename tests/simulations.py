@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from fnop.adapters.scenario import apply_manifests, catalogue_of
 from fnop.core.api.resources import path_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -20,6 +19,7 @@ from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,6 +12,7 @@ from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation import Delivery
 from tests.example_scenarios import own_status
 from tests.simulations import DEFINITION, Scenario
 
@@ -86,7 +87,7 @@ class Story(Scenario):
     ) -> None:
         self.trace = Trace()
         self.events: deque[StoredEvent] = deque()
-        self.lists: deque[Input] = deque()
+        self.lists: deque[Delivery] = deque()
         self.called: list[tuple[int, Call]] = []
         self.fate: Fate = lambda story, command: None
         self.sent_at: list[float] = []
@@ -116,7 +117,8 @@ class Story(Scenario):
         inbox.extend(
             each
             for each in self._inbox
-            if not isinstance(each, WatchEvent) or each.body.version not in held
+            if not isinstance(each.input, WatchEvent)
+            or each.input.body.version not in held
         )
         self._inbox = inbox
 
@@ -153,7 +155,7 @@ class Story(Scenario):
     def let_lists_through(self) -> Story:
         """Deliver the listings as they were when they were asked for."""
         self._inbox.extend(self.lists)
-        assert any(isinstance(each, ListDone | ListItem) for each in self.lists)
+        assert any(isinstance(each.input, ListDone | ListItem) for each in self.lists)
         self.lists.clear()
         self.late_lists = False
         return self
@@ -166,14 +168,17 @@ class Story(Scenario):
             for stream in self.machine.state.streams.followed.values()
         }
 
-    def feed(self, *inputs: Input) -> Story:
+    def feed(self, *inputs: Input | Delivery) -> Story:
         """Something that the world says on its own."""
-        self._inbox.extend(inputs)
+        for each in inputs:
+            self._inbox.append(
+                each if isinstance(each, Delivery) else Delivery("", each)
+            )
         return self
 
-    def take(self) -> tuple[Command, ...]:
+    def take(self, place: int = 0) -> tuple[Command, ...]:
         assert self.steps < STEPS_MAX, "the operator is busy with nothing"
-        return super().take()
+        return super().take(place)
 
     # ------------------------------------------------------------------ requests
 
@@ -188,7 +193,7 @@ class Story(Scenario):
     def answer_call(self, value: Any = None) -> Story:
         """Answer the oldest call that waits."""
         number, _ = self.called.pop(0)
-        self._inbox.append(Answered(number, Answer(value)))
+        self._arrives(Answered(number, Answer(value)))
         return self
 
     def _outcome(self, command: Perform) -> Outcome:

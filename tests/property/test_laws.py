@@ -26,7 +26,6 @@ from hypothesis import given, settings, strategies as st
 from immutables import Map
 
 import fnop
-from fnop.adapters.scenario import final_objects
 from fnop.core.handlers import invocation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -54,6 +53,7 @@ from fnop.interpreters.machine import Machine
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
+from fnop.interpreters.scenario import final_objects
 from tests.property.strategies import all_outcomes, json_values
 from tests.property.test_wire import shuffled
 from tests.simulations import ROOT, example
@@ -469,12 +469,12 @@ class Watched(Life):
 
     drives = 0
 
-    def take(self) -> tuple[Command, ...]:
+    def take(self, place: int = 0) -> tuple[Command, ...]:
         frozen = Frozen()
-        input, state = self._inbox[0], self.machine.state
+        input, state = self._inbox[place].input, self.machine.state
         was = canonical(input_to_wire(input))
         state_was = canonical(frozen.of(state))
-        commands = super().take()
+        commands = super().take(place)
         assert canonical(input_to_wire(input)) == was, "an input was modified"
         assert canonical(frozen.of(state)) == state_was, "an old state was modified"
         self.kept.append((state, state_was))
@@ -627,7 +627,7 @@ def test_law_5_a_replay_of_other_code_shows_the_first_difference() -> None:
 class Counting(Life):
     """A life that counts how often user code is driven in each step."""
 
-    def take(self) -> tuple[Command, ...]:
+    def take(self, place: int = 0) -> tuple[Command, ...]:
         driven: list[str] = []
         advance, cancel = invocation.advance, invocation.cancel
 
@@ -641,7 +641,7 @@ class Counting(Life):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(invocation, "advance", counted("advance", advance))
             patch.setattr(invocation, "cancel", counted("cancel", cancel))
-            commands = super().take()
+            commands = super().take(place)
         assert len(driven) <= 1, driven
         return commands
 

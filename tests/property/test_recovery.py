@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from fnop.adapters.scenario import final_objects
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
+from fnop.interpreters.scenario import final_objects
 from tests.simulations import EXAMPLES, Scenario, example_handlers, manifests_of
 
 Action = Callable[[Scenario], object]

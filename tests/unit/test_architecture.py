@@ -273,7 +273,8 @@ def test_the_pure_rooms_load_nothing_impure(statement: str) -> None:
 
 def test_replay_and_simulation_never_load_the_client_library() -> None:
     modules = loaded_by(
-        "import fnop.adapters.cli, fnop.adapters.scenario, fnop.adapters.manifests\n"
+        "import fnop.adapters.cli, fnop.adapters.manifests\n"
+        "import fnop.interpreters.scenario\n"
         "import fnop.interpreters.simulation, fnop.interpreters.replay"
     )
     assert modules.isdisjoint({"kubernetes_asyncio", "aiohttp"})

@@ -14,7 +14,6 @@ import yaml
 
 import fnop
 from fnop.adapters.cli import main
-from fnop.adapters.scenario import apply_manifests
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -27,6 +26,7 @@ from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.cluster.requests.request import attributes_of
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import watch_request
+from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
 from tests.simulations import DEFINITION, ROOT, handlers_in
 
@@ -106,7 +106,7 @@ class Guarded(SimulatedRun):
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
             self.note(request, found)
-            self._inbox.append(refused(command.stream, found))
+            self._arrives(refused(command.stream, found))
         else:
             super()._watch(command)
 

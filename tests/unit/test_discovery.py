@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.scenario import catalogue_of
 from fnop.core.api import discovery
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Selector
@@ -21,6 +20,7 @@ from fnop.effects.outcomes import Applied
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_records, replay_file
+from fnop.interpreters.scenario import catalogue_of
 from fnop.testing import Simulation
 from tests.conformance.cases.discovery import CRDS
 from tests.discoveries import FORMS, Server

@@ -1049,11 +1049,11 @@ def test_12_3_4_many_objects_do_not_mean_many_requests_at_a_time(
             self.waiting += isinstance(command, Perform)
             super().perform(command)
 
-        def take(self) -> Any:
-            answered = getattr(self._inbox[0], "id", None)
+        def take(self, place: int = 0) -> Any:
+            answered = getattr(self._inbox[0].input, "id", None)
             self.waiting -= answered is not None
             diary.append(self.waiting)
-            return super().take()
+            return super().take(place)
 
     @fnop.on.create(KIND, registry=registry, id="create")
     def create(name: str, **_: Any) -> str:

@@ -28,8 +28,8 @@ class LateAnswers(Story):
 
     def perform(self, command: Command) -> None:
         super().perform(command)
-        early = (each for each in self._inbox if not isinstance(each, Answered))
-        late = (each for each in self._inbox if isinstance(each, Answered))
+        early = (each for each in self._inbox if not isinstance(each.input, Answered))
+        late = (each for each in self._inbox if isinstance(each.input, Answered))
         self._inbox = deque([*early, *late])
 
 

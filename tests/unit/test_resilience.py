@@ -381,7 +381,7 @@ class Unready(Story):
     def perform(self, command: Command) -> None:
         if isinstance(command, Fetch) and self.clock.elapsed < self.until:
             self.asked.append(self.clock.elapsed)
-            self._inbox.append(Answered(command.id, self.outcome))
+            self._arrives(Answered(command.id, self.outcome))
         else:
             super().perform(command)
 
@@ -560,7 +560,9 @@ def test_what_vanished_between_two_first_listings_is_noticed(
     story.late_lists = True
     story.wait(1)
     stream = story.streams["fnopexamples.v1.fnop.dev"]
-    story.feed(*[each for each in story.lists if isinstance(each, ListItem)])
+    story.feed(
+        *[each.input for each in story.lists if isinstance(each.input, ListItem)]
+    )
     story.feed(StreamEnded(stream, "unreachable"))
     story.lists.clear()
     story.wait(0.1)

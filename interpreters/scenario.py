@@ -36,6 +36,13 @@ class ApplyProblem(Exception):
 
 def catalogue_of(sim: SimulatedRun) -> Catalogue:
     """The kinds that the simulated cluster serves now."""
+    registry = sim.cluster.registry
+    if sim.catalogue is None or sim.catalogue[0] is not registry:
+        sim.catalogue = registry, _discovered(sim)
+    return sim.catalogue[1]
+
+
+def _discovered(sim: SimulatedRun) -> Catalogue:
     pages = dict(enumerate(map(Document, discovery.ROOTS)))
     found = discovery.begun(pages)
     while found.pending:

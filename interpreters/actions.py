@@ -1,0 +1,262 @@
+"""The actions of a user in a simulated cluster, as values.
+
+`act` sends the requests of one action. Objects are named as in kubectl: `claims/c`, or
+`claims.example.com/c`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fnop.core.api.resources import Resource, path_of
+from fnop.interpreters.answers import message_of
+from fnop.interpreters.cluster import Pace, paced
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
+from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = [
+    "Action",
+    "ActionRefused",
+    "Apply",
+    "Delete",
+    "Edit",
+    "SetPace",
+    "Wait",
+    "act",
+    "address_of",
+    "apply",
+    "delete",
+    "edit",
+    "pace",
+    "wait",
+]
+
+
+class ActionRefused(Exception):
+    """The cluster refuses an action; `status` is the HTTP status, 0 if unknown."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Create the object of a manifest, or merge it into the one that exists."""
+
+    manifest: dict[str, Any]
+
+    def __str__(self) -> str:
+        meta = self.manifest.get("metadata") or {}
+        name = meta.get("name") or f"{meta.get('generateName')}..."
+        return f"apply {self.manifest.get('kind')} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Merge changes, by top-level stanza, into an object; None removes a field."""
+
+    where: str
+    changes: dict[str, Any]
+    namespace: str | None = None
+
+    def __str__(self) -> str:
+        return f"edit {self.where} {', '.join(_leaves(self.changes))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object; `propagation` is Background, Foreground, Orphan or None."""
+
+    where: str
+    namespace: str | None = None
+    propagation: str | None = None
+
+    def __str__(self) -> str:
+        how = f" ({self.propagation.lower()})" if self.propagation else ""
+        return f"delete {self.where}{how}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let so many virtual seconds pass."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"wait {self.seconds:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class SetPace:
+    """Set the pace of one of the cluster's controllers."""
+
+    controller: str
+    pace: Pace = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"let {self.controller} be {self.pace!r}"
+
+
+Action = Apply | Edit | Delete | Wait | SetPace
+
+
+def apply(manifest: Mapping[str, Any]) -> Apply:
+    """A user applies a manifest: creates the object, or merges it into its present one.
+
+    >>> print(apply({"kind": "Claim", "metadata": {"name": "c"}}))
+    apply Claim c
+    """
+    return Apply(dict(manifest))
+
+
+def edit(where: str, *, namespace: str | None = None, **changes: Any) -> Edit:
+    """A user merges changes into an object; None removes a field.
+
+    `where` is kind/name, `namespace` by default that of the scenario, and `changes`
+    are top-level stanzas.
+
+    >>> print(edit("claims/c", spec={"size": 2}))
+    edit claims/c spec.size=2
+    """
+    return Edit(where, changes, namespace)
+
+
+def delete(
+    where: str, *, namespace: str | None = None, propagation: str | None = None
+) -> Delete:
+    """A user deletes an object.
+
+    `where` is kind/name, `namespace` by default that of the scenario, and `propagation`
+    is "Background", "Foreground" or "Orphan".
+
+    >>> print(delete("claims/c", propagation="Foreground"))
+    delete claims/c (foreground)
+    """
+    return Delete(where, namespace, propagation)
+
+
+def wait(seconds: float) -> Wait:
+    """So many virtual seconds pass.
+
+    >>> print(wait(90))
+    wait 90 s
+    """
+    return Wait(seconds)
+
+
+def pace(controller: str, pace: Pace) -> SetPace:
+    """A controller of the cluster becomes as willing as a `pace` of `fnop.testing`.
+
+    >>> from fnop.interpreters.cluster import Stuck
+    >>> print(pace("deployment", Stuck()))
+    let deployment be Stuck()
+    """
+    return SetPace(controller, pace)
+
+
+def _leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
+    found: list[str] = []
+    for key, value in changes.items():
+        where = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and value:
+            found += _leaves(value, where)
+        else:
+            found.append(f"{where}={value!r}")
+    return found
+
+
+def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
+    """Do what the user does; the object after it, if there is one.
+
+    `namespace` is that of objects without one. Raises `ActionRefused` where the cluster
+    refuses it, or knows no such kind. `Wait` is nothing but a request to whoever turns
+    the clock: nothing is done here.
+    """
+    match action:
+        case Apply(manifest):
+            return _apply(run, manifest, namespace)
+        case Edit(where, changes, place):
+            return _edit(run, address_of(run, where), changes, place or namespace)
+        case Delete(where, place, propagation):
+            resource, name = address_of(run, where)
+            options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+            if propagation is not None:
+                options["propagationPolicy"] = propagation
+            path = path_of(resource, place or namespace, name)
+            return _send(run, ApiRequest("DELETE", path, (), options))
+        case SetPace(controller, pace):
+            run.cluster = paced(run.cluster, {controller: pace})
+            return None
+        case Wait():
+            return None
+
+
+def _apply(run: SimulatedRun, manifest: Mapping[str, Any], namespace: str) -> Any:
+    catalogue = catalogue_of(run)
+    resource = catalogue.of_manifest(manifest)
+    if resource is None:
+        raise ActionRefused(
+            f"{catalogue.absence_of(manifest, 'the cluster')}; give its definition "
+            "with crds="
+        )
+    meta = manifest.get("metadata") or {}
+    place = (meta.get("namespace") or namespace) if resource.namespaced else None
+    if "name" in meta:
+        path = path_of(resource, place, meta["name"])
+        if run.request(ApiRequest("GET", path)).status == 200:
+            return _merge(run, resource, path, manifest)
+    whole = {**meta, **({"namespace": place} if place else {})}
+    path = path_of(resource, place)
+    return _send(run, ApiRequest("POST", path, (), {**manifest, "metadata": whole}))
+
+
+def _merge(
+    run: SimulatedRun, resource: Resource, path: str, change: Mapping[str, Any]
+) -> Any:
+    found = _send(run, ApiRequest("PATCH", path, (), dict(change), MERGE_PATCH))
+    if resource.has_status and "status" in change:
+        status = {"status": change["status"]}
+        request = ApiRequest("PATCH", f"{path}/status", (), status, MERGE_PATCH)
+        found = _send(run, request)
+    return found
+
+
+def _edit(
+    run: SimulatedRun,
+    address: tuple[Resource, str],
+    changes: Mapping[str, Any],
+    namespace: str,
+) -> Any:
+    resource, name = address
+    path = path_of(resource, namespace, name)
+    if resource.has_status and set(changes) == {"status"}:
+        path = f"{path}/status"
+        return _send(run, ApiRequest("PATCH", path, (), dict(changes), MERGE_PATCH))
+    return _merge(run, resource, path, changes)
+
+
+def address_of(run: SimulatedRun, where: str) -> tuple[Resource, str]:
+    """The kind and the name of `kind/name`. Raises `ActionRefused` for others."""
+    kind, slash, name = where.partition("/")
+    if not slash or not name:
+        raise ActionRefused(f"name an object as in kubectl, kind/name, not {where!r}")
+    catalogue = catalogue_of(run)
+    found = catalogue.lookup(kind)
+    if found is None:
+        remedy = "; give its definition with crds="
+        raise ActionRefused(catalogue.absence(kind, "the cluster", remedy))
+    return found, name
+
+
+def _send(run: SimulatedRun, request: ApiRequest) -> Any:
+    response: ApiResponse = run.request(request)
+    if response.status >= 300:
+        raise ActionRefused(
+            f"{request.method} {request.path} is refused: {message_of(response)}",
+            response.status,
+        )
+    return response.body

@@ -1,0 +1,1 @@
+"""The explorer: an operator meets faults one by one, and its worlds are compared."""
