@@ -1,5 +1,7 @@
 """No finalizer: claims follow from the spec and the pods that exist, at any time."""
 
+import re
+
 import fnop
 
 
@@ -39,11 +41,17 @@ async def members(body, name, spec, **_):
     for number in range(spec["size"]):
         for child in (claim_of(name, number), pod_of(name, number)):
             await fnop.apply(fnop.owned(child, body), force=True)
-    pods = await fnop.list("pods", labels={"owner": name})
+    pods = members_of(await fnop.list("pods"), name)
     for pod in pods:
         if number_of(pod.name) >= spec["size"]:
             await fnop.delete(pod)
     used = {f"data-{pod.name}" for pod in pods}
-    for claim in await fnop.list("persistentvolumeclaims", labels={"owner": name}):
+    claims = members_of(await fnop.list("persistentvolumeclaims"), f"data-{name}")
+    for claim in claims:
         if number_of(claim.name) >= spec["size"] and claim.name not in used:
             await fnop.delete(claim)
+
+
+def members_of(found, prefix):
+    """Those with a number: names stay, whatever happens to labels and owners."""
+    return [each for each in found if re.fullmatch(f"{prefix}-[0-9]+", each.name)]

@@ -1,7 +1,7 @@
 """A deployment that an autoscaler holds at three."""
 
 from bench.bugs.crds import crd, custom
-from fnop.testing import apply, edit
+from fnop.testing import apply, wait
 
 
 def autoscaler(deployment):
@@ -15,5 +15,5 @@ CRDS = [crd()]
 RIVALS = {"deployments.apps": autoscaler}
 SCRIPT = [
     apply(custom(image="server:1")),
-    edit("xs/x", spec={"image": "server:2"}),
+    wait(60),
 ]

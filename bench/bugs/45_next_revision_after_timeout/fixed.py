@@ -12,7 +12,7 @@ async def ask(body, name, spec, patch, **_):
     request = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     request["data"] = {"host": spec["host"]}
     await fnop.apply(fnop.owned(request, body), force=True)
-    for each in await fnop.list("configmaps", labels={"owner": name}):
-        if each.name != metadata["name"]:
+    for each in await fnop.list("configmaps"):
+        if each.name.startswith(f"{name}-request-") and each.name != metadata["name"]:
             await fnop.delete(each)
     patch.status["request"] = metadata["name"]

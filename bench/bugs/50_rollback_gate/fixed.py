@@ -40,4 +40,6 @@ async def run(body, name, spec, **_):
 
 def is_ready(pod):
     conditions = pod.status.get("conditions", ())
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        each["type"] == "Ready" and each["status"] == "True" for each in conditions
+    )
