@@ -1,4 +1,4 @@
-"""A finalizer on each pod, so that no end is missed; nobody thinks of the owner's end."""
+"""A finalizer on each pod, so that no end is missed: but for that of the owner."""
 
 import fnop
 

@@ -11,7 +11,8 @@ def stateful_set_of(name, spec):
         "kind": "StatefulSet",
         "metadata": {"name": name, "labels": {"owner": name}},
         "spec": {
-            "serviceName": spec["service"],
+            "serviceName": name,
+            "podManagementPolicy": spec["policy"],
             "selector": {"matchLabels": {"app": name}},
             "template": template,
         },
@@ -23,7 +24,7 @@ def settings_of(name, spec):
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": f"{name}-settings", "labels": {"owner": name}},
-        "data": {"service": spec["service"]},
+        "data": {"policy": spec["policy"]},
     }
 
 

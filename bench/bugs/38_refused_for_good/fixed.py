@@ -11,7 +11,8 @@ def stateful_set_of(name, spec):
         "kind": "StatefulSet",
         "metadata": {"name": name, "labels": {"owner": name}},
         "spec": {
-            "serviceName": spec["service"],
+            "serviceName": name,
+            "podManagementPolicy": spec["policy"],
             "selector": {"matchLabels": {"app": name}},
             "template": template,
         },
@@ -23,7 +24,7 @@ def settings_of(name, spec):
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": f"{name}-settings", "labels": {"owner": name}},
-        "data": {"service": spec["service"]},
+        "data": {"policy": spec["policy"]},
     }
 
 
@@ -31,7 +32,7 @@ def settings_of(name, spec):
 async def run(body, name, spec, **_):
     await fnop.apply(fnop.owned(settings_of(name, spec), body), force=True)
     found = await fnop.get("statefulsets.apps", name=name)
-    if found is None or found.spec["serviceName"] == spec["service"]:
+    if found is None or found.spec["podManagementPolicy"] == spec["policy"]:
         child = stateful_set_of(name, spec)
         await fnop.apply(fnop.owned(child, body), force=True)
     elif "deletionTimestamp" not in found["metadata"]:

@@ -5,6 +5,6 @@ from fnop.testing import apply, edit
 
 CRDS = [crd()]
 SCRIPT = [
-    apply(custom(image="db:1", service="one")),
-    edit("xs/x", spec={"service": "two"}),
+    apply(custom(image="db:1", policy="OrderedReady")),
+    edit("xs/x", spec={"policy": "Parallel"}),
 ]

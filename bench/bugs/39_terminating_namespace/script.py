@@ -9,12 +9,9 @@ class Tenants(External):
 
     def __init__(self):
         self.live = {}
-        self.made = {}
 
     def add(self, uid, name):
-        if uid not in self.live:
-            self.live[uid] = name
-            self.made[name] = self.made.get(name, 0) + 1
+        self.live[uid] = name
 
     def remove(self, uid):
         self.live.pop(uid, None)
@@ -23,7 +20,7 @@ class Tenants(External):
         return sorted(self.live.values())
 
     def creations(self):
-        return dict(self.made)
+        return {}
 
 
 TENANTS = Tenants()

@@ -9,12 +9,9 @@ class Tenants(External):
 
     def __init__(self):
         self.live = {}
-        self.made = {}
 
     def add(self, uid, name):
-        if uid not in self.live:
-            self.live[uid] = name
-            self.made[name] = self.made.get(name, 0) + 1
+        self.live[uid] = name
 
     def remove(self, uid):
         self.live.pop(uid, None)
@@ -23,18 +20,27 @@ class Tenants(External):
         return sorted(self.live.values())
 
     def creations(self):
-        return dict(self.made)
+        return {}
 
 
 TENANTS = Tenants()
 CALLS = {"add_tenant": TENANTS.add, "remove_tenant": TENANTS.remove}
 
+BACKUP = "rival.example.com/backup"
 HELD = custom(plan="small")
-HELD["metadata"]["finalizers"] = ["rival.example.com/backup"]
+HELD["metadata"]["finalizers"] = [BACKUP]
+SAVED = {"annotations": {"example.com/saved": "yes"}}
+
+
+def backup(found):
+    """A rival that lets go of what was saved, and of nobody else's finalizers."""
+    meta = found["metadata"]
+    names = meta.get("finalizers", [])
+    if "example.com/saved" not in meta.get("annotations", {}) or BACKUP not in names:
+        return None
+    return {"metadata": {"finalizers": [each for each in names if each != BACKUP]}}
+
 
 CRDS = [crd()]
-SCRIPT = [
-    apply(HELD),
-    delete("xs/x"),
-    edit("xs/x", metadata={"finalizers": None}),
-]
+RIVALS = {"xs.example.com": backup}
+SCRIPT = [apply(HELD), delete("xs/x"), edit("xs/x", metadata=SAVED)]

@@ -1,4 +1,4 @@
-"""A secret that two objects and a backup need; one of the objects goes, and the secret."""
+"""A secret that two objects and a backup need; one of the objects goes."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, delete
@@ -15,5 +15,4 @@ SCRIPT = [
     apply(custom(secret="token")),
     apply(custom("y", secret="token")),
     delete("xs/x"),
-    delete("secrets/token"),
 ]
