@@ -149,7 +149,7 @@ def wait(seconds: float) -> Wait:
 
 
 def pace(controller: str, pace: Pace) -> SetPace:
-    """A controller of the cluster becomes as willing as a `pace` of `fnop.testing`.
+    """The cluster's `controller`, such as "deployment", gets a `pace` of fnop.testing.
 
     >>> from fnop.interpreters.cluster import Stuck
     >>> print(pace("deployment", Stuck()))

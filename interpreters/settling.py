@@ -102,12 +102,13 @@ class Despair:
     `NameError` hardly does, nor does what the API server refuses.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: int = REPEATS_MAX, waits: int = WAITS_MAX) -> None:
         self.errors: dict[tuple[Key, str], _Failing] = {}
+        self._repeats, self._waits = repeats, waits
 
     def fork(self) -> Despair:
         """The same errors, for a run that goes on apart."""
-        twin = Despair()
+        twin = Despair(self._repeats, self._waits)
         twin.errors = {**self.errors}
         return twin
 
@@ -127,7 +128,7 @@ class Despair:
         """Name a handler that fails for ever, where only such are due; or ""."""
         failing: defaultdict[Key, set[str]] = defaultdict(set)
         for (key, handler), found in self.errors.items():
-            if found.times >= (WAITS_MAX if found.foreseen else REPEATS_MAX):
+            if found.times >= (self._waits if found.foreseen else self._repeats):
                 failing[key].add(handler)
         if not failing or state.requests.pending:
             return ""

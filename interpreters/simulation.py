@@ -45,6 +45,7 @@ from fnop.core.seam.inputs import (
     WatchEvent,
 )
 from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -119,8 +120,8 @@ class Director(Protocol):
         """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
         ...
 
-    def watched(self, request: ApiRequest) -> simulated.Cluster | None:
-        """The state in which a listing or watch finds the cluster; None: as it is."""
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request as the cluster's webhooks make it."""
         ...
 
 
@@ -147,6 +148,8 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
+        # The seconds by which the operator's wall clock is ahead of the cluster's.
+        self.skew = 0.0
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers)
         self.calls = {} if calls is None else calls
@@ -233,6 +236,11 @@ class SimulatedRun:
         return self._seed
 
     @property
+    def inbox(self) -> Sequence[Delivery]:
+        """The inputs on their way, in the order of their arrival."""
+        return self._inbox
+
+    @property
     def lives(self) -> int:
         """The number of crashes so far."""
         return self._lives
@@ -240,7 +248,7 @@ class SimulatedRun:
     def _arrives(self, input: Input, source: str = "") -> None:
         self._inbox.append(Delivery(source, input))
 
-    def _deliverable(self) -> int | None:
+    def deliverable(self) -> int | None:
         """The position of the next input; None where there is none, or all are held."""
         if not self._inbox:
             return None
@@ -249,7 +257,7 @@ class SimulatedRun:
     @property
     def has_input(self) -> bool:
         """Whether an input is there that is not held."""
-        return self._deliverable() is not None
+        return self.deliverable() is not None
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
@@ -326,6 +334,30 @@ class SimulatedRun:
             return self._restless.tending()
         return self._despair.reason(self.state)
 
+    def begins_to_settle(self, despair: Despair) -> None:
+        """Look anew for circles, and for handlers that fail for ever."""
+        self._despair = despair
+        self._restless = Restlessness(self, bounded=False)
+
+    def despairs(self) -> str:
+        """Why all that is left to do fails for ever, in a sentence; or ""."""
+        return self._despair.reason(self.state)
+
+    def circles(self) -> str:
+        """Why the run does not come to rest, as far as that is known."""
+        return (
+            self._restless.circling()
+            or self._despair.present(self.state)
+            or left_of(self.state, self.clock.elapsed)
+            or self._restless.reason()
+            or "it does not come to rest"
+        )
+
+    @property
+    def watched_kinds(self) -> Iterable[str]:
+        """The kinds that the operator watches, by their keys."""
+        return {self._kinds[each] for each in self._watches}
+
     def _is_done(self, bounded: bool) -> bool:
         """Whether nothing but the turns of timers and daemons is left to do."""
         state, wakes = self.state, self.strands.wakes
@@ -365,24 +397,29 @@ class SimulatedRun:
 
         With `recurring` also where a settled operator only looks again for kinds.
         """
-        place = self._deliverable()
-        if place is None and not self._control():
-            at = self._next(recurring)
-            if at is None:
-                return False
-            if at > end:
-                self.clock.advance_to(end)
-                return False
-            self.clock.advance_to(at)
-            if at == self._alarm:
-                self._alarm = None
-                self._arrives(AlarmRang())
-            for number, outcome in self.strands.wake():
-                self._arrives(Answered(number, outcome))
+        place = self.deliverable()
         if place is None:
-            place = self._deliverable()
+            if not self.control() and not self.pass_time(end, recurring=recurring):
+                return False
+            place = self.deliverable()
         if place is not None:
             self.take(place)
+        return True
+
+    def pass_time(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
+        """Let the time pass until the next event; False when there is none by `end`."""
+        at = self._next(recurring)
+        if at is None:
+            return False
+        if at > end:
+            self.clock.advance_to(end)
+            return False
+        self.clock.advance_to(at)
+        if at == self._alarm:
+            self._alarm = None
+            self._arrives(AlarmRang())
+        for number, outcome in self.strands.wake():
+            self._arrives(Answered(number, outcome))
         return True
 
     @property
@@ -432,6 +469,8 @@ class SimulatedRun:
     def _fed(self, input: Input) -> tuple[Command, ...]:
         """Take one input in, under the eyes of the watchdog if there is one."""
         watchdog, now = self._watchdog, self.clock.now()
+        if self.skew:
+            now = Now(now.wall + self.skew, now.mono)
         if watchdog is None:
             return self.machine.feed(now, input)
         watchdog.begin()
@@ -451,8 +490,8 @@ class SimulatedRun:
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 
-    def _control(self) -> bool:
-        """Let the cluster's own controllers have a turn."""
+    def control(self) -> bool:
+        """Let the cluster's own controllers have a turn; whether anything changed."""
         self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
         self._deliver(events)
         return bool(events)
@@ -530,6 +569,8 @@ class SimulatedRun:
             case effect:
                 manager = self.machine.settings.marker
                 request = request_for(command, manager)
+                if self.director is not None:
+                    request = self.director.admits(request)
                 self.requests.append(request)
                 return outcome_of(effect, self._sent(command, request))
 
@@ -582,14 +623,7 @@ class SimulatedRun:
 
     def _list(self, command: ListPage) -> None:
         source = self._kinds[command.stream] = command.resource.key
-        request = list_request(command)
-        past = None if self.director is None else self.director.watched(request)
-        if past is None:
-            response = self.request(request)
-        else:
-            now = self.clock.now().wall
-            _, response, _ = simulated.answer(past, request, now)
-        for each in page_inputs(command, response):
+        for each in page_inputs(command, self.request(list_request(command))):
             self._arrives(each, source)
 
     def _watch(self, command: Watch) -> None:

@@ -1,0 +1,411 @@
+"""The order in which schedules of faults are tried, and what they show.
+
+The benign run comes first, and a second one with another seed and another clock: what
+differs between them is volatile. Then every single fault strikes a fork of the benign
+run; then pairs whose second fault is near the first; then random schedules. Nothing
+depends on a clock or a hash seed: equal operators get equal verdicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.program import Program
+from fnop.interpreters.actions import Action, Apply, act
+from fnop.interpreters.check.faults import (
+    FAULTS,
+    Fault,
+    FaultKind,
+    Place,
+    Schedule,
+    Severity,
+    Site,
+)
+from fnop.interpreters.check.properties import (
+    Benign,
+    Seen,
+    Violation,
+    handled_kinds,
+    has_background,
+    judged,
+    seen_by,
+)
+from fnop.interpreters.check.strikes import child_name, children
+from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
+from fnop.interpreters.check.worlds import learned
+from fnop.interpreters.clock import EPOCH, VirtualClock
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.externals import forked
+from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.simulation import CannotFork, SimulatedRun
+
+__all__ = ["Case", "Explored", "Explorer", "Failure", "Verdict", "prepared"]
+
+# The second fault of a pair strikes within so many turns of the first.
+NEAR_TURNS = 8
+# A random schedule has at most so many faults.
+RANDOM_MAX = 6
+# The clock of the second benign run begins so many seconds later.
+OTHER_START = 90_061.5
+
+
+class Case(NamedTuple):
+    """An operator in a world, and what a user does there.
+
+    `definitions` and `given` are manifests of what is there before the operator begins;
+    `calls` are models of called functions; `rivals` are other controllers, by the kind
+    that they change.
+    """
+
+    program: Program
+    definitions: Sequence[Mapping[str, Any]] = ()
+    script: tuple[Action, ...] = ()
+    given: Sequence[Mapping[str, Any]] = ()
+    calls: Mapping[str, Any] = {}
+    rivals: Mapping[str, Rival] = {}
+    name: str = "script"
+    namespace: str = "default"
+
+
+class Verdict(NamedTuple):
+    """The result of one schedule.
+
+    `struck` is False where the fault did not come about: then nothing is known. With
+    `confirmed` the violations were found under another seed as well.
+    """
+
+    schedule: Schedule
+    violations: tuple[Violation, ...]
+    struck: bool = True
+    turns: int = 0
+
+
+class Failure(NamedTuple):
+    """A violation, and the schedule that shows it."""
+
+    case: str
+    schedule: Schedule
+    violation: Violation
+    special: bool = False
+
+    @property
+    def site(self) -> Site | None:
+        """Where the last fault strikes; None for the benign run."""
+        return self.schedule[-1].site if self.schedule else None
+
+
+def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
+    """The scene of a case: a cluster in which all is ready for the script.
+
+    Raises `fnop.interpreters.scenario.ApplyProblem` where the cluster refuses a
+    manifest.
+    """
+    clock = VirtualClock(start)
+    cluster = empty_cluster(seed, start)
+    calls = forked(case.calls)
+    run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    apply_manifests(run, [dict(each) for each in case.definitions])
+    for each in case.given:
+        act(run, Apply(dict(each)), case.namespace)
+    while run.control():
+        pass
+    booted = run.fork()
+    booted.settle(seconds=60.0)
+    return Scene(case.program, run, booted, case.script, case.rivals, case.namespace)
+
+
+class Reference(NamedTuple):
+    """The benign run of a case, with forks of it at its turns."""
+
+    scene: Scene
+    benign: Benign
+    forks: Mapping[int, Trial]
+    limits: Limits
+
+
+def reference_of(case: Case) -> Reference:
+    """Run a case without faults, twice: what differs is volatile."""
+    scene = prepared(case)
+    trial = Trial(scene)
+    forks: dict[int, Trial] = {}
+    while trial.phase is not Phase.DONE:
+        if trial.phase is Phase.SCRIPT:
+            # Schedules that strike where it cannot be forked begin at the beginning.
+            with suppress(CannotFork):
+                forks[trial.turns] = trial.fork()
+        trial.go_on()
+    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START)).play()
+    seen = seen_by(trial)
+    volatile = learned(seen.world, seen_by(other).world)
+    handled = handled_kinds(case.program, trial)
+    benign = Benign(seen, volatile, handled, has_background(case.program))
+    return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
+
+
+class Explored(NamedTuple):
+    """What one schedule has shown, and what it cost."""
+
+    number: int
+    verdict: Verdict
+
+
+class Explorer:
+    """Tries the schedules of one case.
+
+    >>> Explorer.__name__
+    'Explorer'
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.reference = reference_of(case)
+        self._other: Reference | None = None
+
+    @property
+    def benign(self) -> Verdict:
+        """The verdict of the run without faults."""
+        benign = self.reference.benign
+        found = tuple(judged(benign, benign.seen))
+        return Verdict((), found, True, benign.seen.trial.turns)
+
+    # ------------------------------------------------------------------- schedules
+
+    def singles(self) -> list[Schedule]:
+        """All single faults that can strike the benign run, the rarest kind first."""
+        trial = self.reference.benign.seen.trial
+        found = [*candidates(trial.visits, len(self.case.script))]
+        found += [*_tampering(self.reference)]
+        found += [*_lasting(trial, self.case)]
+        return [(each,) for each in _unseen_first(found)]
+
+    def random(self, count: int, seed: int = 0) -> Iterator[Schedule]:
+        """Random schedules of two to six faults."""
+        source = random.Random(seed)
+        faults = [each for (each,) in self.singles()]
+        for _ in range(count if faults else 0):
+            number = min(len(faults), source.randint(2, RANDOM_MAX))
+            yield tuple(source.sample(faults, number))
+
+    # ---------------------------------------------------------------------- trials
+
+    def tried(self, schedule: Schedule) -> Verdict:
+        """Run a schedule and judge it."""
+        trial = self.trial_of(schedule).play()
+        return self.verdict_of(trial, schedule)
+
+    def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
+        """The verdict of a finished trial."""
+        seen = seen_by(trial)
+        found = tuple(judged(self.reference.benign, seen))
+        return Verdict(schedule, found, len(trial.struck) == len(schedule), trial.turns)
+
+    def trial_of(self, schedule: Schedule) -> Trial:
+        """A trial of the schedule, at the turn at which its first fault strikes."""
+        limits = self.reference.limits
+        fork = self._fork_for(schedule)
+        if fork is None:
+            return Trial(self.reference.scene, schedule, limits=limits)
+        trial = fork.fork()
+        trial.limits = limits
+        trial.left = [*schedule]
+        return trial
+
+    def _fork_for(self, schedule: Schedule) -> Trial | None:
+        if any(each.site.place is Place.RUN for each in schedule):
+            return None
+        turns = []
+        visits = self._turns()
+        for each in schedule:
+            if each.site not in visits:
+                return None
+            turns.append(visits[each.site])
+        return self.reference.forks.get(min(turns, default=1) - 1)
+
+    def _turns(self) -> Mapping[Site, int]:
+        visits = self.reference.benign.seen.trial.visits
+        return {each.site: each.turn for each in reversed(visits)}
+
+    def pairs(self, first: Schedule) -> Iterator[Verdict]:
+        """Try a second fault within a few turns after a first one."""
+        trial = self.trial_of(first)
+        while not trial.struck and trial.phase is Phase.SCRIPT:
+            trial.go_on()
+        known, forks = len(trial.visits), {}
+        begun = trial.turns
+        while trial.phase is Phase.SCRIPT and trial.turns < begun + NEAR_TURNS:
+            try:
+                forks[trial.turns] = trial.fork()
+            except CannotFork:
+                return
+            trial.go_on()
+        near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
+        for fault in _unseen_first(candidates(near, len(self.case.script))):
+            visit = next(each for each in near if each.site == fault.site)
+            second = forks[visit.turn - 1].fork()
+            second.left = [fault]
+            yield self.verdict_of(second.play(), (*first, fault))
+
+    def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
+        """The violations that another seed and another clock show as well."""
+        if self._other is None:
+            self._other = _other_reference(self.case)
+        other = self._other
+        if not verdict.schedule:
+            again = judged(other.benign, other.benign.seen)
+        else:
+            trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
+            again = judged(other.benign, seen_by(trial))
+        names = {each.property for each in again}
+        return tuple(each for each in verdict.violations if each.property in names)
+
+
+def _other_reference(case: Case) -> Reference:
+    scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
+    trial = Trial(scene).play()
+    seen = seen_by(trial)
+    other = Trial(prepared(case, seed="3", start=EPOCH)).play()
+    volatile = learned(seen.world, seen_by(other).world)
+    handled = handled_kinds(case.program, trial)
+    benign = Benign(seen, volatile, handled, has_background(case.program))
+    return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
+
+
+# ------------------------------------------------------------------- candidates
+
+
+def candidates(visits: Iterable[Visit], actions: int) -> Iterator[Fault]:
+    """The faults that can strike at these visits, without those that are the same.
+
+    A crash leaves nothing of the operator: two are the same if the cluster has not
+    changed between them.
+    """
+    crashes: set[tuple[int, int]] = set()
+    for visit, following in _with_next(visits):
+        for kind in FAULTS:
+            if visit.site.place not in kind.places or visit.site.place is Place.RUN:
+                continue
+            if kind.code == "F19" or not _can(kind, visit, actions):
+                continue
+            if kind.code == "F1":
+                version = following if kind.mode == "after" else visit.version
+                place = (visit.place, version)
+                if visit.site.place is not Place.CALL:
+                    if place in crashes:
+                        continue
+                    crashes.add(place)
+            yield Fault(kind, visit.site)
+
+
+def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
+    """Each visit, with the cluster's version at the next one."""
+    found = [*visits]
+    for number, visit in enumerate(found):
+        later = found[number + 1] if number + 1 < len(found) else visit
+        yield visit, later.version
+
+
+def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
+    """Whether the fault makes a difference at this visit."""
+    left = actions - visit.place
+    match kind.name:
+        case "F13:before" | "F13:after" | "F13:event" | "F2:action" | "F3:gap":
+            return left > 0
+        case "F11:zombie" | "F3:down":
+            return left > 0
+        case "F3:down twice":
+            return left > 1
+        case "F9:invalid":
+            return bool(visit.site.handler)
+        case "F8:touched" | "F8:held":
+            return visit.site.verb not in ("create", "adopt")
+        case "F21:backup":
+            return False
+        case _:
+            return True
+
+
+def _tampering(reference: Reference) -> Iterator[Fault]:
+    trial = reference.benign.seen.trial
+    for visit in trial.visits:
+        if visit.site.place is not Place.REST:
+            continue
+        fork = reference.forks.get(visit.turn - 1)
+        if fork is None:
+            continue
+        for found in children(fork):
+            meta = found["metadata"]
+            name = child_name(fork, found)
+            for kind in FAULTS:
+                if kind.code != "F19" or (
+                    kind.mode == "labels" and not meta.get("labels")
+                ):
+                    continue
+                if kind.mode == "owner" and not meta.get("ownerReferences"):
+                    continue
+                yield Fault(kind, visit.site, name)
+
+
+# Which of the cluster's controllers work for which kind of objects.
+_CONTROLLERS = {
+    ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
+    ("apps", "statefulsets"): ("statefulset", "kubelet"),
+    ("apps", "daemonsets"): ("daemonset", "kubelet"),
+    ("batch", "jobs"): ("job", "kubelet"),
+    ("", "pods"): ("kubelet",),
+}
+
+
+def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
+    """The faults that last for the whole script."""
+    base = trial.scene.base.cluster
+    controllers: set[str] = {"garbage"} if trial.writes else set()
+    for event in seen_by(trial).events:
+        controllers |= set(_CONTROLLERS.get(event.resource, ()))
+    del base
+    for kind in FAULTS:
+        if Place.RUN not in kind.places:
+            continue
+        targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
+        for target in targets:
+            yield Fault(kind, Site(Place.RUN, "", "", target))
+
+
+def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
+    """The first of each sort, then the second of each, and so on.
+
+    A sort is a fault at an effect of a kind by a handler.
+    """
+    numbers: dict[tuple[str, str, str, str], int] = {}
+    ranked = []
+    for place, each in enumerate(faults):
+        kind = each.site.target.partition("/")[0]
+        sort = (each.kind.name, each.site.handler, each.site.verb, kind)
+        numbers[sort] = numbers.get(sort, -1) + 1
+        ranked.append((numbers[sort], _RANK[each.kind.name], place, each))
+    return [each for *_, each in sorted(ranked, key=lambda found: found[:3])]
+
+
+_RANK = {each.name: number for number, each in enumerate(FAULTS)}
+_SPECIAL = frozenset(each.name for each in FAULTS if each.severity is Severity.SPECIAL)
+
+
+def digest_of(seen: Seen) -> str:
+    """A digest of all that a trial has done and led to: equal for equal trials."""
+    text = hashlib.blake2b(digest_size=16)
+    for alias, world in sorted(seen.world.items()):
+        text.update(alias.encode() + world)
+    for each in seen.trial.writes:
+        text.update(f"{each.site}{each.before}{each.after}".encode())
+    return text.hexdigest()
+
+
+def is_special(schedule: Schedule) -> bool:
+    """Whether it takes several API servers, or a restored backup."""
+    return any(each.kind.name in _SPECIAL for each in schedule)
+
+
+Progress = Callable[[int, int], None]

@@ -1,0 +1,487 @@
+"""The properties that each trial is judged by.
+
+Each is a function of the benign run and of a trial, and answers the violations that it
+finds; the benign run is judged as well. None looks at the operator's code, and those
+that need no input from an author are always on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.values.diff import diff
+from fnop.effects import Refused
+from fnop.interpreters.check.strikes import RIVAL
+from fnop.interpreters.check.trial import Phase, Trial, Write
+from fnop.interpreters.check.worlds import (
+    Volatile,
+    World,
+    alias_of,
+    differences,
+    objects_in,
+    world_of,
+)
+from fnop.interpreters.cluster import StoredEvent
+from fnop.interpreters.cluster.storage.store import events_after
+from fnop.interpreters.externals import externals_of
+
+__all__ = ["PROPERTIES", "Benign", "Violation", "judged", "seen_by"]
+
+# Kinds whose loss is a loss of data.
+_DATA = frozenset((("", "persistentvolumeclaims"), ("", "secrets")))
+# The trial may take so many times the benign run's writes, and some more.
+WORK_FACTOR, WORK_MORE = 3, 12
+
+
+class Violation(NamedTuple):
+    """A property that does not hold, and how that shows.
+
+    `details` are lines such as the differences of two worlds.
+    """
+
+    property: str
+    message: str
+    details: tuple[str, ...] = ()
+
+
+class Seen(NamedTuple):
+    """A finished trial, prepared for the judges.
+
+    `events` are all changes since its beginning; `writes` its operator's writes by the
+    versions that they made; `world` is that after the first restart.
+    """
+
+    trial: Trial
+    events: tuple[StoredEvent, ...]
+    writes: Mapping[int, Write]
+    world: World
+
+
+class Benign(NamedTuple):
+    """The run without faults, which the others are compared with.
+
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`).
+    """
+
+    seen: Seen
+    volatile: Volatile
+    handled: frozenset[str]
+    background: bool
+
+
+def seen_by(trial: Trial) -> Seen:
+    """Prepare a finished trial for the judges."""
+    end = trial.ends[Phase.AGAIN]
+    events = tuple(events_after(end, trial.first_version) or ())
+    writes = {
+        version: each
+        for each in trial.writes
+        for version in range(each.before + 1, each.after + 1)
+    }
+    base, calls = trial.scene.base.cluster, trial.run.calls
+    world = world_of(trial.ends[Phase.RESTARTED], base, calls)
+    return Seen(trial, events, writes, world)
+
+
+def handled_kinds(program: Program, trial: Trial) -> frozenset[str]:
+    """The kinds that handlers are called for, as aliases name them."""
+    kinds = trial.run.machine.state.survey.kinds
+    return frozenset(
+        f"{each.resource.plural}.{each.resource.group}".rstrip(".")
+        for each in kinds.values()
+    )
+
+
+def has_background(program: Program) -> bool:
+    """Whether the operator has timers or daemons, which may write at any time."""
+    return any(each.role in BACKGROUND for each in program.handlers)
+
+
+Judge = Callable[[Benign, Seen], Iterator[Violation]]
+
+
+def judged(
+    benign: Benign, seen: Seen, only: Collection[str] | None = None
+) -> list[Violation]:
+    """The violations of all properties, or of some."""
+    return [
+        found
+        for name, judge in PROPERTIES.items()
+        if only is None or name in only
+        for found in judge(benign, seen)
+    ]
+
+
+def _merges(trial: Trial) -> bool:
+    return any(each.kind.merges for each in trial.struck)
+
+
+def _tampers(trial: Trial) -> bool:
+    return any(each.kind.tampers for each in trial.struck)
+
+
+# ----------------------------------------------------------------- the end (P1, P10)
+
+
+def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """After the faults the world becomes that of the benign run."""
+    if _tampers(seen.trial) or seen is benign.seen:
+        return
+    bare = benign.handled if _merges(seen.trial) else frozenset[str]()
+    found = differences(
+        benign.seen.world, seen.world, benign.volatile, without_status=bare
+    )
+    refused = [
+        f"the user's action is refused: {each}"
+        for each in seen.trial.refused
+        if each not in benign.seen.trial.refused
+    ]
+    if found or refused:
+        details = tuple([*map(str, found), *refused])
+        yield Violation("same_end", details[0], details)
+
+
+# ------------------------------------------------------------------- rest (P2, P3)
+
+
+def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """After the faults all comes to rest."""
+    known = benign.seen.trial.unsettled
+    for phase, reason in seen.trial.unsettled.items():
+        if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
+            continue
+        yield Violation("settles", reason or "it does not come to rest")
+        return
+
+
+def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The second restart at the end changes nothing."""
+    if benign.background or Phase.AGAIN in seen.trial.unsettled:
+        return
+    again = [each for each in seen.trial.writes if each.phase is Phase.AGAIN]
+    if again:
+        what = ", ".join(str(each.site) for each in again[:3])
+        yield Violation(
+            "no_more_writes", f"a restart at the end changes something again: {what}"
+        )
+
+
+def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator writes at most three times as often as in the benign run."""
+    usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
+    if now > WORK_FACTOR * usual + WORK_MORE and not benign.background:
+        yield Violation(
+            "bounded_work", f"{now} writes, where the benign run has {usual}"
+        )
+
+
+# -------------------------------------------------------- children and data (P5-P8)
+
+
+def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What was created for an object that is gone is gone as well."""
+    end = seen.trial.ends[Phase.RESTARTED]
+    base = seen.trial.scene.base.cluster
+    living = {
+        each["metadata"]["uid"]: alias_of(resource, each)
+        for resource, each in objects_in(end, base)
+    }
+    left = set(seen.world) if seen is not benign.seen else set[str]()
+    for write in seen.trial.writes:
+        body = write.body
+        if write.site.verb not in ("create", "adopt", "apply") or not body:
+            continue
+        uid = body["metadata"].get("uid")
+        is_new = body["metadata"].get("resourceVersion") is not None
+        subject = write.subject
+        if not subject or subject == uid or not is_new or uid not in living:
+            continue
+        if subject not in living and not _is_shared(seen, uid, living):
+            alias = living[uid]
+            if alias in benign.seen.world and left:
+                continue  # the benign run leaves it, too, and has been told so
+            yield Violation("no_orphans", f"{alias} is left, its object is gone")
+            return
+
+
+def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
+    """Whether a living object has written the child, too."""
+    return any(
+        each.subject in living
+        for each in seen.trial.writes
+        if each.body and (each.body.get("metadata") or {}).get("uid") == uid
+    )
+
+
+def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A deleted object disappears."""
+    end = seen.trial.ends[Phase.RESTARTED]
+    for resource, found in objects_in(end, seen.trial.scene.base.cluster):
+        meta = found["metadata"]
+        if "deletionTimestamp" not in meta:
+            continue
+        held = ", ".join(meta.get("finalizers") or ()) or "nothing"
+        alias = alias_of(resource, found)
+        yield Violation("deletes", f"{alias} does not go; it is held by {held}")
+        return
+
+
+def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Claims, Secrets and replicas go only where the benign run lets them go."""
+    if _tampers(seen.trial) or seen is benign.seen:
+        return
+    usual, found = _losses(benign.seen), _losses(seen)
+    for alias, number in (found - usual).items():
+        yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
+        return
+    lowest, least = _replicas(benign.seen), _replicas(seen)
+    for alias, replicas in least.items():
+        if alias in lowest and replicas < lowest[alias]:
+            message = f"{alias} is scaled to {replicas}, never below {lowest[alias]}"
+            yield Violation("keeps_data", f"{message} in the benign run")
+            return
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _losses(seen: Seen) -> Counter[str]:
+    """How often each Secret or claim was deleted, or lost a value."""
+    lost: Counter[str] = Counter()
+    for event in seen.events:
+        if event.resource not in _DATA:
+            continue
+        if event.type == "DELETED":
+            lost[alias_of(event.resource, event.object)] += 1
+        elif event.previous is not None and event.version in seen.writes:
+            was, now = event.previous.get("data") or {}, event.object.get("data") or {}
+            if any(now.get(key) != value for key, value in was.items()):
+                lost[f"a value of {alias_of(event.resource, event.object)}"] += 1
+    return lost
+
+
+def _replicas(seen: Seen) -> dict[str, int]:
+    """The lowest number of replicas that the operator has set, by object."""
+    least: dict[str, int] = {}
+    for event in seen.events:
+        replicas = (event.object.get("spec") or {}).get("replicas")
+        if event.version not in seen.writes or not isinstance(replicas, int):
+            continue
+        if event.type == "MODIFIED":
+            alias = alias_of(event.resource, event.object)
+            least[alias] = min(replicas, least.get(alias, replicas))
+    return least
+
+
+def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Nothing is there twice, or is made outside more often than in the benign run."""
+    if seen is benign.seen:
+        return
+    usual, most = _most_alive(benign.seen), _most_alive(seen)
+    for alias, number in most.items():
+        if number > max(1, usual.get(alias, 0)) and not _tampers(seen.trial):
+            message = f"{number} of {alias} live at once, {usual.get(alias, 0)}"
+            yield Violation("creates_once", f"{message} in the benign run")
+            return
+    expected = _made_outside(benign.seen.trial)
+    for name, number in _made_outside(seen.trial).items():
+        if number > max(expected.get(name, 0), 1) or (
+            number > expected.get(name, 0) and not _merges(seen.trial)
+        ):
+            was = expected.get(name, 0)
+            message = f"{name} is made {number} times outside, {was} in the benign run"
+            yield Violation("creates_once", message)
+            return
+
+
+def _most_alive(seen: Seen) -> dict[str, int]:
+    """The largest number of objects under one generated name that live at once.
+
+    Those that are being deleted do not count, nor do those of another owner.
+    """
+    alive: dict[tuple[str, str], set[str]] = {}
+    most: dict[str, int] = {}
+    for event in seen.events:
+        meta = event.object["metadata"]
+        if event.resource[1] == "events":
+            continue
+        alias = alias_of(event.resource, event.object)
+        if "*" not in alias:
+            continue
+        owners = sorted(each["uid"] for each in meta.get("ownerReferences") or ())
+        found = alive.setdefault((alias, ",".join(owners)), set())
+        if event.type == "DELETED" or "deletionTimestamp" in meta:
+            found.discard(meta["uid"])
+        else:
+            found.add(meta["uid"])
+        most[alias] = max(most.get(alias, 0), len(found))
+    return most
+
+
+def _made_outside(trial: Trial) -> Counter[str]:
+    made: Counter[str] = Counter()
+    for system in externals_of(trial.run.calls):
+        made.update(system.creations())
+    return made
+
+
+# ------------------------------------------------------------- others' work (P7, P11)
+
+
+def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No write takes back what others have changed since the handler looked."""
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.view is None or event.previous is None:
+            continue
+        if not write.path.endswith(f"/{event.object['metadata']['name']}"):
+            continue
+        for field in _foreign(seen, event, write.view):
+            was, now = _at(event.previous, field), _at(event.object, field)
+            if was != now and _takes_back(field, was, now):
+                where = alias_of(event.resource, event.object)
+                message = f"{write.site} takes back {'.'.join(field)} of {where}"
+                yield Violation(
+                    "no_clobber", f"{message}, which was changed after it had looked"
+                )
+                return
+
+
+_NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
+
+
+def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
+    """The fields that others have changed between the view and the write."""
+    uid = event.object["metadata"]["uid"]
+    return {
+        field
+        for each in seen.events
+        if view < each.version < event.version
+        and each.version not in seen.writes
+        and each.previous is not None
+        and each.object["metadata"]["uid"] == uid
+        for item in diff(each.previous, each.object)
+        for field in _leaves(item.field, item.old, item.new)
+        if not (field[0] == "metadata" and field[1] in _NOT_THEIRS)
+        and field[0] != "status"
+    }
+
+
+def _leaves(field: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[str, ...]]:
+    """The fields within a change of a mapping as a whole."""
+    whole = new if isinstance(new, Mapping) else old
+    if isinstance(whole, Mapping) and whole:
+        for key in whole:
+            yield from _leaves((*field, key), None, whole[key])
+    else:
+        yield field
+
+
+def _at(found: Any, field: tuple[str, ...]) -> Any:
+    for key in field:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
+    """Whether it is lost: of a list of finalizers, an element; else the value."""
+    if field == ("metadata", "finalizers"):
+        return RIVAL in (was or ()) and RIVAL not in (now or ())
+    return True
+
+
+# -------------------------------------------------------------------- status (P9)
+
+
+def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """observedGeneration is never above what the handler saw, and never goes back."""
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or event.previous is None:
+            continue
+        now = _observed(event.object)
+        was = _observed(event.previous)
+        if now is None or now == was:
+            continue
+        where = alias_of(event.resource, event.object)
+        generation = event.object["metadata"].get("generation")
+        seen_up_to = write.generation if write.generation is not None else generation
+        if seen_up_to is not None and now > seen_up_to:
+            message = f"{where} says observedGeneration {now}; the handler saw"
+            yield Violation("honest_status", f"{message} {seen_up_to}")
+            return
+        if was is not None and now < was:
+            message = f"observedGeneration of {where} goes back from {was} to {now}"
+            yield Violation("honest_status", message)
+            return
+
+
+def _observed(found: Mapping[str, Any]) -> int | None:
+    value = (found.get("status") or {}).get("observedGeneration")
+    return value if isinstance(value, int) else None
+
+
+# ------------------------------------------------------------ totality (P14, P19)
+
+
+def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No handler fails of an error of its own, in Python's sense."""
+    known = _own_errors(benign.seen.trial) if seen is not benign.seen else {}
+    for (who, name), message in _own_errors(seen.trial).items():
+        if (who, name) not in known:
+            yield Violation("total", f"{who} raises {name}: {message}")
+            return
+
+
+def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for _, say in trial.lines:
+        if isinstance(say.exception, _OWN_ERRORS):
+            name = type(say.exception).__name__
+            found[say.handler or "the operator", name] = str(say.exception)
+    return found
+
+
+# The errors of code that has not thought of a case.
+_OWN_ERRORS = (
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    NameError,
+    TypeError,
+    ValueError,
+)
+
+
+def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No write is refused as invalid, unless a fault says so."""
+    if seen is not benign.seen:
+        return
+    for site, outcome in seen.trial.rejections:
+        if isinstance(outcome, Refused) and outcome.status == 422:
+            yield Violation(
+                "no_refused_writes", f"{site} is refused: {outcome.message}"
+            )
+            return
+
+
+PROPERTIES: dict[str, Judge] = {
+    "settles": settles,
+    "total": total,
+    "keeps_data": keeps_data,
+    "creates_once": creates_once,
+    "no_clobber": no_clobber,
+    "deletes": deletes,
+    "no_orphans": no_orphans,
+    "honest_status": honest_status,
+    "same_end": same_end,
+    "no_more_writes": no_more_writes,
+    "no_refused_writes": no_refused_writes,
+    "bounded_work": bounded_work,
+}

@@ -1,0 +1,74 @@
+"""The names of sites: which object an effect, or an event, is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.api.resources import path_of
+from fnop.core.seam.commands import Perform
+from fnop.core.seam.effect_rules import rule_of
+from fnop.effects import Call, Create
+from fnop.interpreters.check.faults import Place, Site
+from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["asked_at", "object_path", "target_of"]
+
+# The end of a name that fnop makes from the owner's uid (`stable_name`).
+_STABLE = re.compile(r"-[0-9a-f]{10}$")
+# Kinds by which operators tell, or find, each other: no handler depends on them.
+_ASIDE = frozenset((("", "events"), ("events.k8s.io", "events")))
+
+
+def target_of(plural: str, found: Mapping[str, Any]) -> str:
+    """The name of an object in sites; what is generated in it is `*`.
+
+    >>> target_of("pods", {"metadata": {"name": "x-abcde", "generateName": "x-"}})
+    'pods/x-*'
+    >>> target_of("configmaps", {"metadata": {"name": "x-03adaee2d8"}})
+    'configmaps/x-*'
+    """
+    meta = found.get("metadata") or {}
+    generated = meta.get("generateName")
+    if generated:
+        return f"{plural}/{generated}*"
+    return f"{plural}/{_STABLE.sub('-*', str(meta.get('name') or ''))}"
+
+
+def asked_at(run: SimulatedRun, command: Perform) -> Site | None:
+    """The site of an effect; None for what is no part of the operator's work."""
+    effect, handler = command.effect, command.handler or ""
+    if isinstance(effect, Call):
+        return Site(
+            Place.CALL, handler, effect.kind.lower(), effect.function.partition(":")[2]
+        )
+    resource = command.resource
+    if resource is None or command.urgent:
+        return None
+    if (resource.group, resource.plural) in _ASIDE:
+        return None
+    place = Place.READ if rule_of(effect).reads else Place.WRITE
+    name = command.name
+    if isinstance(effect, Create) or name is None:
+        manifest = getattr(effect, "manifest", None) or {}
+        target = target_of(resource.plural, manifest)
+    else:
+        key = (command.namespace or "", name)
+        shelf = run.cluster.shelves.get((resource.group, resource.plural))
+        found = shelf.get(key) if shelf else None
+        target = target_of(resource.plural, found or {"metadata": {"name": name}})
+    return Site(place, handler, effect.kind.lower(), target)
+
+
+def object_path(
+    run: SimulatedRun, manifest: Mapping[str, Any], namespace: str
+) -> str | None:
+    """The path of an object of a known kind."""
+    resource = catalogue_of(run).of_manifest(manifest)
+    if resource is None:
+        return None
+    meta = manifest.get("metadata") or {}
+    place = meta.get("namespace") or namespace
+    return path_of(resource, place, meta.get("name"))

@@ -1,0 +1,519 @@
+"""One run of a script under a schedule of faults.
+
+A trial has phases: the script with its faults; the healing, after which all comes to
+rest; a restart of the operator, and another one. What it has seen is judged afterwards
+(`fnop.interpreters.check.properties`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import Perform, Say
+from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
+from fnop.core.values.body import Key
+from fnop.effects import Answer, Applied, Outcome, Random, Refused
+from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
+from fnop.interpreters.check import strikes
+from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
+from fnop.interpreters.check.sites import asked_at, object_path, target_of
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.settling import Calm, Despair
+from fnop.interpreters.simulation import Delivery, SimulatedRun
+
+__all__ = ["Limits", "Phase", "Scene", "Trial", "Write"]
+
+Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+
+# A run with timers and daemons that write for ever is looked at after so many rounds.
+ROUNDS = 2
+# ... and this many where the user waits for an object to go.
+PATIENT_ROUNDS = 100
+
+
+class Phase(IntEnum):
+    """The parts of a trial, in their order."""
+
+    SCRIPT = 0
+    HEALED = 1
+    RESTARTED = 2
+    AGAIN = 3
+    DONE = 4
+
+
+class Limits(NamedTuple):
+    """When a trial is not going to come to rest.
+
+    That is after so many `turns` within a phase; or where nothing is left but a handler
+    that fails with the same error so many times in a row: unforeseen (`repeats`), or
+    foreseen (`waits`).
+    """
+
+    turns: int = 20_000
+    repeats: int = 6
+    waits: int = 60
+
+
+class Scene(NamedTuple):
+    """What all trials of a script have in common.
+
+    In `base` the definitions and the given objects are there, and the operator has not
+    begun; in `booted` it has, and all has come to rest. `rivals` are functions by kind
+    (`deployments.apps`): called with each object that has changed, they answer the
+    merge patch of another controller, or None.
+    """
+
+    program: Program
+    base: SimulatedRun
+    booted: SimulatedRun
+    script: tuple[Action, ...]
+    rivals: Mapping[str, Rival] = {}
+    namespace: str = "default"
+
+
+class Write(NamedTuple):
+    """A request of the operator that has changed the cluster.
+
+    The versions of the cluster are those before and after it. `view` is the version of
+    the object that the handler has seen last; None if it has not looked. `generation`
+    is that of the handled object in the handler's view, if that is what is written.
+    """
+
+    site: Site
+    before: int
+    after: int
+    path: str
+    view: int | None
+    generation: int | None
+    subject: str  # the uid of the handled object
+    phase: Phase
+    body: Any = None
+
+
+class Visit(NamedTuple):
+    """A site that the trial has come to: in which turn, and at what point.
+
+    `place` is the number of actions that the user has done, `version` the cluster's.
+    """
+
+    turn: int
+    place: int
+    version: int
+    site: Site
+
+
+class Hold(NamedTuple):
+    """A kind whose watch events wait: until when, and since which action."""
+
+    until: str
+    since: int
+
+
+class Trial:
+    """A script under way, in one world with its faults: a director of the run.
+
+    A trial can be forked between any two turns.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        schedule: Schedule = (),
+        *,
+        limits: Limits = Limits(),  # noqa: B008 (an immutable value)
+    ) -> None:
+        self.scene = scene
+        self.limits = limits
+        self.left: list[Fault] = list(schedule)
+        self.struck: list[Fault] = []
+        self.phase = Phase.SCRIPT
+        self.place = 0  # the next action of the script
+        self.turns = 0
+        self.counts: Counter[tuple[str, str, str, str]] = Counter()
+        self.visits: list[Visit] = []
+        self.writes: list[Write] = []
+        # What the API server itself has refused, without a fault.
+        self.rejections: list[tuple[Site, Outcome]] = []
+        self.lines: list[tuple[Phase, Say]] = []
+        self.refused: list[str] = []
+        self.unsettled: dict[Phase, str] = {}
+        self.ends: dict[Phase, Cluster] = {}
+        # ------------------------------------------------ what the faults keep up
+        self.holds: dict[str, Hold] = {}
+        self.late: list[tuple[ApiRequest, str, int]] = []
+        self.bursts: dict[tuple[str, str, str], tuple[Fault, int]] = {}
+        self.forbidden: dict[tuple[str, str], int] = {}
+        self.hooked = self.slow = self.backlog = False
+        self.paces: set[str] = set()
+        self.down = 0
+        # ------------------------------------------------ the user
+        self.blocked: Action | None = None
+        self.until: float | None = None
+        self.rested = -1
+        self._delivered: Delivery | None = None
+        self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._rivals_at: dict[tuple[str, Any], str] = {}
+        self._begun_at = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Take the world of the scene, with the faults that are there from the start.
+
+        The operator has not begun yet where all the script is to be a backlog.
+        """
+        backlog = any(each.kind.name == "F18:backlog" for each in self.left)
+        self.attach((self.scene.base if backlog else self.scene.booted).fork())
+        self.first_version = self.run.cluster.version
+        for fault in [each for each in self.left if each.site.place is Place.RUN]:
+            self.left.remove(fault)
+            self.struck.append(fault)
+            strikes.from_the_start(self, fault)
+
+    def attach(self, run: SimulatedRun) -> None:
+        """Direct this run from now on."""
+        self.run = run
+        run.director = self
+        run.on_say = self.hears
+        self.rest_anew()
+
+    def fork(self) -> Trial:
+        """The same trial, which goes on apart.
+
+        Raises `fnop.interpreters.simulation.CannotFork`.
+        """
+        twin = copy.copy(self)
+        for name in _CONTAINERS:
+            setattr(twin, name, getattr(self, name).copy())
+        twin._seen = {key: each.copy() for key, each in self._seen.items()}
+        calm, begun = copy.copy(self._calm), self._begun_at
+        twin.attach(self.run.fork())
+        twin._calm, twin._begun_at = calm, begun
+        return twin
+
+    # ------------------------------------------------------------------ the loop
+
+    def play(self) -> Trial:
+        """Go through all phases to the end."""
+        while self.phase is not Phase.DONE:
+            self.go_on()
+        return self
+
+    def go_on(self) -> None:
+        """Take one turn; where all has come to rest, what follows upon it."""
+        if not self.turn():
+            self.on_rest()
+
+    def turn(self) -> bool:
+        """Let one thing happen; False where all has come to rest, or never will."""
+        run = self.run
+        self.turns += 1
+        if self.blocked is not None and self._unblock():
+            return True
+        place = run.deliverable()
+        if place is not None:
+            if self._arrives(run.inbox[place]):
+                run.take(place)
+                if self.slow:
+                    run.clock.advance_to(run.clock.elapsed + 1.0)
+            return not self._is_endless()
+        if run.control() or self._let_rivals_act():
+            return not self._is_endless()
+        return not self._is_at_rest() and self._pass_time()
+
+    def _pass_time(self) -> bool:
+        if self.until is None:
+            return self.run.pass_time()
+        if self.run.pass_time(self.until, recurring=True):
+            return True
+        self.run.clock.advance_to(self.until)
+        self.until = None
+        return True
+
+    def _is_at_rest(self) -> bool:
+        run = self.run
+        if self.until is not None:
+            return False
+        if self.down:
+            return True
+        rounds = ROUNDS if self.blocked is None else PATIENT_ROUNDS
+        if self._calm.lasts(run) or self._calm.rounds > rounds:
+            return True
+        reason = run.despairs()
+        if reason:
+            self.unsettled[self.phase] = reason
+        return bool(reason)
+
+    def _is_endless(self) -> bool:
+        if self.turns - self._begun_at <= self.limits.turns:
+            return False
+        self.unsettled[self.phase] = self.run.circles()
+        self.until = None
+        return True
+
+    def rest_anew(self) -> None:
+        """Begin to wait for the next rest."""
+        self._calm, self._begun_at = Calm(), self.turns
+        self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
+
+    # -------------------------------------------------------------------- at rest
+
+    def on_rest(self) -> None:
+        """Do what follows when all has come to rest."""
+        if self.phase is Phase.SCRIPT:
+            self._on_rest_of_script()
+        else:
+            self.ends[self.phase] = self.run.cluster
+            self.phase = Phase(self.phase + 1)
+            if self.phase is not Phase.DONE:
+                self.run.crash()
+        self.rest_anew()
+
+    def _on_rest_of_script(self) -> None:
+        if strikes.released_at_rest(self):
+            return
+        if self.blocked is not None:
+            if strikes.rivals_let_go(self):
+                return
+            self.refused.append(f"{self.blocked}: the former object does not go")
+            self.blocked = None
+            return
+        if self.rested < self.place:
+            self.rested = self.place
+            if self._rest_strikes():
+                return
+        if self.place < len(self.scene.script):
+            self.goes_on()
+        else:
+            strikes.heal(self)
+            self.phase = Phase.HEALED
+
+    def _rest_strikes(self) -> bool:
+        done = str(self.scene.script[self.place - 1]) if self.place else ""
+        site = Site(Place.REST, "", done, str(self.place))
+        self._visited(site)
+        fault = self.due(site)
+        return fault is not None and strikes.at_rest(self, fault)
+
+    def goes_on(self) -> bool:
+        """Let the user do the next action; False where there is none, or it waits."""
+        if self.place >= len(self.scene.script) or self.blocked is not None:
+            return False
+        action = self.scene.script[self.place]
+        self.place += 1
+        if isinstance(action, Wait):
+            self.until = self.run.clock.elapsed + action.seconds
+        elif self._is_blocked(action):
+            self.blocked = action
+        else:
+            self._act(action)
+        if self.down:
+            self.down -= 1
+        return True
+
+    def _act(self, action: Action) -> None:
+        try:
+            act(self.run, action, self.scene.namespace)
+        except ActionRefused as problem:
+            self.refused.append(f"{action}: {problem}")
+
+    def _is_blocked(self, action: Action) -> bool:
+        """Whether it is to create what is still being deleted, which users await."""
+        if not isinstance(action, Apply) or "name" not in action.manifest["metadata"]:
+            return False
+        found = object_path(self.run, action.manifest, self.scene.namespace)
+        if found is None:
+            return False
+        response = self.run.request(ApiRequest("GET", found))
+        meta = response.body["metadata"] if response.status == 200 else {}
+        return "deletionTimestamp" in meta
+
+    def _unblock(self) -> bool:
+        assert self.blocked is not None
+        action = self.blocked
+        if self._is_blocked(action):
+            return False
+        self.blocked = None
+        self._act(action)
+        return True
+
+    # ------------------------------------------------------------------- director
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        """The oldest delivery that is not held."""
+        if self.down or (self.backlog and self.phase is Phase.SCRIPT):
+            return None
+        if not self.holds:
+            return 0
+        for place, (source, input) in enumerate(inbox):
+            waits = isinstance(input, (WatchEvent, Bookmark, StreamEnded))
+            if source not in self.holds or not waits:
+                return place
+        return None
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        """Perform a request or a call, or let a fault strike it. Raises `Crashed`."""
+        if isinstance(command.effect, Random):
+            return perform()
+        site = asked_at(self.run, command)
+        if site is None:  # it is no part of the operator's work
+            return perform()
+        site = self._counted(site)
+
+        def performed() -> Outcome:
+            return self._performed(command, site, perform)
+
+        return strikes.at_request(self, command, site, performed)
+
+    def _performed(
+        self, command: Perform, site: Site, perform: Callable[[], Outcome]
+    ) -> Outcome:
+        before = self.run.cluster.version
+        view, generation = self._view(command)
+        outcome = perform()
+        after = self.run.cluster.version
+        path = self._path(command)
+        if after != before:
+            uid = (command.subject.uid or "") if command.subject else ""
+            self.writes.append(
+                Write(
+                    *(site, before, after, path, view, generation, uid, self.phase),
+                    getattr(outcome, "object", None),
+                )
+            )
+        self._note(command, path, outcome)
+        if isinstance(outcome, Refused):
+            self.rejections.append((site, outcome))
+        return outcome
+
+    def _path(self, command: Perform) -> str:
+        resource = command.resource
+        if resource is None:
+            return ""
+        place = command.namespace or ""
+        return f"{resource.group}/{resource.plural}/{place}/{command.name or ''}"
+
+    def _who(self, command: Perform) -> tuple[str, str]:
+        return command.subject.label if command.subject else "", command.handler or ""
+
+    def _view(self, command: Perform) -> tuple[int | None, int | None]:
+        """The version and generation of the target as the handler has seen it."""
+        subject, resource = command.subject, command.resource
+        if subject is not None and resource is not None:
+            key = Key(subject.resource, subject.namespace or "", subject.name)
+            own = (resource.key, command.namespace or "", command.name)
+            record = self.run.machine.state.objects.records.get(key)
+            if own == key and record is not None:
+                change = record.work.change if record.work else None
+                body = change.body if change else record.body
+                return _number(body.version), body.generation
+        seen = self._seen.get(self._who(command), {})
+        return seen.get(self._path(command)), None
+
+    def _note(self, command: Perform, path: str, outcome: Outcome) -> None:
+        """Remember which versions a handler's attempt has read."""
+        found: list[Any] = []
+        match outcome:
+            case Applied(object=dict() as one):
+                found = [one]
+            case Answer(value=list() as several):
+                found = [each for each in several if isinstance(each, dict)]
+        resource = command.resource
+        if resource is None or not found or not command.handler:
+            return
+        seen = self._seen.setdefault(self._who(command), {})
+        for each in found:
+            meta = each.get("metadata") or {}
+            where = f"{meta.get('namespace') or ''}/{meta.get('name')}"
+            version = _number(meta.get("resourceVersion"))
+            if version is not None:
+                seen[f"{resource.group}/{resource.plural}/{where}"] = version
+
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request, as a webhook changes it where there is one."""
+        return strikes.admitted(request) if self.hooked else request
+
+    def hears(self, say: Say, wall: float) -> None:
+        """Take in a line of the log; the end of an attempt ends what it has read."""
+        if say.level in ("warning", "error"):
+            self.lines.append((self.phase, say))
+        if say.ended is not None and say.handler is not None:
+            self._seen.pop((say.subject.label if say.subject else "", say.handler), "")
+
+    # ---------------------------------------------------------------- deliveries
+
+    def _arrives(self, delivery: Delivery) -> bool:
+        """Whether it is delivered now: a fault may strike an event before."""
+        input = delivery.input
+        if not isinstance(input, WatchEvent) or delivery is self._delivered:
+            return True
+        self._delivered = delivery
+        kind = delivery.source.partition(".")[0]
+        name = target_of(kind, input.body.data)
+        site = self._counted(Site(Place.EVENT, "", input.type, name))
+        fault = self.due(site)
+        if fault is None:
+            return True
+        strikes.at_event(self, fault, delivery.source)
+        return False  # look again: it may be held, or gone
+
+    def _counted(self, site: Site) -> Site:
+        key = (site.place.value, site.handler, site.verb, site.target)
+        self.counts[key] += 1
+        found = site._replace(nth=self.counts[key])
+        self._visited(found)
+        return found
+
+    def _visited(self, site: Site) -> None:
+        if self.phase is Phase.SCRIPT:
+            version = self.run.cluster.version
+            self.visits.append(Visit(self.turns, self.place, version, site))
+
+    def due(self, site: Site) -> Fault | None:
+        """The fault that strikes here, if one does; it does so once."""
+        if self.phase is not Phase.SCRIPT:
+            return None
+        for fault in self.left:
+            if fault.site == site:
+                self.left.remove(fault)
+                self.struck.append(fault)
+                return fault
+        return None
+
+    # -------------------------------------------------------------------- rivals
+
+    def _let_rivals_act(self) -> bool:
+        """Let the rivals of the scene answer what has changed; whether one has."""
+        for kind, rival in self.scene.rivals.items():
+            plural, _, group = kind.partition(".")
+            shelf = self.run.cluster.shelves.get((group, plural))
+            for key, found in sorted(shelf.items()) if shelf else ():
+                version = found["metadata"]["resourceVersion"]
+                if self._rivals_at.get((kind, key)) == version:
+                    continue
+                self._rivals_at[kind, key] = version
+                patch = rival(found)
+                path = object_path(self.run, found, key[0])
+                if patch and path is not None:
+                    query = (("fieldManager", "rival"),)
+                    request = ApiRequest("PATCH", path, query, patch, MERGE_PATCH)
+                    self.run.request(request)
+                    return True
+        return False
+
+
+# What a trial changes in place: a fork has its own.
+_CONTAINERS = (
+    *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
+    *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
+    "_rivals_at",
+)
+
+
+def _number(version: str | None) -> int | None:
+    return int(version) if version and version.isdecimal() else None

@@ -1,0 +1,248 @@
+"""Worlds compared: everything in a cluster, up to what differs between equal runs.
+
+Uids, versions, timestamps and generated names differ between two runs of the same
+script, and so does what fnop keeps on objects for itself. All of that is renamed or
+left out; nothing else is, so there is no mask for an author to set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.interpreters.check.sites import target_of
+from fnop.interpreters.check.strikes import RIVAL
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.externals import externals_of
+
+__all__ = ["Difference", "Volatile", "World", "differences", "learned", "world_of"]
+
+# Alias of an object -> its normalised JSON text.
+World = Mapping[str, bytes]
+
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
+_OWN = "fnop.dev/"
+# Kinds that say nothing about the end: what was told, who leads.
+_ASIDE = frozenset(
+    (("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases"))
+)
+
+
+class Volatile(NamedTuple):
+    """What differs between two benign runs with another seed and another clock.
+
+    `paths` are pairs of an alias and a dotted path, `objects` aliases that only one of
+    the runs has.
+    """
+
+    paths: frozenset[tuple[str, str]] = frozenset()
+    objects: frozenset[str] = frozenset()
+
+
+class Difference(NamedTuple):
+    """One difference of two worlds; None stands for what is not there."""
+
+    alias: str
+    path: str
+    expected: Any
+    found: Any
+
+    def __str__(self) -> str:
+        where = f"{self.alias} {self.path}".strip()
+        if self.path == "" and self.found is None:
+            return f"{where} is missing"
+        if self.path == "" and self.expected is None:
+            return f"{where} is there, and should not be"
+        return f"{where} is {_shown(self.found)} instead of {_shown(self.expected)}"
+
+
+def _shown(value: Any) -> str:
+    text = "absent" if value is None else orjson.dumps(value).decode()
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def objects_in(
+    cluster: Cluster, base: Cluster
+) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """The objects that are not as they were in the `base`, by kind and key."""
+    for resource, shelf in sorted(cluster.shelves.items()):
+        before = base.shelves.get(resource)
+        if shelf is before or resource in _ASIDE:
+            continue
+        for key, found in sorted(shelf.items()):
+            if before is None or before.get(key) is not found:
+                yield resource, found
+
+
+def world_of(
+    cluster: Cluster, base: Cluster, calls: Mapping[str, Any] | None = None
+) -> World:
+    """The world of a cluster, without what was there in the `base` already.
+
+    `calls` are the models of external systems, which belong to it.
+    """
+    found = [*objects_in(cluster, base)]
+    names = {
+        each["metadata"]["uid"]: alias_of(resource, each) for resource, each in found
+    }
+    generated = {
+        each["metadata"]["name"]: target_of("", each)[1:]
+        for _, each in found
+        if target_of("", each)[1:] != each["metadata"]["name"]
+    }
+    systems = externals_of(calls or {})
+    for system in systems:
+        generated |= system.aliases()
+    groups: defaultdict[str, list[bytes]] = defaultdict(list)
+    for resource, each in found:
+        text = orjson.dumps(_stripped(each), option=orjson.OPT_SORT_KEYS)
+        groups[alias_of(resource, each)].append(_masked(text, names, generated))
+    for number, system in enumerate(systems):
+        alias = f"{type(system).__name__} ({number + 1})"
+        text = orjson.dumps({"": system.digest()}, option=orjson.OPT_SORT_KEYS)
+        groups[alias].append(_masked(text, names, generated))
+    return {
+        alias if len(texts) == 1 else f"{alias} ({number + 1})": text
+        for alias, texts in groups.items()
+        for number, text in enumerate(sorted(texts))
+    }
+
+
+def alias_of(resource: tuple[str, str], found: Mapping[str, Any]) -> str:
+    """The name of an object that is the same in each run."""
+    group, plural = resource
+    where = found["metadata"].get("namespace")
+    kind = f"{plural}.{group}" if group else plural
+    name = target_of(kind, found)
+    return name if where in (None, "default") else f"{name} in {where}"
+
+
+def _masked(
+    text: bytes, names: Mapping[str, str], generated: Mapping[str, str]
+) -> bytes:
+    plain = _TIME.sub("<time>", text.decode())
+    plain = _UID.sub(lambda uid: f"<uid of {names.get(uid[0], 'the dead')}>", plain)
+    for name in sorted(generated, key=len, reverse=True):
+        plain = plain.replace(name, generated[name])
+    return _STABLE.sub("-*", plain).encode()
+
+
+def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without what differs in each run, and without fnop's own notes."""
+    meta = found["metadata"]
+    kept: dict[str, Any] = {}
+    for stanza in ("labels", "annotations"):
+        values = {
+            key: value
+            for key, value in (meta.get(stanza) or {}).items()
+            if not key.startswith(_OWN) and key != RIVAL
+        }
+        if values:
+            kept[stanza] = values
+    for key in ("ownerReferences", "finalizers"):
+        if meta.get(key):
+            kept[key] = meta[key]
+    if "deletionTimestamp" in meta:
+        kept["deletionTimestamp"] = True
+    rest = {
+        key: value
+        for key, value in found.items()
+        if key not in ("metadata", "apiVersion", "kind")
+    }
+    status = rest.get("status")
+    if isinstance(status, dict):
+        rest["status"] = _status(status, meta.get("generation"))
+        if not rest["status"]:
+            del rest["status"]
+    return {"metadata": kept, **rest}
+
+
+def _status(status: Mapping[str, Any], generation: Any) -> dict[str, Any]:
+    kept = {k: v for k, v in status.items() if not k.startswith(_OWN)}
+    if "observedGeneration" in kept:
+        kept["observedGeneration"] = kept["observedGeneration"] == generation
+    conditions = kept.get("conditions")
+    if isinstance(conditions, list):
+        found = [_condition(each, generation) for each in conditions]
+        kept["conditions"] = [each for each in found if each]
+        if not kept["conditions"]:
+            del kept["conditions"]
+    return kept
+
+
+def _condition(found: Any, generation: Any) -> Any:
+    """A condition; of the operator's own, only that it has failed for good."""
+    if not isinstance(found, dict):
+        return found
+    if str(found.get("type")).startswith(_OWN):
+        failed = str(found.get("reason")).endswith("Failed")
+        return {"type": found["type"], "reason": found["reason"]} if failed else None
+    if "observedGeneration" in found:
+        current = found["observedGeneration"] == generation
+        return {**found, "observedGeneration": current}
+    return found
+
+
+# ------------------------------------------------------------------ differences
+
+
+def differences(
+    expected: World,
+    found: World,
+    volatile: Volatile = Volatile(),  # noqa: B008 (an immutable value)
+    *,
+    without_status: Collection[str] = (),
+) -> list[Difference]:
+    """The differences of two worlds.
+
+    Those of kinds in `without_status`, as `claims.example.com`, may differ in status.
+    """
+    result: list[Difference] = []
+    for alias in sorted({*expected, *found}):
+        if alias in volatile.objects:
+            continue
+        one, other = expected.get(alias), found.get(alias)
+        if one == other:
+            continue
+        if one is None or other is None:
+            whole = orjson.loads(one or other or b"null")
+            result.append(
+                Difference(alias, "", whole, None)
+                if other is None
+                else Difference(alias, "", None, whole)
+            )
+            continue
+        bare = alias.partition("/")[0] in without_status
+        result += [
+            each
+            for each in _within(alias, "", orjson.loads(one), orjson.loads(other))
+            if (alias, each.path) not in volatile.paths
+            and not (bare and each.path.partition(".")[0] in ("status", "metadata"))
+        ]
+    return result
+
+
+def _within(alias: str, path: str, one: Any, other: Any) -> Iterator[Difference]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            where = f"{path}.{key}" if path else key
+            yield from _within(alias, where, one.get(key), other.get(key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (mine, yours) in enumerate(zip(one, other, strict=True)):
+            yield from _within(alias, f"{path}[{number}]", mine, yours)
+    elif one != other or type(one) is not type(other):
+        yield Difference(alias, path or ".", one, other)
+
+
+def learned(one: World, other: World) -> Volatile:
+    """What differs between two benign runs is volatile."""
+    found = differences(one, other)
+    paths = {(each.alias, each.path) for each in found if each.path}
+    objects = {each.alias for each in found if not each.path}
+    return Volatile(frozenset(paths), frozenset(objects))
