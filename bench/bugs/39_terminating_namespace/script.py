@@ -11,6 +11,8 @@ class Tenants(External):
         self.live = {}
 
     def add(self, uid, name):
+        if uid not in self.live:
+            self.created(name)
         self.live[uid] = name
 
     def remove(self, uid):
@@ -18,9 +20,6 @@ class Tenants(External):
 
     def digest(self):
         return sorted(self.live.values())
-
-    def creations(self):
-        return {}
 
 
 TENANTS = Tenants()

@@ -13,12 +13,6 @@ class Service(External):
     def revoke(self, token):
         self.given.pop(token, None)
 
-    def digest(self):
-        return dict(self.given)
-
-    def creations(self):
-        return {}
-
 
 SERVICE = Service()
 CALLS = {"revoke": SERVICE.revoke}

@@ -13,12 +13,6 @@ class Remote(External):
     def list_nodes(self, cluster):
         return list(self.nodes)
 
-    def digest(self):
-        return list(self.nodes)
-
-    def creations(self):
-        return {}
-
 
 REMOTE = Remote()
 CALLS = {"list_nodes": REMOTE.list_nodes}
