@@ -26,11 +26,18 @@ from fnop.interpreters.actions import (
     pace as pace,
     wait as wait,
 )
+from fnop.interpreters.check.expectations import expect as expect
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
     Slow as Slow,
     Stuck as Stuck,
+)
+from fnop.interpreters.externals import (
+    External as External,
+    JobService as JobService,
+    PostService as PostService,
+    PutService as PutService,
 )
 
 if TYPE_CHECKING:
@@ -40,15 +47,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "External",
+    "JobService",
     "Off",
     "On",
     "Plan",
+    "PostService",
+    "PutService",
     "Simulation",
     "Slow",
     "Stuck",
     "apply",
     "delete",
     "edit",
+    "expect",
     "load",
     "manifests",
     "matches",

@@ -343,6 +343,10 @@ class SimulatedRun:
         """Why all that is left to do fails for ever, in a sentence; or ""."""
         return self._despair.reason(self.state)
 
+    def restlessness(self) -> str:
+        """Why the run is not going to come to rest, in a sentence; or ""."""
+        return self._restless.reason()
+
     def circles(self) -> str:
         """Why the run does not come to rest, as far as that is known."""
         return (

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
 from fnop.interpreters.actions import Action, Apply, act
+from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
     FAULTS,
     Fault,
@@ -69,6 +70,7 @@ class Case(NamedTuple):
     rivals: Mapping[str, Rival] = {}
     name: str = "script"
     namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -115,7 +117,10 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
         pass
     booted = run.fork()
     booted.settle(seconds=60.0)
-    return Scene(case.program, run, booted, case.script, case.rivals, case.namespace)
+    return Scene(
+        *(case.program, run, booted, case.script, case.rivals, case.namespace),
+        case.expectations,
+    )
 
 
 class Reference(NamedTuple):

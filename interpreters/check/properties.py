@@ -15,6 +15,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.values.diff import diff
 from fnop.effects import Refused
+from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Phase, Trial, Write
 from fnop.interpreters.check.worlds import (
@@ -28,6 +29,7 @@ from fnop.interpreters.check.worlds import (
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.externals import externals_of
+from fnop.interpreters.scenario import catalogue_of
 
 __all__ = ["PROPERTIES", "Benign", "Violation", "judged", "seen_by"]
 
@@ -151,11 +153,12 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults all comes to rest."""
     known = benign.seen.trial.unsettled
-    for phase, reason in seen.trial.unsettled.items():
+    for phase, found in seen.trial.unsettled.items():
         if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
             continue
-        yield Violation("settles", reason or "it does not come to rest")
-        return
+        if found.endless or not _tampers(seen.trial):
+            yield Violation("settles", found.reason)
+            return
 
 
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -173,7 +176,10 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The operator writes at most three times as often as in the benign run."""
     usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
-    if now > WORK_FACTOR * usual + WORK_MORE and not benign.background:
+    # Whoever waits may look again every second.
+    waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
+    most = WORK_FACTOR * usual + WORK_MORE + 2 * waited
+    if now > most and not benign.background:
         yield Violation(
             "bounded_work", f"{now} writes, where the benign run has {usual}"
         )
@@ -256,6 +262,8 @@ def _losses(seen: Seen) -> Counter[str]:
     for event in seen.events:
         if event.resource not in _DATA:
             continue
+        if event.object["metadata"]["uid"] in seen.trial.stray:
+            continue  # it was never part of what the operator knew
         if event.type == "DELETED":
             lost[alias_of(event.resource, event.object)] += 1
         elif event.previous is not None and event.version in seen.writes:
@@ -399,7 +407,8 @@ def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
 
 
 def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """observedGeneration is never above what the handler saw, and never goes back."""
+    """A status tells what was observed: no generation, no number is made up."""
+    yield from _invented(benign, seen)
     for event in seen.events:
         write = seen.writes.get(event.version)
         if write is None or event.previous is None:
@@ -419,6 +428,38 @@ def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
             message = f"observedGeneration of {where} goes back from {was} to {now}"
             yield Violation("honest_status", message)
             return
+
+
+def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A number in a status that no benign run shows was not observed, but made up."""
+    if seen is benign.seen or _merges(seen.trial) or _tampers(seen.trial):
+        return
+    usual = _numbers(benign.seen)
+    for (alias, path), values in _numbers(seen).items():
+        is_known = (alias, path) in usual and (alias, path) not in benign.volatile.paths
+        lower = (
+            sorted(each for each in values if each < min(usual[alias, path], default=0))
+            if is_known
+            else []
+        )
+        if lower:
+            message = f"{alias} says {path} {lower[0]:g}, which no benign run shows"
+            yield Violation("honest_status", message)
+            return
+
+
+def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
+    """The numbers that the operator has written to each field of a status."""
+    found: dict[tuple[str, str], set[float]] = {}
+    for event in seen.events:
+        status = event.object.get("status")
+        if event.version not in seen.writes or not isinstance(status, dict):
+            continue
+        alias = alias_of(event.resource, event.object)
+        for key, value in status.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                found.setdefault((alias, f"status.{key}"), set()).add(value)
+    return found
 
 
 def _observed(found: Mapping[str, Any]) -> int | None:
@@ -471,7 +512,31 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
             return
 
 
+# ------------------------------------------------------------------- the author's
+
+
+def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What the author expects of objects holds after the faults, and stays true."""
+    trial = seen.trial
+    if _tampers(trial):
+        return
+    catalogue = catalogue_of(trial.run)
+    wall = trial.run.clock.now().wall
+    for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
+        picture = Picture(trial.ends[phase], catalogue, wall, trial.scene.namespace)
+        for kind, holds in trial.scene.expectations:
+            for each in picture.objects(kind):
+                if each.metadata.deletion_timestamp is None and not holds(
+                    each, picture
+                ):
+                    name = getattr(holds, "__name__", "the expectation")
+                    message = f"{name} does not hold for {kind}/{each.name}"
+                    yield Violation("matches", message)
+                    return
+
+
 PROPERTIES: dict[str, Judge] = {
+    "matches": matches,
     "settles": settles,
     "total": total,
     "keeps_data": keeps_data,

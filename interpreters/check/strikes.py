@@ -234,12 +234,21 @@ def released_at_rest(trial: Trial) -> bool:
         request, until, since = each
         if until == "rest" or trial.place > since or is_last:
             trial.late.remove(each)
-            trial.run.request(request)
+            _land(trial, request)
             ended = True
     if any(trial.forbidden.values()):
         trial.forbidden.clear()
         ended = True
     return ended
+
+
+def _land(trial: Trial, request: ApiRequest) -> None:
+    """Let a request of a former process arrive."""
+    version = trial.run.cluster.version
+    body = trial.run.request(request).body
+    meta = body.get("metadata") if isinstance(body, dict) else None
+    if trial.run.cluster.version != version and isinstance(meta, dict):
+        trial.stray.add(str(meta.get("uid")))
 
 
 # ------------------------------------------------------------------- at rest
@@ -346,7 +355,7 @@ def heal(trial: Trial) -> None:
     for controller in sorted(trial.paces):
         act(trial.run, SetPace(controller, On()))
     for request, _, _ in trial.late:
-        trial.run.request(request)
+        _land(trial, request)
     trial.late.clear()
     rivals_let_go(trial)
 

@@ -20,6 +20,7 @@ from fnop.core.values.body import Key
 from fnop.effects import Answer, Applied, Outcome, Random, Refused
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
+from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
 from fnop.interpreters.cluster import Cluster
@@ -35,6 +36,8 @@ Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 ROUNDS = 2
 # ... and this many where the user waits for an object to go.
 PATIENT_ROUNDS = 100
+# Whether a phase is endless is looked at after so many turns.
+LOOK_EVERY = 64
 
 
 class Phase(IntEnum):
@@ -75,6 +78,7 @@ class Scene(NamedTuple):
     script: tuple[Action, ...]
     rivals: Mapping[str, Rival] = {}
     namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
 
 
 class Write(NamedTuple):
@@ -94,6 +98,16 @@ class Write(NamedTuple):
     subject: str  # the uid of the handled object
     phase: Phase
     body: Any = None
+
+
+class Unrest(NamedTuple):
+    """Why a phase has not come to rest; `endless` where something goes on for ever.
+
+    Else nothing is left but a handler that fails, again and again.
+    """
+
+    reason: str
+    endless: bool
 
 
 class Visit(NamedTuple):
@@ -142,7 +156,10 @@ class Trial:
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
         self.refused: list[str] = []
-        self.unsettled: dict[Phase, str] = {}
+        self.waited = 0.0  # virtual seconds in which nothing was to be done
+        # The uids of objects that a request has created which landed late.
+        self.stray: set[str] = set()
+        self.unsettled: dict[Phase, Unrest] = {}
         self.ends: dict[Phase, Cluster] = {}
         # ------------------------------------------------ what the faults keep up
         self.holds: dict[str, Hold] = {}
@@ -227,13 +244,16 @@ class Trial:
         return not self._is_at_rest() and self._pass_time()
 
     def _pass_time(self) -> bool:
+        before, clock = self.run.clock.elapsed, self.run.clock
         if self.until is None:
-            return self.run.pass_time()
-        if self.run.pass_time(self.until, recurring=True):
-            return True
-        self.run.clock.advance_to(self.until)
-        self.until = None
-        return True
+            passes = self.run.pass_time()
+        else:
+            passes = True
+            if not self.run.pass_time(self.until, recurring=True):
+                clock.advance_to(self.until)
+                self.until = None
+        self.waited += clock.elapsed - before
+        return passes
 
     def _is_at_rest(self) -> bool:
         run = self.run
@@ -246,15 +266,20 @@ class Trial:
             return True
         reason = run.despairs()
         if reason:
-            self.unsettled[self.phase] = reason
+            self.unsettled[self.phase] = Unrest(reason, False)
         return bool(reason)
 
     def _is_endless(self) -> bool:
-        if self.turns - self._begun_at <= self.limits.turns:
+        taken = self.turns - self._begun_at
+        if taken % LOOK_EVERY:
             return False
-        self.unsettled[self.phase] = self.run.circles()
-        self.until = None
-        return True
+        reason = self.run.restlessness()
+        if taken > self.limits.turns and not reason:
+            reason = self.run.circles()
+        if reason:
+            self.unsettled[self.phase] = Unrest(reason, True)
+            self.until = None
+        return bool(reason)
 
     def rest_anew(self) -> None:
         """Begin to wait for the next rest."""
@@ -511,7 +536,7 @@ class Trial:
 _CONTAINERS = (
     *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    "_rivals_at",
+    *("_rivals_at", "stray"),
 )
 
 

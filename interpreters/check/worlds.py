@@ -28,10 +28,18 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 _OWN = "fnop.dev/"
-# Kinds that say nothing about the end: what was told, who leads.
+# Kinds that say nothing about the end: what was told, who leads, and what the cluster's
+# own controllers keep about the past.
 _ASIDE = frozenset(
-    (("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases"))
+    (
+        *(("", "events"), ("events.k8s.io", "events"), ("", "nodes")),
+        *(("coordination.k8s.io", "leases"), ("apps", "controllerrevisions")),
+        *(("", "endpoints"), ("discovery.k8s.io", "endpointslices")),
+        ("apps", "replicasets"),
+    )
 )
+# Annotations of the cluster's own controllers.
+_THEIRS = ("deployment.kubernetes.io/", "pv.kubernetes.io/", "batch.kubernetes.io/")
 
 
 class Volatile(NamedTuple):
@@ -101,7 +109,10 @@ def world_of(
         generated |= system.aliases()
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     for resource, each in found:
-        text = orjson.dumps(_stripped(each), option=orjson.OPT_SORT_KEYS)
+        shown = _stripped(each)
+        if _is_builtin(resource[0]):
+            shown.pop("status", None)  # the cluster's own controllers write it
+        text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
         groups[alias_of(resource, each)].append(_masked(text, names, generated))
     for number, system in enumerate(systems):
         alias = f"{type(system).__name__} ({number + 1})"
@@ -112,6 +123,15 @@ def world_of(
         for alias, texts in groups.items()
         for number, text in enumerate(sorted(texts))
     }
+
+
+def _is_builtin(group: str) -> bool:
+    """Whether Kubernetes itself has kinds of that group.
+
+    >>> [_is_builtin(each) for each in ("", "apps", "networking.k8s.io", "example.com")]
+    [True, True, True, False]
+    """
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def alias_of(resource: tuple[str, str], found: Mapping[str, Any]) -> str:
@@ -141,7 +161,7 @@ def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
         values = {
             key: value
             for key, value in (meta.get(stanza) or {}).items()
-            if not key.startswith(_OWN) and key != RIVAL
+            if not key.startswith((_OWN, *_THEIRS)) and key != RIVAL
         }
         if values:
             kept[stanza] = values

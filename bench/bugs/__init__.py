@@ -1,0 +1,1 @@
+"""Bugs of real operators, each as a small operator, beside one without it."""

@@ -1,0 +1,87 @@
+"""The bugs as cases for the explorer."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fnop.adapters.loading import handlers_of_file
+from fnop.adapters.models import models_for
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.expectations import expectations_in
+from fnop.interpreters.check.explore import Case
+
+__all__ = ["BUGS", "Bug", "bug_in", "case_of"]
+
+HERE = Path(__file__).parent
+BUGS = sorted(path.parent for path in HERE.glob("*/meta.toml"))
+
+
+class Bug(NamedTuple):
+    """A bug: where it was seen, what shows it, and what it takes."""
+
+    slug: str
+    folder: Path
+    title: str
+    source: str
+    properties: tuple[str, ...] = ()
+    severity: str = "R"
+    depth: int = 1
+    impossible: str = ""
+
+
+def bug_in(folder: Path) -> Bug:
+    """Read the description of a bug."""
+    meta = tomllib.loads((folder / "meta.toml").read_text())
+    return Bug(
+        folder.name,
+        folder,
+        meta["title"],
+        meta["source"],
+        tuple(meta.get("properties", ())),
+        meta.get("class", "R"),
+        meta.get("depth", 1),
+        meta.get("impossible", ""),
+    )
+
+
+def case_of(folder: Path, variant: str) -> Case:
+    """The case of a bug's operator: `buggy` or `fixed`."""
+    file = folder / f"{variant}.py"
+    script = _module(folder / "script.py", f"bench_bugs_{folder.name}_script")
+    names: dict[str, Any] = vars(script)
+    calls = models_for(_named(names.get("CALLS", {}), file))
+    settings = names.get("SETTINGS", Settings())
+    return Case(
+        Program(handlers_of_file(file), settings),
+        names.get("CRDS", ()),
+        tuple(names["SCRIPT"]),
+        names.get("GIVEN", ()),
+        calls,
+        names.get("RIVALS", {}),
+        folder.name,
+        expectations=expectations_in(names),
+    )
+
+
+def _named(calls: dict[Any, Any], file: Path) -> dict[Any, Any]:
+    """Models by the names of functions, which are those of the operator's file."""
+    from fnop.adapters.loading import module_of_file
+
+    module = module_of_file(file).__name__
+    return {
+        f"{module}:{name}" if isinstance(name, str) and ":" not in name else name: model
+        for name, model in calls.items()
+    }
+
+
+def _module(file: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
