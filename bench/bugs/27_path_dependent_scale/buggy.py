@@ -33,12 +33,11 @@ def number_of(name):
     return int(name.rpartition("-")[2])
 
 
-@fnop.on.create("xs")
-@fnop.on.update("xs")
+@fnop.timer("xs", interval=10)
 async def scale(body, name, spec, patch, **_):
     for number in range(spec["size"]):
         for child in (claim_of(name, number), pod_of(name, number)):
             await fnop.apply(fnop.owned(child, body), force=True)
     pods = await fnop.list("pods", labels={"owner": name})
-    refused = len(pods) > spec["size"]
-    patch.status["message"] = "scaling down is not supported" if refused else None
+    if len(pods) > spec["size"]:
+        patch.status["message"] = "scaling down is not supported"

@@ -36,19 +36,23 @@ def number_of(name):
 
 
 @fnop.timer("xs", interval=10)
-async def members(body, name, spec, **_):
+async def members(name, **_):
     """Surplus members go, and their claims after them."""
-    for number in range(spec["size"]):
+    owner = await fnop.get("xs", name=name)
+    if owner is None or "deletionTimestamp" in owner["metadata"]:
+        return
+    size = owner.spec["size"]
+    for number in range(size):
         for child in (claim_of(name, number), pod_of(name, number)):
-            await fnop.apply(fnop.owned(child, body), force=True)
+            await fnop.apply(fnop.owned(child, owner), force=True)
     pods = members_of(await fnop.list("pods"), name)
     for pod in pods:
-        if number_of(pod.name) >= spec["size"]:
+        if number_of(pod.name) >= size:
             await fnop.delete(pod)
     used = {f"data-{pod.name}" for pod in pods}
     claims = members_of(await fnop.list("persistentvolumeclaims"), f"data-{name}")
     for claim in claims:
-        if number_of(claim.name) >= spec["size"] and claim.name not in used:
+        if number_of(claim.name) >= size and claim.name not in used:
             await fnop.delete(claim)
 
 

@@ -12,11 +12,15 @@ def pod_of(name, image):
     }
 
 
-@fnop.timer("xs", interval=10)
-async def serve(body, name, spec, **_):
-    desired = pod_of(name, spec["image"])
+@fnop.on.event("xs")
+@fnop.on.event("pods", labels={"owner": fnop.PRESENT})
+async def serve(name, **_):
+    owner = await fnop.get("xs", name=name)
+    if owner is None:
+        return
+    desired = pod_of(name, owner.spec["image"])
     found = await fnop.get("pods", name=name)
     if found is None:
-        await fnop.create(fnop.owned(desired, body))
+        await fnop.create(fnop.owned(desired, owner))
     elif found["spec"] != desired["spec"]:
         await fnop.delete(found)

@@ -5,7 +5,7 @@ import fnop
 FINALIZER = "example.com/in-use"
 
 
-@fnop.timer("xs", interval=10)
+@fnop.timer("xs", interval=10, finalizer=True)
 async def hold(spec, **_):
     secret = await fnop.get("secrets", name=spec["secret"])
     if secret is None or "deletionTimestamp" in secret["metadata"]:

@@ -3,7 +3,7 @@
 import fnop
 
 
-@fnop.timer("xs", interval=10)
+@fnop.timer("xs", interval=10, finalizer=True)
 async def hold(name, spec, **_):
     secret = await fnop.get("secrets", name=spec["secret"])
     if secret is None or "deletionTimestamp" in secret["metadata"]:

@@ -10,7 +10,7 @@ def secret_of(name, namespace):
     return {**secret, "stringData": {"ca.crt": "certificate"}}
 
 
-@fnop.timer("xs", interval=10)
+@fnop.timer("xs", interval=10, finalizer=True)
 async def publish(name, **_):
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
