@@ -6,5 +6,4 @@ from fnop.testing import apply, delete
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}}
 
 CRDS = [crd()]
-GIVEN = [SECRET]
-SCRIPT = [apply(custom(secret="token")), delete("xs/x")]
+SCRIPT = [apply(SECRET), apply(custom(secret="token")), delete("xs/x")]

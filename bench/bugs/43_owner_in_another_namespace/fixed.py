@@ -1,4 +1,4 @@
-"""Copies in other namespaces have no owner; their author takes them away."""
+"""Copies in other namespaces have no owner; who finds one too many takes it away."""
 
 import fnop
 
@@ -10,22 +10,17 @@ def secret_of(name, namespace):
     return {**secret, "stringData": {"ca.crt": "certificate"}}
 
 
-@fnop.timer("xs", interval=10, finalizer=True)
+@fnop.timer("xs", interval=10)
 async def publish(name, **_):
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
         return
     for namespace in owner.spec["namespaces"]:
         await fnop.apply(secret_of(name, namespace), force=True)
-    await remove(name, except_in=owner.spec["namespaces"])
 
 
-@fnop.on.delete("xs")
-async def withdraw(name, **_):
-    await remove(name, except_in=())
-
-
-async def remove(name, except_in):
-    for copy in await fnop.list("secrets", namespace="*", labels={"owner": name}):
-        if copy.name == f"{name}-ca" and copy.namespace not in except_in:
-            await fnop.delete(copy)
+@fnop.timer("secrets", labels={"owner": fnop.PRESENT}, interval=10)
+async def collect(body, namespace, labels, **_):
+    owner = await fnop.get("xs", name=labels["owner"], namespace="default")
+    if owner is None or namespace not in owner.spec["namespaces"]:
+        await fnop.delete(body)
