@@ -1,26 +1,30 @@
-"""A pod that is not what was asked for is made anew; no pod ever is, with defaults."""
+"""A service that is not what was asked for is updated; with defaults it never is."""
 
 import fnop
 
+UPDATES = "example.com/updates"
 
-def pod_of(name, image):
+
+def service_of(name, port):
     return {
         "apiVersion": "v1",
-        "kind": "Pod",
+        "kind": "Service",
         "metadata": {"name": name, "labels": {"owner": name}},
-        "spec": {"containers": [{"name": "server", "image": image}]},
+        "spec": {"selector": {"app": name}, "ports": [{"port": port}]},
     }
 
 
 @fnop.on.event("xs")
-@fnop.on.event("pods", labels={"owner": fnop.PRESENT})
+@fnop.on.event("services", labels={"owner": fnop.PRESENT})
 async def serve(name, **_):
     owner = await fnop.get("xs", name=name)
     if owner is None:
         return
-    desired = pod_of(name, owner.spec["image"])
-    found = await fnop.get("pods", name=name)
+    desired = service_of(name, owner.spec["port"])
+    found = await fnop.get("services", name=name)
     if found is None:
         await fnop.create(fnop.owned(desired, owner))
     elif found["spec"] != desired["spec"]:
-        await fnop.delete(found)
+        updates = int(found.annotations.get(UPDATES, "0")) + 1
+        counted = {UPDATES: str(updates)}
+        await fnop.patch(found, spec=desired["spec"], annotations=counted)

@@ -1,30 +1,18 @@
-"""A pod says which spec it was made for; what the server adds does not matter."""
+"""What is asked for is applied; what the server adds to it is nobody's business."""
 
 import fnop
 
 
-def pod_of(name, image):
+def service_of(name, port):
     return {
         "apiVersion": "v1",
-        "kind": "Pod",
+        "kind": "Service",
         "metadata": {"name": name, "labels": {"owner": name}},
-        "spec": {"containers": [{"name": "server", "image": image}]},
+        "spec": {"selector": {"app": name}, "ports": [{"port": port}]},
     }
 
 
 @fnop.timer("xs", interval=10)
-async def serve(body, name, uid, spec, **_):
-    desired = pod_of(name, spec["image"])
-    desired["metadata"]["annotations"] = {"example.com/image": spec["image"]}
-    found = await fnop.get("pods", name=name)
-    if found is None:
-        await fnop.create(fnop.owned(desired, body))
-    elif not is_made_for(found, uid, spec["image"]):
-        await fnop.delete(found)
-
-
-def is_made_for(pod, uid, image):
-    meta = pod["metadata"]
-    owners = [each["uid"] for each in meta.get("ownerReferences", ())]
-    made_for = meta.get("annotations", {}).get("example.com/image")
-    return owners == [uid] and made_for == image
+async def serve(body, name, spec, **_):
+    desired = service_of(name, spec["port"])
+    await fnop.apply(fnop.owned(desired, body), force=True)

@@ -1,10 +1,10 @@
-"""One image, then another one."""
+"""One port, then another one."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, edit
 
 CRDS = [crd()]
 SCRIPT = [
-    apply(custom(image="server:1")),
-    edit("xs/x", spec={"image": "server:2"}),
+    apply(custom(port=80)),
+    edit("xs/x", spec={"port": 81}),
 ]
