@@ -12,6 +12,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fnop.adapters.exploring import (
+    Exploration as Exploration,
+    crash as crash,
+    create as create,
+    explore as explore,
+    fault as fault,
+    keep_data as keep_data,
+    leave_no_orphans as leave_no_orphans,
+    never_create_twice as never_create_twice,
+    stabilise as stabilise,
+)
 from fnop.adapters.loading import module_of_file as load
 from fnop.adapters.planning import (
     Plan as Plan,
@@ -47,6 +58,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Exploration",
     "External",
     "JobService",
     "Off",
@@ -58,14 +70,22 @@ __all__ = [
     "Slow",
     "Stuck",
     "apply",
+    "crash",
+    "create",
     "delete",
     "edit",
     "expect",
+    "explore",
+    "fault",
+    "keep_data",
+    "leave_no_orphans",
     "load",
     "manifests",
     "matches",
+    "never_create_twice",
     "pace",
     "plan_of",
+    "stabilise",
     "values_of_schema",
     "wait",
 ]

@@ -41,15 +41,18 @@ from fnop.interpreters.check.worlds import learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
+from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
-__all__ = ["Case", "Explored", "Explorer", "Failure", "Verdict", "prepared"]
+__all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
 # A random schedule has at most so many faults.
 RANDOM_MAX = 6
+# The virtual seconds that an operator has to become ready.
+BOOT_SECONDS = 60.0
 # The clock of the second benign run begins so many seconds later.
 OTHER_START = 90_061.5
 
@@ -116,11 +119,24 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     while run.control():
         pass
     booted = run.fork()
-    booted.settle(seconds=60.0)
+    booted.settle(seconds=BOOT_SECONDS)
     return Scene(
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
     )
+
+
+def observed(case: Case, schedule: Schedule, observers: Iterable[Observer]) -> Trial:
+    """The trial of a schedule from the operator's beginning on, before observers.
+
+    It has been played when this returns.
+    """
+    scene = prepared(case)
+    run = scene.base.fork()
+    run.machine = Machine(case.program, observers)
+    if not any(each.kind.name == "F18:backlog" for each in schedule):
+        run.settle(seconds=BOOT_SECONDS)
+    return Trial(scene, schedule, run=run).play()
 
 
 class Reference(NamedTuple):
@@ -151,31 +167,18 @@ def reference_of(case: Case) -> Reference:
     return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
 
-class Explored(NamedTuple):
-    """What one schedule has shown, and what it cost."""
-
-    number: int
-    verdict: Verdict
-
-
 class Explorer:
-    """Tries the schedules of one case.
-
-    >>> Explorer.__name__
-    'Explorer'
-    """
+    """Tries the schedules of one case, each on a fork of its benign run."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.reference = reference_of(case)
         self._other: Reference | None = None
-
-    @property
-    def benign(self) -> Verdict:
-        """The verdict of the run without faults."""
         benign = self.reference.benign
         found = tuple(judged(benign, benign.seen))
-        return Verdict((), found, True, benign.seen.trial.turns)
+        self.benign = Verdict((), found, True, benign.seen.trial.turns)
+        """The verdict of the run without faults."""
+        self._always = frozenset(each.property for each in found)
 
     # ------------------------------------------------------------------- schedules
 
@@ -204,9 +207,10 @@ class Explorer:
 
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
-        seen = seen_by(trial)
-        found = tuple(judged(self.reference.benign, seen))
-        return Verdict(schedule, found, len(trial.struck) == len(schedule), trial.turns)
+        found = judged(self.reference.benign, seen_by(trial))
+        # What the benign run shows is told of it, and not of every fault again.
+        fresh = tuple(each for each in found if each.property not in self._always)
+        return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
 
     def trial_of(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the turn at which its first fault strikes."""

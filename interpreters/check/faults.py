@@ -287,10 +287,7 @@ def _fault_from_json(found: Mapping[str, Any]) -> Fault:
         raise ValueError(
             f"there is no fault {name!r}; choose from {', '.join(BY_NAME)}"
         )
-    texts = (str(site[key]) for key in ("handler", "verb", "target"))
-    place = Place(site["place"])
-    return Fault(
-        BY_NAME[name],
-        Site(place, *texts, nth=int(site.get("nth", 1))),
-        str(found.get("detail", "")),
-    )
+    place, number = Place(site["place"]), int(site.get("nth", 1))
+    handler, verb, target = (str(site[key]) for key in ("handler", "verb", "target"))
+    where = Site(place, handler, verb, target, number)
+    return Fault(BY_NAME[name], where, str(found.get("detail", "")))

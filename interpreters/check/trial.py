@@ -141,6 +141,7 @@ class Trial:
         schedule: Schedule = (),
         *,
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
+        run: SimulatedRun | None = None,
     ) -> None:
         self.scene = scene
         self.limits = limits
@@ -170,6 +171,8 @@ class Trial:
         self.paces: set[str] = set()
         self.down = 0
         # ------------------------------------------------ the user
+        # An open script may become longer: at its end the trial pauses.
+        self.is_open = self.is_paused = False
         self.blocked: Action | None = None
         self.until: float | None = None
         self.rested = -1
@@ -177,15 +180,13 @@ class Trial:
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
-        self.begin()
-
-    def begin(self) -> None:
-        """Take the world of the scene, with the faults that are there from the start.
-
-        The operator has not begun yet where all the script is to be a backlog.
-        """
+        # The operator has not begun yet where all the script is to be a backlog.
         backlog = any(each.kind.name == "F18:backlog" for each in self.left)
-        self.attach((self.scene.base if backlog else self.scene.booted).fork())
+        self.attach(run or (scene.base if backlog else scene.booted).fork())
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let those faults strike that are there from the start."""
         self.first_version = self.run.cluster.version
         for fault in [each for each in self.left if each.site.place is Place.RUN]:
             self.left.remove(fault)
@@ -220,6 +221,16 @@ class Trial:
         while self.phase is not Phase.DONE:
             self.go_on()
         return self
+
+    def settle(self) -> None:
+        """Go on to the end of an open script, and pause there."""
+        self.is_paused = False
+        while not self.is_paused:
+            self.go_on()
+
+    def add(self, action: Action) -> None:
+        """Make the script longer."""
+        self.scene = self.scene._replace(script=(*self.scene.script, action))
 
     def go_on(self) -> None:
         """Take one turn; where all has come to rest, what follows upon it."""
@@ -314,6 +325,8 @@ class Trial:
                 return
         if self.place < len(self.scene.script):
             self.goes_on()
+        elif self.is_open:
+            self.is_paused = True
         else:
             strikes.heal(self)
             self.phase = Phase.HEALED
@@ -448,6 +461,8 @@ class Trial:
                 found = [one]
             case Answer(value=list() as several):
                 found = [each for each in several if isinstance(each, dict)]
+            case _:
+                return
         resource = command.resource
         if resource is None or not found or not command.handler:
             return
@@ -504,7 +519,7 @@ class Trial:
         if self.phase is not Phase.SCRIPT:
             return None
         for fault in self.left:
-            if fault.site == site:
+            if _is_same(fault.site, site):
                 self.left.remove(fault)
                 self.struck.append(fault)
                 return fault
@@ -538,6 +553,13 @@ _CONTAINERS = (
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray"),
 )
+
+
+def _is_same(one: Site, other: Site) -> bool:
+    """Whether they are one site; that of a rest is told by the number of actions."""
+    if one.place is other.place is Place.REST:
+        return one.target == other.target
+    return one == other
 
 
 def _number(version: str | None) -> int | None:
