@@ -5,7 +5,7 @@ import fnop
 FINALIZER = "example.com/in-use"
 
 
-@fnop.timer("xs", interval=10, finalizer=True)
+@fnop.timer("xs", interval=10)
 async def hold(spec, **_):
     secret = await fnop.get("secrets", name=spec["secret"])
     if secret is None or "deletionTimestamp" in secret["metadata"]:
@@ -15,16 +15,19 @@ async def hold(spec, **_):
         await write(secret, [*names, FINALIZER])
 
 
-@fnop.on.delete("xs")
-async def let_go(spec, **_):
-    secret = await fnop.get("secrets", name=spec["secret"])
-    names = () if secret is None else secret["metadata"].get("finalizers", ())
-    if FINALIZER in names:
-        await write(secret, [each for each in names if each != FINALIZER])
+@fnop.timer("secrets", interval=10)
+async def let_go(body, name, meta, **_):
+    """What no object uses is let go, also where one has gone before it was held."""
+    names = meta.get("finalizers", ())
+    if FINALIZER not in names:
+        return
+    users = [each for each in await fnop.list("xs") if each.spec["secret"] == name]
+    if not users:
+        await write(body, [each for each in names if each != FINALIZER])
 
 
 async def write(secret, names):
-    """Write the list, unless the secret has changed: then try again."""
+    """Write the list, unless the secret has changed: then look at it again."""
     version = secret["metadata"]["resourceVersion"]
     try:
         await fnop.patch(

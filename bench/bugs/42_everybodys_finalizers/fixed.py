@@ -2,29 +2,34 @@
 
 import fnop
 
+OURS = "example.com/"
 
-@fnop.timer("xs", interval=10, finalizer=True)
+
+@fnop.timer("xs", interval=10)
 async def hold(name, spec, **_):
     secret = await fnop.get("secrets", name=spec["secret"])
     if secret is None or "deletionTimestamp" in secret["metadata"]:
         return
-    mine = f"example.com/{name}"
     names = secret["metadata"].get("finalizers", ())
-    if mine not in names:
-        await write(secret, [*names, mine])
+    if OURS + name not in names:
+        await write(secret, [*names, OURS + name])
 
 
-@fnop.on.delete("xs")
-async def let_go(name, spec, **_):
-    secret = await fnop.get("secrets", name=spec["secret"])
-    mine = f"example.com/{name}"
-    names = () if secret is None else secret["metadata"].get("finalizers", ())
-    if mine in names:
-        await write(secret, [each for each in names if each != mine])
+@fnop.timer("secrets", interval=10)
+async def let_go(body, name, meta, **_):
+    """The finalizers of objects that are gone go, and nobody else's."""
+    names = meta.get("finalizers", ())
+    if not any(each.startswith(OURS) for each in names):
+        return
+    users = [each for each in await fnop.list("xs") if each.spec["secret"] == name]
+    used = [OURS + each.name for each in users]
+    left = [each for each in names if not each.startswith(OURS) or each in used]
+    if left != [*names]:
+        await write(body, left)
 
 
 async def write(secret, names):
-    """Write the list, unless the secret has changed: then try again."""
+    """Write the list, unless the secret has changed: then look at it again."""
     version = secret["metadata"]["resourceVersion"]
     try:
         await fnop.patch(
