@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,23 +29,20 @@ EXIT_VIOLATION, EXIT_USAGE, EXIT_UNKNOWN = 1, 2, 3
 CHUNK = 8
 
 
-class Shard(click.ParamType):
-    """A part of the schedules: `3/10` is the third of ten."""
+def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
+    """The numbers of `K/N`.
 
-    name = "K/N"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """The numbers of `K/N`."""
-        if isinstance(value, tuple):
-            return value
-        first, slash, second = str(value).partition("/")
-        if slash and first.isdecimal() and second.isdecimal():
-            found = int(first), int(second)
-            if 1 <= found[0] <= found[1]:
-                return found
-        self.fail(f"{value!r} is no shard; write 3/10 for the third of ten", param, ctx)
+    >>> a_shard(None, None, "3/10")
+    (3, 10)
+    """
+    first, slash, second = value.partition("/")
+    if slash and first.isdecimal() and second.isdecimal():
+        found = int(first), int(second)
+        if 1 <= found[0] <= found[1]:
+            return found
+    raise click.BadParameter(
+        f"{value!r} is no shard; write 3/10 for the third of ten", ctx, param
+    )
 
 
 def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
@@ -120,8 +119,8 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
 )
 @click.option(
     "--shard",
-    type=Shard(),
-    default=(1, 1),
+    callback=a_shard,
+    default="1/1",
     metavar="K/N",
     help="Try the K-th of N parts: for CI matrices, and indexed Jobs.",
 )
@@ -180,6 +179,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     metavar="FAILURE",
     help="Print the recording of a failure as a test for pytest.",
 )
+@click.option("--digests", is_flag=True, hidden=True)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
     """Try an operator with every fault, one by one, and judge what becomes of it.
@@ -207,7 +207,11 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         sys.exit(_merged(options))
     if not paths:
         raise click.UsageError("name the operator's file: fnop check operator.py")
-    sys.exit(_Checking(paths, options).run())
+    checking = _Checking(paths, options)
+    if options["digests"]:
+        click.echo(orjson.dumps(checking.digests()))
+    else:
+        sys.exit(checking.run())
 
 
 class _Checking:
@@ -222,10 +226,20 @@ class _Checking:
         if options["seconds"] is not None:
             self._end = self._clock.now().mono + options["seconds"]
 
+    def digests(self) -> dict[str, str]:
+        """What the benign runs come to: the same in any process."""
+        from fnop.interpreters.check.explore import digest_of
+
+        return {
+            each.case.name: digest_of(each.reference.benign.seen)
+            for each in self.campaign.explorers
+        }
+
     def run(self) -> int:
         """Try all, and report; the exit status."""
         tasks = self.campaign.tasks(self._known())
-        results = self._tried(tasks)
+        other = self._begin_elsewhere()
+        results = [*self._tried(tasks), *self._differing(other)]
         report = self.campaign.report(results, tasks)
         shown = [*self._shown(report)]
         self._write(report, results, tasks, shown)
@@ -354,6 +368,41 @@ class _Checking:
                     break
         return results
 
+    def _begin_elsewhere(self) -> subprocess.Popen[bytes] | None:
+        """Do the benign runs in a process whose sets and dicts have another order."""
+        if self.options["shard"][0] != 1 or "pure" not in self.campaign.properties:
+            return None
+        seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+        arguments = [each for each in sys.argv[1:] if each not in ("-q", "--quiet")]
+        command = [sys.executable, "-m", "fnop", *arguments, "--digests", "--quiet"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def _differing(self, other: subprocess.Popen[bytes] | None) -> Iterator[Result]:
+        """A violation for each case that ends otherwise in the other process."""
+        from fnop.interpreters.check.campaign import Result, Task
+        from fnop.interpreters.check.explore import Verdict
+        from fnop.interpreters.check.properties import Violation
+
+        if other is None:
+            return
+        text, _ = other.communicate()
+        if other.returncode:
+            echo("fnop: the run under another hash seed could not be done", err=True)
+            return
+        found, own = orjson.loads(text), self.digests()
+        for number, explorer in enumerate(self.campaign.explorers):
+            name = explorer.case.name
+            if found.get(name) != own[name]:
+                message = (
+                    f"the script {name!r} goes otherwise under another PYTHONHASHSEED: "
+                    "a handler depends on the order of a set, or on hash(); sort it"
+                )
+                violation = Violation("pure", message)
+                yield Result(Task(number, ()), (Verdict((), (violation,)),))
+
     # ------------------------------------------------------------------- reporting
 
     def _shown(self, report: Report) -> Iterator[tuple[Case, Failure, int, str]]:
@@ -362,6 +411,9 @@ class _Checking:
 
         by_name = {each.name: each for each in self.cases}
         for failure, number in report.failures[:SHOWN_MAX]:
+            if failure.violation.property == "pure":  # it takes two processes
+                yield by_name[failure.case], failure, number, ""
+                continue
             case, smaller = shrunk(by_name[failure.case], failure)
             yield case, smaller, number, self._saved(case, smaller)
 

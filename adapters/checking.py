@@ -272,6 +272,7 @@ def cases_of(
         rivals,
         namespace=namespace,
         expectations=expectations_in(names),
+        history=tuple(names.get("HISTORY", ())),
     )
     scripts = _own_scripts(names)
     if not scripts:

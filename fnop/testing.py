@@ -4,6 +4,8 @@
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
+- `External` is a model of a system outside of the cluster, which answers
+  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's

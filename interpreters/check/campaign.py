@@ -212,7 +212,7 @@ def reported(
         tuple(found),
         tuple(doubted),
         unknown,
-        tasks - len(results),
+        max(0, tasks - len(results)),
         dict(sorted(faults.items())),
         properties,
     )

@@ -66,13 +66,17 @@ class Seen(NamedTuple):
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
-    `handled` are the kinds that the operator has handlers for (`claims.example.com`).
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`);
+    `fresh` is the world of a user who creates at once what the script ends with, of
+    which what begins like one of `history` may be another.
     """
 
     seen: Seen
     volatile: Volatile
     handled: frozenset[str]
     background: bool
+    fresh: World | None = None
+    history: tuple[str, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -110,12 +114,21 @@ def judged(
     benign: Benign, seen: Seen, only: Collection[str] | None = None
 ) -> list[Violation]:
     """The violations of all properties, or of some."""
+    names = set(PROPERTIES if only is None else only)
+    if any(each.kind.code == "F21" for each in seen.trial.struck):
+        names &= _OF_THE_END  # versions count again from the backup on
     return [
         found
         for name, judge in PROPERTIES.items()
-        if only is None or name in only
+        if name in names
         for found in judge(benign, seen)
     ]
+
+
+# The properties that look at the end alone, and not at what was before.
+_OF_THE_END = frozenset(
+    ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
+)
 
 
 def _merges(trial: Trial) -> bool:
@@ -145,6 +158,21 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The end does not depend on how the object became what it is."""
+    if seen is not benign.seen or benign.fresh is None:
+        return
+    found = [
+        f"{each} (after the same object was created at once)"
+        for each in differences(
+            seen.world, benign.fresh, benign.volatile, without_status=benign.handled
+        )
+        if not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+    ]
+    if found:
+        yield Violation("history", found[0], tuple(found))
 
 
 # ------------------------------------------------------------------- rest (P2, P3)
@@ -537,6 +565,14 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
                     return
 
 
+def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers decide by their arguments alone.
+
+    That the run is the same in another process is for the caller to find out.
+    """
+    yield from ()
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -548,7 +584,9 @@ PROPERTIES: dict[str, Judge] = {
     "no_orphans": no_orphans,
     "honest_status": honest_status,
     "same_end": same_end,
+    "history": history,
     "no_more_writes": no_more_writes,
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
+    "pure": pure,
 }
