@@ -85,6 +85,12 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     help="Python file whose functions, or models, answer fnop.call.",
 )
 @click.option(
+    "--former",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The code that this one replaces: upgrades are tried, too.",
+)
+@click.option(
     "--depth",
     type=click.IntRange(1, 2),
     default=1,
@@ -209,7 +215,7 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         raise click.UsageError("name the operator's file: fnop check operator.py")
     checking = _Checking(paths, options)
     if options["digests"]:
-        click.echo(orjson.dumps(checking.digests()))
+        echo(orjson.dumps(checking.digests()).decode())
     else:
         sys.exit(checking.run())
 
@@ -255,7 +261,7 @@ class _Checking:
             manifests_in,
             subjects_of,
         )
-        from fnop.adapters.loading import LoadProblem, load
+        from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
         from fnop.core.handlers.program import Program
         from fnop.core.handlers.registry import default_registry
@@ -287,7 +293,12 @@ class _Checking:
             for note in subjects.notes:
                 self._say(note)
             module = modules[0] if modules else None
-            return cases_of(program, subjects, calls=calls, module=module)
+            cases = cases_of(program, subjects, calls=calls, module=module)
+            if options["former"]:
+                handlers = handlers_of_file(options["former"])
+                former = Program(handlers, settings)
+                cases = [each._replace(former=former) for each in cases]
+            return cases
         except (CheckProblem, LoadProblem, ManifestProblem, ApplyProblem) as problem:
             _fail(str(problem))
 
@@ -447,13 +458,14 @@ class _Checking:
         options = self.options
         match options["output"]:
             case "json":
-                click.echo(orjson.dumps(check_report.as_json(report), option=_PRETTY))
+                whole = check_report.as_json(report)
+                echo(orjson.dumps(whole, option=_PRETTY).decode())
             case "github":
                 for line in check_report.for_github(report, self.paths[0]):
-                    click.echo(line)
+                    echo(line)
             case _:
                 for line in check_report.as_lines(report, shown):
-                    click.echo(line)
+                    echo(line)
         if options["junit"]:
             text = check_report.as_junit(report, Path(self.paths[0]).name)
             Path(options["junit"]).write_text(text, "utf-8")
@@ -544,7 +556,7 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
     found = _failure_in(Path(file))
     if found is None:
         _fail(f"{file} is no recording of a failure: fnop check writes those")
-    click.echo(test_of(found, paths), nl=False)
+    echo(test_of(found, paths).removesuffix("\n"))
 
 
 # ---------------------------------------------------------------------- shards
@@ -578,11 +590,11 @@ def _merged(options: Mapping[str, Any]) -> int:
         **{key: sum(one[key] for one in found) for key in ("tried", "left", "unknown")},
     }
     if options["output"] == "json":
-        click.echo(orjson.dumps(whole, option=_PRETTY))
+        echo(orjson.dumps(whole, option=_PRETTY).decode())
     else:
         for each in unique.values():
-            click.echo(f"{each['property']}: {each['message']}\n   {each['words']}")
-        click.echo(
+            echo(f"{each['property']}: {each['message']}\n   {each['words']}")
+        echo(
             f"{whole['tried']} schedules in {len(found)} shards: "
             f"{len(unique)} failures, {whole['unknown']} unknown, {whole['left']} left"
         )

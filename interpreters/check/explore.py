@@ -22,7 +22,6 @@ from fnop.interpreters.actions import (
     Delete,
     Edit,
     SetPace,
-    Wait,
     act,
     address_of,
 )
@@ -45,7 +44,9 @@ from fnop.interpreters.check.properties import (
     has_background,
     judged,
     seen_by,
+    unsteady,
 )
+from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
 from fnop.interpreters.check.worlds import World, learned
@@ -175,7 +176,9 @@ def reference_of(case: Case) -> Reference:
             with suppress(CannotFork):
                 forks[trial.turns] = trial.fork()
         trial.go_on()
-    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START)).play()
+    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
+    purity = other.run.machine.eye = Purity()
+    other.play()
     seen = seen_by(trial)
     volatile = learned(seen.world, seen_by(other).world)
     benign = Benign(
@@ -185,6 +188,8 @@ def reference_of(case: Case) -> Reference:
         has_background(case.program),
         _fresh_world(case, scene),
         case.history,
+        tuple(map(str, purity.findings)),
+        unsteady(seen, seen_by(other)),
     )
     return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
@@ -205,10 +210,7 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
                 if _is_about(scene, edit, manifest):
                     manifest = applied(edit.changes, manifest)
             actions.append(Apply(manifest))
-        elif isinstance(each, Wait) or not any(
-            isinstance(one, Apply) and _is_about(scene, each, one.manifest)
-            for one in case.script
-        ):
+        elif not isinstance(each, Edit) or not _is_of_script(scene, each, case):
             actions.append(each)
     fresh = scene._replace(script=tuple(actions))
     return seen_by(Trial(fresh).play()).world
@@ -337,7 +339,7 @@ class Explorer:
         else:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial))
-        names = {each.property for each in again}
+        names = {each.property for each in again} | {"pure"}
         return tuple(each for each in verdict.violations if each.property in names)
 
 

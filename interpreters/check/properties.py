@@ -68,7 +68,9 @@ class Benign(NamedTuple):
 
     `handled` are the kinds that the operator has handlers for (`claims.example.com`);
     `fresh` is the world of a user who creates at once what the script ends with, of
-    which what begins like one of `history` may be another.
+    which what begins like one of `history` may be another. `impure` says which pure
+    handlers have asked the world, `unsteady` which numbers in status two benign runs
+    have written otherwise.
     """
 
     seen: Seen
@@ -77,6 +79,8 @@ class Benign(NamedTuple):
     background: bool
     fresh: World | None = None
     history: tuple[str, ...] = ()
+    impure: tuple[str, ...] = ()
+    unsteady: frozenset[tuple[str, str]] = frozenset()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -466,14 +470,10 @@ def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     usual = _numbers(benign.seen)
     for (alias, path), values in _numbers(seen).items():
-        is_known = (alias, path) in usual and (alias, path) not in benign.volatile.paths
-        lower = (
-            sorted(each for each in values if each < min(usual[alias, path], default=0))
-            if is_known
-            else []
-        )
-        if lower:
-            message = f"{alias} says {path} {lower[0]:g}, which no benign run shows"
+        if (alias, path) not in usual or (alias, path) in benign.unsteady:
+            continue
+        if min(values) < min(usual[alias, path]):
+            message = f"{alias} says {path} {min(values):g}, which no benign run shows"
             yield Violation("honest_status", message)
             return
 
@@ -490,6 +490,14 @@ def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found.setdefault((alias, f"status.{key}"), set()).add(value)
     return found
+
+
+def unsteady(one: Seen, other: Seen) -> frozenset[tuple[str, str]]:
+    """The numbers in status that two runs have written otherwise."""
+    mine, yours = _numbers(one), _numbers(other)
+    return frozenset(
+        each for each in {*mine, *yours} if mine.get(each) != yours.get(each)
+    )
 
 
 def _observed(found: Mapping[str, Any]) -> int | None:
@@ -570,7 +578,8 @@ def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
     That the run is the same in another process is for the caller to find out.
     """
-    yield from ()
+    if seen is benign.seen and benign.impure:
+        yield Violation("pure", benign.impure[0], benign.impure)
 
 
 PROPERTIES: dict[str, Judge] = {
