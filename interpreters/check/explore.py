@@ -130,6 +130,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     calls = forked(case.calls)
     run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
     apply_manifests(run, [dict(each) for each in case.definitions])
+    bare = run.cluster
     for each in case.given:
         act(run, Apply(dict(each)), case.namespace)
     while run.control():
@@ -140,6 +141,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
         case.former,
+        bare,
     )
 
 
@@ -170,12 +172,12 @@ def reference_of(case: Case) -> Reference:
     scene = prepared(case)
     trial = Trial(scene)
     forks: dict[int, Trial] = {}
-    while trial.phase is not Phase.DONE:
-        if trial.phase is Phase.SCRIPT:
-            # Schedules that strike where it cannot be forked begin at the beginning.
-            with suppress(CannotFork):
-                forks[trial.turns] = trial.fork()
+    while trial.phase is Phase.SCRIPT and not trial.unsettled:
+        # Schedules that strike where it cannot be forked begin at the beginning.
+        with suppress(CannotFork):
+            forks[trial.turns] = trial.fork()
         trial.go_on()
+    trial.play()
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
     purity = other.run.machine.eye = Purity()
     other.play()
@@ -247,12 +249,18 @@ class Explorer:
         found = tuple(judged(benign, benign.seen))
         self.benign = Verdict((), found, True, benign.seen.trial.turns)
         """The verdict of the run without faults."""
+        self._trial = benign.seen.trial
         self._always = frozenset(each.property for each in found)
 
     # ------------------------------------------------------------------- schedules
 
     def singles(self) -> list[Schedule]:
-        """All single faults that can strike the benign run, the rarest kind first."""
+        """All single faults that can strike the benign run, the rarest kind first.
+
+        There are none for a run that has no end already.
+        """
+        if any(each.endless for each in self._trial.unsettled.values()):
+            return []
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, len(self.case.script))]
         found += [*_tampering(self.reference)]

@@ -23,7 +23,8 @@ from fnop.interpreters.check import strikes
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
-from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.cluster import Cluster, empty_cluster
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.settling import Calm, Despair
 from fnop.interpreters.simulation import Delivery, SimulatedRun
@@ -38,6 +39,8 @@ ROUNDS = 2
 PATIENT_ROUNDS = 100
 # Whether a phase is endless is looked at after so many turns.
 LOOK_EVERY = 64
+# So many writes without a rest are endless, and two more in each second of waiting.
+WRITES_MAX = 250
 
 
 class Phase(IntEnum):
@@ -80,6 +83,8 @@ class Scene(NamedTuple):
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
     former: Program | None = None
+    # The cluster before the given objects were there.
+    bare: Cluster = empty_cluster()
 
 
 class Write(NamedTuple):
@@ -158,6 +163,7 @@ class Trial:
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
         self.refused: list[str] = []
+        self.crashes = 0  # those before all was healed
         self.waited = 0.0  # virtual seconds in which nothing was to be done
         # The uids of objects that a request has created which landed late.
         self.stray: set[str] = set()
@@ -177,7 +183,7 @@ class Trial:
         self._present = self.backup
         # ------------------------------------------------ the user
         # An open script may become longer: at its end the trial pauses.
-        self.is_open = self.is_paused = False
+        self.is_open = self.is_paused = self.is_healed = False
         self.blocked: Action | None = None
         self.until: float | None = None
         self.rested = -1
@@ -229,20 +235,32 @@ class Trial:
             setattr(twin, name, getattr(self, name).copy())
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
         calm, begun = copy.copy(self._calm), self._begun_at
+        written, waited = self._written, self._waited
         twin.attach(self.run.fork())
         if self.second is not None:
             twin.second = self.second.fork(twin.run.clock)
             twin.second.director = Beside(twin)
         twin._calm, twin._begun_at = calm, begun
+        twin._written, twin._waited = written, waited
         return twin
 
     # ------------------------------------------------------------------ the loop
 
     def play(self) -> Trial:
-        """Go through all phases to the end."""
-        while self.phase is not Phase.DONE:
-            self.go_on()
+        """Go through all phases to the end; not beyond one that has none."""
+        with interruptible():
+            while self.phase is not Phase.DONE:
+                self.go_on()
+                found = self.unsettled.get(self.phase)
+                if found is not None and found.endless:
+                    self._end_here()
         return self
+
+    def _end_here(self) -> None:
+        """Do without the phases that are left: they would not end either."""
+        for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
+            self.ends.setdefault(phase, self.run.cluster)
+        self.phase = Phase.DONE
 
     def settle(self) -> None:
         """Go on to the end of an open script, and pause there."""
@@ -326,7 +344,7 @@ class Trial:
         taken = self.turns - self._begun_at
         if taken % LOOK_EVERY:
             return False
-        reason = self.run.restlessness()
+        reason = self.run.restlessness() or self._busyness()
         if taken > self.limits.turns and not reason:
             reason = self.run.circles()
         if reason:
@@ -334,9 +352,20 @@ class Trial:
             self.until = None
         return bool(reason)
 
+    def _busyness(self) -> str:
+        """Who goes on writing, in a sentence, if the operator does; or ""."""
+        since = self.writes[self._written :]
+        if len(since) <= WRITES_MAX + 2 * (self.waited - self._waited):
+            return ""
+        often = Counter(f"`{e.site.verb} {e.site.target}`" for e in since[-WRITES_MAX:])
+        what = ", ".join(name for name, _ in often.most_common(3))
+        who = since[-1].site.handler or "the operator"
+        return f"{who} goes on writing: {what}, {len(since)} writes by now"
+
     def rest_anew(self) -> None:
         """Begin to wait for the next rest."""
         self._calm, self._begun_at = Calm(), self.turns
+        self._written, self._waited = len(self.writes), self.waited
         self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
 
     # -------------------------------------------------------------------- at rest
@@ -347,6 +376,8 @@ class Trial:
             self._on_rest_of_script()
         else:
             self.ends[self.phase] = self.run.cluster
+            if self.phase is Phase.HEALED:
+                self.crashes = self.run.lives
             self.phase = Phase(self.phase + 1)
             if self.phase is not Phase.DONE:
                 self.run.crash()
@@ -356,7 +387,9 @@ class Trial:
         if strikes.released_at_rest(self):
             return
         if self.blocked is not None:
-            if strikes.rivals_let_go(self):
+            # A user waits until what holds the object has ended.
+            if strikes.rivals_let_go(self) or not self.is_healed:
+                strikes.heal(self)
                 return
             self.refused.append(f"{self.blocked}: the former object does not go")
             self.blocked = None
