@@ -178,22 +178,35 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
+    purity = Purity()
+    other = trial if trial.is_endless else _second(case, purity)
+    return Reference(
+        scene,
+        _benign(case, trial, other, purity),
+        forks,
+        Limits(turns=20 * trial.turns + 200),
+    )
+
+
+def _second(case: Case, purity: Purity) -> Trial:
+    """The benign run with another seed and another clock, under the purity gate."""
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
-    purity = other.run.machine.eye = Purity()
-    other.play()
-    seen = seen_by(trial)
-    volatile = learned(seen.world, seen_by(other).world)
-    benign = Benign(
+    other.run.machine.eye = purity
+    return other.play()
+
+
+def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
+    seen, again = seen_by(trial), seen_by(other)
+    return Benign(
         seen,
-        volatile,
+        learned(seen.world, again.world),
         handled_kinds(case.program, trial),
         has_background(case.program),
-        _fresh_world(case, scene),
+        None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
         tuple(map(str, purity.findings)),
-        unsteady(seen, seen_by(other)),
+        unsteady(seen, again),
     )
-    return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
 
 def _fresh_world(case: Case, scene: Scene) -> World | None:
@@ -259,7 +272,7 @@ class Explorer:
 
         There are none for a run that has no end already.
         """
-        if any(each.endless for each in self._trial.unsettled.values()):
+        if self._trial.is_endless:
             return []
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, len(self.case.script))]
@@ -353,13 +366,11 @@ class Explorer:
 
 
 def _other_reference(case: Case) -> Reference:
+    """A reference under other seeds, to confirm alarms by."""
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
-    seen = seen_by(trial)
-    other = Trial(prepared(case, seed="3", start=EPOCH)).play()
-    volatile = learned(seen.world, seen_by(other).world)
-    handled = handled_kinds(case.program, trial)
-    benign = Benign(seen, volatile, handled, has_background(case.program))
+    other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
+    benign = _benign(case, trial, other, Purity())
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 

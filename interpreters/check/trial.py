@@ -252,9 +252,15 @@ class Trial:
             while self.phase is not Phase.DONE:
                 self.go_on()
                 found = self.unsettled.get(self.phase)
-                if found is not None and found.endless:
+                faulty = self.phase is Phase.SCRIPT and bool(self.struck)
+                if found is not None and found.endless and not faulty:
                     self._end_here()
         return self
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether something has gone on for ever."""
+        return any(each.endless for each in self.unsettled.values())
 
     def _end_here(self) -> None:
         """Do without the phases that are left: they would not end either."""
