@@ -150,6 +150,14 @@ class Despair:
             ]
         )
 
+    def is_foreseen(self, state: State) -> bool:
+        """Whether no handler is left whose error its author does not foresee."""
+        return all(
+            found.foreseen
+            for (key, handler), found in self.errors.items()
+            if is_left(state.record(key), handler)
+        )
+
     def present(self, state: State, *, tending: bool = False) -> str:
         """Name the handler that failed last, among timers and daemons or all; or ""."""
         return self._told(

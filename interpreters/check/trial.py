@@ -41,6 +41,8 @@ PATIENT_ROUNDS = 100
 LOOK_EVERY = 64
 # So many writes without a rest are endless, and two more in each second of waiting.
 WRITES_MAX = 250
+# Who changes nothing for so long, in turns and in seconds, waits for somebody else.
+STILL_TURNS, STILL_SECONDS = 300, 120.0
 
 
 class Phase(IntEnum):
@@ -109,11 +111,13 @@ class Write(NamedTuple):
 class Unrest(NamedTuple):
     """Why a phase has not come to rest; `endless` where something goes on for ever.
 
-    Else nothing is left but a handler that fails, again and again.
+    Else nothing is left but a handler that fails again and again, or that `waits` for
+    somebody else, as its author foresees.
     """
 
     reason: str
-    endless: bool
+    endless: bool = False
+    waits: bool = False
 
 
 class Visit(NamedTuple):
@@ -189,6 +193,7 @@ class Trial:
         self.rested = -1
         self._delivered: Delivery | None = None
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._still: tuple[int, int, float] = (0, 0, 0.0)
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
         # The operator has not begun yet where all the script is to be a backlog.
@@ -235,13 +240,13 @@ class Trial:
             setattr(twin, name, getattr(self, name).copy())
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
         calm, begun = copy.copy(self._calm), self._begun_at
-        written, waited = self._written, self._waited
+        written, waited, still = self._written, self._waited, self._still
         twin.attach(self.run.fork())
         if self.second is not None:
             twin.second = self.second.fork(twin.run.clock)
             twin.second.director = Beside(twin)
         twin._calm, twin._begun_at = calm, begun
-        twin._written, twin._waited = written, waited
+        twin._written, twin._waited, twin._still = written, waited, still
         return twin
 
     # ------------------------------------------------------------------ the loop
@@ -343,8 +348,22 @@ class Trial:
             return True
         reason = run.despairs()
         if reason:
-            self.unsettled[self.phase] = Unrest(reason, False)
-        return bool(reason)
+            self.unsettled[self.phase] = Unrest(reason, waits=run.foresees())
+        return bool(reason) or self._waits_in_vain()
+
+    def _waits_in_vain(self) -> bool:
+        """Whether nothing has changed for so long that nobody is going to change it."""
+        run, version = self.run, self.run.cluster.version
+        if version != self._still[0]:
+            self._still = version, self.turns, run.clock.elapsed
+        _, turns, since = self._still
+        if (
+            self.turns < turns + STILL_TURNS
+            or run.clock.elapsed < since + STILL_SECONDS
+        ):
+            return False
+        self.unsettled[self.phase] = Unrest(run.circles(), waits=True)
+        return True
 
     def _is_endless(self) -> bool:
         taken = self.turns - self._begun_at
@@ -354,7 +373,7 @@ class Trial:
         if taken > self.limits.turns and not reason:
             reason = self.run.circles()
         if reason:
-            self.unsettled[self.phase] = Unrest(reason, True)
+            self.unsettled[self.phase] = Unrest(reason, endless=True)
             self.until = None
         return bool(reason)
 
@@ -372,6 +391,7 @@ class Trial:
         """Begin to wait for the next rest."""
         self._calm, self._begun_at = Calm(), self.turns
         self._written, self._waited = len(self.writes), self.waited
+        self._still = self.run.cluster.version, self.turns, self.run.clock.elapsed
         self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
 
     # -------------------------------------------------------------------- at rest
