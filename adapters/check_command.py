@@ -233,7 +233,7 @@ class _Checking:
             self._end = self._clock.now().mono + options["seconds"]
 
     def digests(self) -> dict[str, str]:
-        """What the benign runs come to: the same in any process."""
+        """The digests of the benign runs, by case: the same in any process."""
         from fnop.interpreters.check.explore import digest_of
 
         return {
@@ -538,7 +538,7 @@ _NO_SECRET = b"fnop check"
 
 
 def _failure_in(file: Path) -> dict[str, Any] | None:
-    """What a recording says about the failure that it shows."""
+    """The failure that a recording shows, as its header tells it; else None."""
     from fnop.interpreters.recordings import (
         RecordingProblem,
         read_header,

@@ -14,7 +14,7 @@ from fnop.interpreters.check.scripts import script_to_json
 
 __all__ = ["EXPLAINED", "as_json", "as_junit", "as_lines", "for_github"]
 
-# What each property means, in a line.
+# The meaning of each property, in a line.
 EXPLAINED = {
     "matches": "what the author expects holds after the faults, and stays true",
     "settles": "all comes to rest once the faults have ended",
@@ -89,7 +89,7 @@ def _summary(report: Report) -> str:
 
 
 def _unexplored(report: Report) -> Iterator[str]:
-    """What was not explored, so that a pass is not taken for more than it is."""
+    """The limits of the search, so that a pass is not taken for more than it is."""
     if report.left:
         yield f"not tried: {number_of(report.left, 'schedule')} beyond the limits"
     if report.unknown:
@@ -171,7 +171,7 @@ def for_github(report: Report, file: str) -> Iterator[str]:
 
 
 def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
-    """What a failure's recording says about it: enough to run it again."""
+    """The failure as its recording tells it: enough to run it again."""
     return {
         "property": failure.violation.property,
         "message": failure.violation.message,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fnop.adapters.check_report import as_lines
+from fnop.adapters.laws import Law, names_of
 from fnop.adapters.models import models_for
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -13,7 +14,6 @@ from fnop.interpreters.actions import Action, apply
 from fnop.interpreters.check.campaign import Campaign, Options, Report
 from fnop.interpreters.check.explore import Case
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
-from fnop.interpreters.check.properties import PROPERTIES
 
 __all__ = [
     "Check",
@@ -23,19 +23,9 @@ __all__ = [
     "create",
     "explore",
     "fault",
-    "keep_data",
-    "leave_no_orphans",
-    "never_create_twice",
-    "stabilise",
 ]
 
 create = apply
-
-# Names that read well after `must`; each stands for a few properties.
-stabilise = ("settles", "same_end")
-leave_no_orphans = ("no_orphans", "deletes")
-never_create_twice = ("creates_once",)
-keep_data = ("keeps_data", "no_clobber")
 
 _READS = frozenset(("get", "list"))
 
@@ -53,11 +43,11 @@ def fault(
 ) -> Fault:
     """A fault at one site, by its `name` in docs/checking.md, such as "F10:applied".
 
-    The site is what a `handler` asks for ("" is the operator itself), as in
-    `create="configmaps/x-a"`, for the `nth` time; or an `event`, as in
-    `event="ADDED xs/x"`; or the rest `after` so many actions of the user; or the whole
-    `run`, of a controller for instance. `detail` chooses a child. Raises `ValueError`
-    for names and sites that do not exist.
+    The site is what a `handler` asks for ("" is the operator itself), its effect and
+    target `asked` as in `create="configmaps/x-a"`, for the `nth` time; or an `event`,
+    as in `event="ADDED xs/x"`; or the rest `after` so many actions of the user; or the
+    whole `run`, of a controller for instance. `detail` chooses a child. Raises
+    `ValueError` for names and sites that do not exist.
 
     >>> print(fault("F10:applied", "c", create="configmaps/x-a"))
     `create configmaps/x-a` (1st, handler c) is applied, and its reply is lost
@@ -125,18 +115,24 @@ class crash:
 
 
 class Exploration:
-    """What all single faults of a script have shown."""
+    """The findings of all single faults of a script, as `explore` answers them.
+
+    `case` is the operator with its world and the script, `report` has the failures.
+
+        explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
+    """
 
     def __init__(self, case: Case, report: Report) -> None:
         self.case, self.report = case, report
 
-    def must(self, *properties: str | tuple[str, ...]) -> Exploration:
+    def must(self, *properties: str | Law) -> Exploration:
         """Fail unless these properties hold; without any, all of them.
 
         Each is a name, or one of `stabilise`, `leave_no_orphans`, `never_create_twice`
-        and `keep_data`. Raises `AssertionError` with the schedules that violate them.
+        and `keep_data`. Raises `AssertionError` with the schedules that violate them,
+        and `ValueError` for a name that is none.
         """
-        names = _names(properties)
+        names = names_of(properties)
         found = [
             (self.case, each, number, "")
             for each, number in self.report.failures
@@ -175,7 +171,14 @@ def checks(
 
 
 class Check:
-    """One script with one sort of fault; "" is the benign run. Call it to check it."""
+    """One script with one sort of fault, an item for pytest: call it to check it.
+
+    `checks` makes them. `case` is the operator with its world and the script, `code`
+    the sort of fault, such as "F10"; "" is the benign run.
+
+        for check in checks("operator.py", crds="crd.yaml"):
+            check()
+    """
 
     def __init__(self, case: Case, code: str) -> None:
         self.case, self.code = case, code
@@ -195,18 +198,6 @@ class Check:
         ]
         report = campaign.report(campaign.run(tasks), tasks)
         Exploration(self.case, report).must()
-
-
-def _names(properties: Iterable[str | tuple[str, ...]]) -> frozenset[str]:
-    found: set[str] = set()
-    for each in properties:
-        found.update((each,) if isinstance(each, str) else each)
-    unknown = sorted(found - set(PROPERTIES))
-    if unknown:
-        raise ValueError(
-            f"there is no property {unknown[0]!r}; choose from {', '.join(PROPERTIES)}"
-        )
-    return frozenset(found or PROPERTIES)
 
 
 def explore(

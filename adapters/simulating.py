@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fnop.adapters.laws import Law, names_of
 from fnop.adapters.loading import SCRIPT, handlers_of_file
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
@@ -59,7 +60,9 @@ class Simulation:
     operator's. `calls` maps functions that `fnop.call` runs, and impure handlers, to
     models that answer in their place. `seed` varies what is random; equal seeds lead to
     equal runs, to the byte. A handler that is not impure fails where it acts on the
-    world, unless `guard` is False. No network is used, and no real time passes.
+    world, unless `guard` is False. No network is used, and no real time passes. With
+    `faults`, made by `crash` and `fault`, actions are done when the simulation settles,
+    and the operator meets each fault at its site (docs/checking.md).
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
@@ -228,19 +231,22 @@ class Simulation:
         """
         return self.must_hold("same_end")
 
-    def must_hold(self, *properties: str) -> Simulation:
+    def must_hold(self, *properties: str | Law) -> Simulation:
         """Fail unless these properties of `fnop check` hold; without any, all of them.
 
-        Heals first, if that was not done. Raises `AssertionError`.
+        Each is a name, or one of those that `explore(...).must` takes. Heals first, if
+        that was not done. Raises `AssertionError` where one is violated, and
+        `ValueError` for a name that is none.
         """
+        names = names_of(properties)
         trial = self._faulty()
         if trial.phase is not Phase.DONE:
             self.heal()
         explorer = Explorer(self._case._replace(script=trial.scene.script))
-        found = judged(explorer.reference.benign, seen_by(trial), properties or None)
+        found = judged(explorer.reference.benign, seen_by(trial), names)
         if not trial.struck:
             found = list(explorer.benign.violations)
-            found = [e for e in found if not properties or e.property in properties]
+            found = [each for each in found if each.property in names]
         if found:
             lines = [in_words(tuple(trial.struck))]
             for each in found:

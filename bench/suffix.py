@@ -1,4 +1,4 @@
-"""What a short simulated run costs, from a fork of a settled one: an explorer's unit.
+"""The cost of a short simulated run from a fork of a settled one: an explorer's unit.
 
     python -m bench.suffix [--repeats 7] [--profile edit]
 

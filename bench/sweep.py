@@ -30,7 +30,7 @@ RANDOM = int(os.environ.get("RANDOM_SCHEDULES", "300"))
 
 
 class Swept(NamedTuple):
-    """What the schedules of one operator have shown."""
+    """The results of the schedules of one operator."""
 
     name: str
     singles: int

@@ -8,6 +8,8 @@
   `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
+- `explore` tries every fault on an operator, `checks` makes pytest items of that, and
+  `crash` and `fault` are faults for a `Simulation`; `expect` is an author's property;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -22,6 +24,8 @@ from fnop.adapters.exploring import (
     create as create,
     explore as explore,
     fault as fault,
+)
+from fnop.adapters.laws import (
     keep_data as keep_data,
     leave_no_orphans as leave_no_orphans,
     never_create_twice as never_create_twice,

@@ -140,7 +140,7 @@ def delete(
 
 
 def wait(seconds: float) -> Wait:
-    """So many virtual seconds pass.
+    """Let `seconds` of virtual time pass.
 
     >>> print(wait(90))
     wait 90 s

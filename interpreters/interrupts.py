@@ -32,7 +32,7 @@ class _Ear:
         raise self.pressed
 
 
-# That of the main thread: no other gets signals.
+# The ear of the main thread: no other gets signals.
 _ear: _Ear | None = None
 
 

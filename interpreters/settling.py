@@ -275,7 +275,7 @@ class _Writes:
         # The number of changes before the present second, and that second.
         self.since, self.second = 0, 0.0
         self.turn: Any = None
-        # How often each handler wrote, and how often each field was changed.
+        # The number of writes of each handler, and of changes of each field.
         self.authors: defaultdict[str, int] = defaultdict(int)
         self.fields: defaultdict[str, int] = defaultdict(int)
 

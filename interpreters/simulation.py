@@ -109,7 +109,7 @@ class CannotFork(Exception):
 
 
 class Director(Protocol):
-    """Whoever decides how the world treats a run: which input is next, what fails.
+    """A director decides how the world treats a run: which input is next, what fails.
 
     Without one, inputs arrive in the order in which the world made them, and every
     request is answered by the cluster at once.

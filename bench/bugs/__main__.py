@@ -21,7 +21,7 @@ SCHEDULES_MAX = 2_000
 
 
 class Found(NamedTuple):
-    """How a search went."""
+    """The result of a search."""
 
     property: str
     words: str

@@ -213,8 +213,8 @@ class _Told(NamedTuple):
     stale: tuple[Document, ...] = ()
 
 
-# What read-only documents have told, and the catalogues of what they have told, by
-# identity: a simulated API server sends the same ones again and again.
+# The contents of read-only documents, and the catalogues made of them, by identity: a
+# simulated API server sends the same ones again and again.
 _KEPT_MAX = 8
 _TOLD: dict[tuple[int, Document], tuple[dict[str, Any], _Told]] = {}
 _CATALOGUES: dict[

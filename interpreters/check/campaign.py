@@ -28,7 +28,7 @@ SHOWN_MAX = 10
 
 
 class Options(NamedTuple):
-    """What to try: with `depth` 2 also pairs, at most `budget` schedules in all.
+    """The extent of a campaign: with `depth` 2 pairs, too; at most `budget` schedules.
 
     `randoms` are random schedules for each case. Of `shard` (k, n) only each n-th
     schedule is tried, from the k-th on. `only` are names of properties, `without` those
@@ -62,7 +62,7 @@ class Result(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a campaign has found.
+    """The findings of a campaign.
 
     `failures` are grouped: the first of each property and sort of site, with the number
     of others like it. `unknown` are schedules whose fault did not come about, `left` is
@@ -229,7 +229,7 @@ def _weight(failure: Failure) -> tuple[bool, int]:
 
 
 def _sort(failure: Failure) -> tuple[object, ...]:
-    """What failures of the same cause have in common, as far as can be told.
+    """The features that failures of the same cause share, as far as can be told.
 
     One that the benign run shows already is shown by every fault as well.
     """

@@ -1,4 +1,4 @@
-"""What an author expects of a world: predicates on an object and what is around it."""
+"""The expectations of an author: predicates on an object and its world."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ class Explorer:
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
         found = judged(self.reference.benign, seen_by(trial))
-        # What the benign run shows is told of it, and not of every fault again.
+        # A violation of the benign run is told of it, and not of every fault again.
         fresh = tuple(each for each in found if each.property not in self._always)
         return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
 

@@ -40,7 +40,7 @@ class Place(Enum):
 
 
 class Severity(Enum):
-    """How much it takes for a fault to happen."""
+    """The circumstances that it takes for a fault to happen."""
 
     REALISTIC = "R"  # on any cluster
     SPECIAL = "S"  # with several API servers, or a restored backup

@@ -220,7 +220,7 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The operator writes at most three times as often as in the benign run."""
     usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
-    # Whoever waits may look again every second.
+    # An operator that waits may look again every second.
     waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
     most = WORK_FACTOR * usual + WORK_MORE + 2 * waited
     if now > most and not benign.background:
@@ -233,7 +233,7 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What was created for an object that is gone is gone as well."""
+    """An object that was created for one that is gone is gone as well."""
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     end = seen.trial.ends[Phase.RESTARTED]
@@ -308,7 +308,7 @@ def _times(number: int) -> str:
 
 
 def _losses(seen: Seen) -> Counter[str]:
-    """How often each Secret or claim was deleted, or lost a value."""
+    """The number of times that each Secret or claim was deleted, or lost a value."""
     lost: Counter[str] = Counter()
     for event in seen.events:
         if event.resource not in _DATA:
@@ -578,7 +578,7 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What the author expects of objects holds after the faults, and stays true."""
+    """The expectations of the author hold after the faults, and stay true."""
     trial = seen.trial
     if _tampers(trial):
         return

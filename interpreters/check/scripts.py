@@ -29,7 +29,7 @@ __all__ = [
     "scripts_for",
 ]
 
-# So many fields of an object are edited, each in scripts of its own.
+# The number of fields of an object that are edited, each in scripts of its own.
 CHANGES_MAX = 2
 
 

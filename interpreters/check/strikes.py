@@ -1,4 +1,4 @@
-"""What each fault does to a trial, and how it ends.
+"""The effect of each fault on a trial, and its end.
 
 Every strike is legal: whatever the operator sees, an API server could have shown it.
 A conflict is explained by a real write of a rival, a reply is lost only of a request

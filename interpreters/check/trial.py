@@ -39,9 +39,9 @@ ROUNDS = 2
 PATIENT_ROUNDS = 100
 # Whether a phase is endless is looked at after so many turns.
 LOOK_EVERY = 64
-# So many writes without a rest are endless, and two more in each second of waiting.
+# The writes without a rest that are endless; each second of waiting allows two more.
 WRITES_MAX = 250
-# Who changes nothing for so long, in turns and in seconds, waits for somebody else.
+# An operator that changes nothing for this long (turns, seconds) waits for others.
 STILL_TURNS, STILL_SECONDS = 300, 120.0
 
 
@@ -69,7 +69,7 @@ class Limits(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What all trials of a script have in common.
+    """The common ground of all trials of a script.
 
     In `base` the definitions and the given objects are there, and the operator has not
     begun; in `booted` it has, and all has come to rest. `rivals` are functions by kind
@@ -163,7 +163,7 @@ class Trial:
         self.counts: Counter[tuple[str, str, str, str]] = Counter()
         self.visits: list[Visit] = []
         self.writes: list[Write] = []
-        # What the API server itself has refused, without a fault.
+        # The writes that the API server itself has refused, without a fault.
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
         self.refused: list[str] = []
@@ -378,7 +378,7 @@ class Trial:
         return bool(reason)
 
     def _busyness(self) -> str:
-        """Who goes on writing, in a sentence, if the operator does; or ""."""
+        """A sentence that tells who goes on writing, if the operator does; or ""."""
         since = self.writes[self._written :]
         if len(since) <= WRITES_MAX + 2 * (self.waited - self._waited):
             return ""
@@ -682,7 +682,7 @@ class Beside:
         return request
 
 
-# What a trial changes in place: a fork has its own.
+# The attributes that a trial changes in place: a fork has its own.
 _CONTAINERS = (
     *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),

@@ -51,7 +51,7 @@ _THEIRS = ("deployment.kubernetes.io/", "pv.kubernetes.io/", "batch.kubernetes.i
 
 
 class Volatile(NamedTuple):
-    """What differs between two benign runs with another seed and another clock.
+    """The differences of two benign runs, with another seed and another clock.
 
     `paths` are pairs of an alias and a dotted path, `objects` aliases that only one of
     the runs has.
@@ -269,7 +269,7 @@ def _within(alias: str, path: str, one: Any, other: Any) -> Iterator[Difference]
 
 
 def learned(one: World, other: World) -> Volatile:
-    """What differs between two benign runs is volatile."""
+    """The differences between two benign runs, which are volatile."""
     found = differences(one, other)
     paths = {(each.alias, each.path) for each in found if each.path}
     objects = {each.alias for each in found if not each.path}

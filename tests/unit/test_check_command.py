@@ -21,6 +21,8 @@ from fnop.testing import (
     create,
     explore,
     fault,
+    keep_data,
+    leave_no_orphans,
     never_create_twice,
     stabilise,
 )
@@ -241,6 +243,11 @@ def test_a_simulation_under_faults(folder: Path) -> None:
     assert "secrets/x-a" in sim
     with pytest.raises(AssertionError, match="secrets/x-b is missing"):
         sim.must_equal_benign()
+    with pytest.raises(AssertionError, match="secrets/x-b is missing"):
+        sim.must_hold(stabilise, "total")
+    sim.must_hold(never_create_twice, leave_no_orphans, keep_data)
+    with pytest.raises(ValueError, match="there is no property 'same_ends'"):
+        sim.must_hold("same_ends")
 
 
 def test_a_fault_that_does_not_come_about_is_no_success(folder: Path) -> None:

@@ -392,7 +392,10 @@ def test_k_3_1_a_filter_sees_indices_that_are_full(indexed: Registry) -> None:
     story.late_lists = True
     story.settle(seconds=1)
     (stream,) = (number for key, number in story.streams.items() if "configmap" in key)
-    maps = [each for each in story.lists if getattr(each, "stream", None) == stream]
+    maps = [
+        each for each in story.lists if getattr(each.input, "stream", None) == stream
+    ]
+    assert maps, "the listing of config maps is late"
     story.lists = deque(each for each in story.lists if each not in maps)
     story.let_lists_through().settle(seconds=1)
     assert len(story.machine.state.objects.records) == 2

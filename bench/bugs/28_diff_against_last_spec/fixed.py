@@ -37,7 +37,7 @@ def number_of(name):
 
 @fnop.timer("xs", interval=10)
 async def members(name, **_):
-    """What is surplus follows from what there is, not from what was."""
+    """The surplus follows from what there is, not from what was."""
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
         return

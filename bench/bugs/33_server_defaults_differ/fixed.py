@@ -1,4 +1,4 @@
-"""What is asked for is applied; what the server adds to it is nobody's business."""
+"""The spec is applied; what the server adds to it is nobody's business."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""What cannot be changed is made anew; its pods stay meanwhile."""
+"""A StatefulSet that cannot be changed is made anew; its pods stay meanwhile."""
 
 import fnop
 

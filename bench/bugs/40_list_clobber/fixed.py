@@ -17,7 +17,7 @@ async def hold(spec, **_):
 
 @fnop.timer("secrets", interval=10)
 async def let_go(body, name, meta, **_):
-    """What no object uses is let go, also where one has gone before it was held."""
+    """A secret that no object uses is let go, also if one went before it was held."""
     names = meta.get("finalizers", ())
     if FINALIZER not in names:
         return

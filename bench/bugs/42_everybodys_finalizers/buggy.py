@@ -1,4 +1,4 @@
-"""Whoever is through with a secret takes all finalizers off it."""
+"""An object that is through with a secret takes all finalizers off it."""
 
 import fnop
 

@@ -5,7 +5,7 @@ from fnop.testing import External, apply, delete
 
 
 class Service(External):
-    """What was given out, by token."""
+    """The service that has given things out, by token."""
 
     def __init__(self):
         self.given = {"c2VjcmV0": 3}

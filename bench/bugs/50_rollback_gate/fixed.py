@@ -1,4 +1,4 @@
-"""What is asked for is written at once; pods of a version before it do not block it."""
+"""The new version is written at once; pods of one before it do not block it."""
 
 import fnop
 
