@@ -1,4 +1,4 @@
-"""`python -m bench.determinism [PAIRS [SEED]]`: the same schedule twice gives the same digest.
+"""`python -m bench.determinism [PAIRS [SEED]]`: equal schedules have equal digests.
 
 Random schedules of the examples, each run twice: by turns from a fork of the benign run
 and from the beginning.  A difference is a defect of the simulator.
