@@ -274,6 +274,11 @@ class Explorer:
         self._trial = benign.seen.trial
         self._always = frozenset(each.property for each in found)
 
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """A sentence for each called function that has no model: nothing is known."""
+        return tuple(self._trial.run.unmodelled.values())
+
     # ------------------------------------------------------------------- schedules
 
     def singles(self) -> list[Schedule]:
