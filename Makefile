@@ -65,4 +65,7 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-cluster
+bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
+	$(BIN)/python -m bench.mutants
+
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-cluster bench-mutants

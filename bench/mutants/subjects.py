@@ -1,0 +1,171 @@
+"""The operators that are mutated, and what their users do meanwhile.
+
+The scripts of the catalogue of bugs are its own; those of the examples stand here. Each
+script is also played with all objects deleted at its end, and created once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from bench.bugs.cases import BUGS, case_of
+from fnop.adapters.loading import handlers_of_file, module_of_file
+from fnop.adapters.models import models_for, models_of
+from fnop.core.handlers.program import Program
+from fnop.interpreters.actions import Action, Apply, Delete
+from fnop.interpreters.check.explore import Case
+from fnop.interpreters.check.history import objects_left
+from fnop.testing import External, apply, edit, wait
+
+__all__ = ["Subject", "cases_of", "subjects"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class Subject(NamedTuple):
+    """An operator without a mistake, by its file, and its world without an operator."""
+
+    name: str
+    file: Path
+    world: Callable[[Path], Case]
+
+
+def subjects() -> list[Subject]:
+    """The examples, then the operators of the catalogue that have no bug."""
+    found = [
+        Subject(folder, EXAMPLES / folder / file, _world_of(folder))
+        for folder, file in _FILES.items()
+    ]
+    for folder in BUGS:
+        file = folder / "fixed.py"
+        if file.exists():
+            found.append(Subject(folder.name, file, _catalogued(folder)))
+    return found
+
+
+def cases_of(subject: Subject, file: Path) -> list[Case]:
+    """The cases of an operator in the world of a subject, one for each script."""
+    case = subject.world(file)
+    program = Program(handlers_of_file(file), case.program.settings)
+    case = case._replace(program=program, expectations=())
+    kinds = {each["spec"]["names"]["kind"] for each in case.definitions}
+    left = [*objects_left(case.script).values()]
+    own = [each for each in left if each["kind"] in kinds] or left
+    gone = (*case.script, *(Delete(_where(each), _place(each)) for each in own))
+    again = (*gone, *map(Apply, own))
+    scripts = {"as it is": case.script, "deleted": gone, "made anew": again}
+    return [case._replace(name=name, script=each) for name, each in scripts.items()]
+
+
+def _where(manifest: Mapping[str, Any]) -> str:
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    return f"{manifest['kind']}.{version}.{group}/{manifest['metadata']['name']}"
+
+
+def _place(manifest: Mapping[str, Any]) -> str | None:
+    place = manifest["metadata"].get("namespace")
+    return None if place is None else str(place)
+
+
+# ------------------------------------------------------------------ the catalogue
+
+
+def _catalogued(folder: Path) -> Callable[[Path], Case]:
+    def world(file: Path) -> Case:
+        case = case_of(folder, "fixed")
+        calls = {name.rpartition(":")[2]: model for name, model in case.calls.items()}
+        return case._replace(calls=_named(calls, file))
+
+    return world
+
+
+def _named(calls: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    """Models by the functions of an operator's file."""
+    module = module_of_file(file).__name__
+    return models_for({f"{module}:{name}": model for name, model in calls.items()})
+
+
+# ------------------------------------------------------------------- the examples
+
+
+def _objects(folder: str) -> Iterator[dict[str, Any]]:
+    file = EXAMPLES / folder / "object.yaml"
+    if not file.exists():
+        file = EXAMPLES / "02-children" / "object.yaml"
+    yield from (each for each in yaml.safe_load_all(file.read_text()) if each)
+
+
+def _world_of(folder: str) -> Callable[[Path], Case]:
+    def world(file: Path) -> Case:
+        objects = [*_objects(folder)]
+        crds = [e for e in objects if e["kind"] == "CustomResourceDefinition"]
+        begin = [apply(each) for each in objects if each not in crds]
+        script = (*begin, *_FURTHER.get(folder, ()))
+        program = Program(handlers_of_file(file))
+        return Case(program, crds, script, calls=_CALLS.get(folder, _no_calls)(file))
+
+    return world
+
+
+class Archive(External):
+    """Where volumes are kept before they go, each once for a token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, str] = {}
+
+    def keep(self, volume: str, token: str) -> str:
+        if token not in self.kept:
+            self.created(volume)
+        self.kept[token] = volume
+        return f"shelf {len(self.kept)}"
+
+    def digest(self) -> list[str]:
+        return sorted(self.kept.values())
+
+
+def _no_calls(file: Path) -> Mapping[str, Any]:
+    return {}
+
+
+def _archive(file: Path) -> Mapping[str, Any]:
+    return _named({"archive": Archive().keep}, file)
+
+
+def _shop(file: Path) -> Mapping[str, Any]:
+    return models_of([module_of_file(EXAMPLES / "17-models" / "models.py")])
+
+
+_CALLS = {"09-testing": _archive, "17-models": _shop}
+_FEX = "fnopexamples/example-1"
+# What users do with the examples' objects, besides applying them.
+_FURTHER: dict[str, Sequence[Action]] = {
+    "05-handlers": (edit(_FEX, spec={"field": "changed"}),),
+    "06-peering": (edit(_FEX, spec={"field": "changed"}),),
+    "07-subhandlers": (edit(_FEX, spec={"items": [{"name": "third"}]}),),
+    "08-event-spies": (edit("pods/watched", metadata={"labels": {"app": "seen"}}),),
+    "09-testing": (
+        edit("pvc/example-1-data", status={"phase": "Bound"}),
+        edit(_FEX, spec={"size": "3Gi"}),
+        edit(_FEX, spec={"archived": True}),
+    ),
+    "10-builtins": (edit("configmaps/original", data={"colour": "red"}),),
+    "11-filtering": (edit(_FEX, spec={"field": "changed"}),),
+    "14-daemons": (edit(_FEX, spec={"field": "changed"}), wait(5)),
+    "15-timers": (edit(_FEX, spec={"field": "changed"}), wait(10)),
+    "16-indexing": (edit(_FEX, spec={"field": "changed"}),),
+    "deployment": (edit(_FEX, metadata={"labels": {"somelabel": "another"}}),),
+}
+_FILES = {
+    **{
+        folder.name: "example.py"
+        for folder in sorted(EXAMPLES.iterdir())
+        if (folder / "example.py").exists()
+    },
+    "17-models": "orders.py",
+    "deployment": "operator.py",
+}
