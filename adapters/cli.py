@@ -25,6 +25,7 @@ import click
 from click.core import ParameterSource
 
 import fnop
+from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
@@ -125,6 +126,7 @@ def _check_variables(command: click.Command) -> None:
 _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 
 
+main.add_command(check)
 main.add_command(cluster)
 main.add_command(freeze)
 main.add_command(resume)

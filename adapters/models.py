@@ -106,7 +106,7 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 class Models(dict[str, Model]):
-    """Models by `module:name`, and by the bare name where there is no other."""
+    """Models by `module:name`, and by the bare name (`others`) where there is none."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Models(dict[str, Model]):
         real: bool = False,
     ) -> None:
         super().__init__(models_for(exact))
-        self._by_name = dict(by_name)
+        self.others = dict(by_name)
         self._given = [*map(_name_of, exact), *sorted(own)]
         self._real = real
         # The functions that were called: whether each was answered, and by which model.
@@ -130,8 +130,8 @@ class Models(dict[str, Model]):
         found = super().get(name)
         if found is not None:
             self._answered.add(name)
-        elif bare in self._by_name:
-            found = self._by_name[bare]
+        elif bare in self.others:
+            found = self.others[bare]
             self._answered.add(bare)
         self._asked[name] = found is not None
         if found is not None:

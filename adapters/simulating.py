@@ -27,9 +27,14 @@ from fnop.interpreters.actions import (
     Delete,
     Edit,
     SetPace,
+    Wait,
     act,
     address_of,
 )
+from fnop.interpreters.check.explore import Case, Explorer, prepared
+from fnop.interpreters.check.faults import Fault, in_words
+from fnop.interpreters.check.properties import judged, seen_by
+from fnop.interpreters.check.trial import Phase, Trial
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Pace, empty_cluster
 from fnop.interpreters.protocol import ApiRequest
@@ -77,14 +82,16 @@ class Simulation:
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
         guard: bool = True,
+        faults: Iterable[Fault] | None = None,
     ) -> None:
         teach_yaml()
         self.namespace = namespace
         self._said: list[Say] = []
+        self._trial: Trial | None = None
         settings = settings or Settings()
         if not guard:
             settings = settings.replace(guard=False)
-        self._program = Program(_handlers(operator), settings)
+        self._program = Program(handlers_of(operator), settings)
         self._run = SimulatedRun(
             self._program,
             empty_cluster(seed, EPOCH),
@@ -94,6 +101,9 @@ class Simulation:
         )
         self.settled = False
         """Whether the last `settle` has come to rest; `unsettled` tells why not."""
+        if faults is not None:
+            self._begin_trial(crds, objects, models_for(calls or {}), [*faults])
+            return
         if namespace != "default":
             self.apply(
                 {
@@ -104,6 +114,32 @@ class Simulation:
             )
         self.apply(crds).apply(objects)
 
+    def _begin_trial(
+        self,
+        crds: Manifests,
+        objects: Manifests,
+        calls: Mapping[str, Callable[..., Any]],
+        faults: list[Fault],
+    ) -> None:
+        self._case = Case(
+            self._program,
+            manifests_in(crds),
+            (),
+            manifests_in(objects),
+            calls,
+            namespace=self.namespace,
+        )
+        trial = Trial(prepared(self._case), tuple(faults))
+        trial.is_open = True
+        self._trial, self._run = trial, trial.run
+        heard = trial.hears
+
+        def hears(say: Say, wall: float) -> None:
+            self._said.append(say)
+            heard(say, wall)
+
+        self._run.on_say = hears
+
     # --------------------------------------------------------------- the user
 
     def apply(self, manifests: Manifests) -> Simulation:
@@ -111,7 +147,7 @@ class Simulation:
 
         Raises `AssertionError` with the server's sentence where it refuses one.
         """
-        for manifest in sorted(_manifests(manifests), key=_order):
+        for manifest in sorted(manifests_in(manifests), key=_order):
             self._act(Apply(manifest))
         return self
 
@@ -162,8 +198,60 @@ class Simulation:
         run that goes in a circle or fails for ever is given up: `settled` is then
         False, and `unsettled` tells why in a sentence.
         """
-        self.settled = self._run.settle()
+        if self._trial is not None:
+            self._trial.settle()
+            self.settled = not self._trial.unsettled
+        else:
+            self.settled = self._run.settle()
         return self
+
+    def heal(self) -> Simulation:
+        """End all faults, let all come to rest, and restart the operator twice.
+
+        Raises `AssertionError` where the simulation has no `faults`, or where one of
+        them has not come about.
+        """
+        trial = self._faulty()
+        if trial.left:
+            raise AssertionError(
+                f"the fault has not come about: {trial.left[0]}; a site is named by "
+                "its handler, its effect and its target, as fnop check prints them"
+            )
+        trial.is_open = False
+        trial.play()
+        return self
+
+    def must_equal_benign(self) -> Simulation:
+        """Fail unless the world is that of the same script without faults.
+
+        Raises `AssertionError` that names the differences.
+        """
+        return self.must_hold("same_end")
+
+    def must_hold(self, *properties: str) -> Simulation:
+        """Fail unless these properties of `fnop check` hold; without any, all of them.
+
+        Heals first, if that was not done. Raises `AssertionError`.
+        """
+        trial = self._faulty()
+        if trial.phase is not Phase.DONE:
+            self.heal()
+        explorer = Explorer(self._case._replace(script=trial.scene.script))
+        found = judged(explorer.reference.benign, seen_by(trial), properties or None)
+        if not trial.struck:
+            found = list(explorer.benign.violations)
+            found = [e for e in found if not properties or e.property in properties]
+        if found:
+            lines = [in_words(tuple(trial.struck))]
+            for each in found:
+                lines += [f"{each.property}: {each.message}", *each.details[1:]]
+            raise AssertionError("\n  ".join(lines))
+        return self
+
+    def _faulty(self) -> Trial:
+        if self._trial is None:
+            raise AssertionError("the simulation has no faults: give it faults=[...]")
+        return self._trial
 
     def wait(self, duration: timedelta | float) -> Simulation:
         """Let a `duration` pass: a timedelta, or seconds, from 0 to ten years.
@@ -175,6 +263,9 @@ class Simulation:
         if isinstance(duration, timedelta):
             duration = duration.total_seconds()
         check_seconds(duration, "the time to wait")
+        if self._trial is not None:
+            self._trial.add(Wait(duration))
+            return self
         if not self._run.wait(duration):
             raise AssertionError(f"the time does not pass: {self.unsettled}")
         return self
@@ -277,6 +368,9 @@ class Simulation:
     # ---------------------------------------------------------------- plumbing
 
     def _act(self, action: Action) -> None:
+        if self._trial is not None:
+            self._trial.add(action)
+            return
         try:
             act(self._run, action, self.namespace)
         except ActionRefused as problem:
@@ -327,7 +421,8 @@ class NoSuchObject(KeyError):
         return str(self.args[0])
 
 
-def _handlers(operator: Operator) -> tuple[Handler, ...]:
+def handlers_of(operator: Operator) -> tuple[Handler, ...]:
+    """The handlers of a file, a module, a registry, or those that are given."""
     if operator is None:
         return default_registry.handlers
     if isinstance(operator, Registry):
@@ -358,12 +453,13 @@ def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
     return handlers
 
 
-def _manifests(given: Manifests) -> list[dict[str, Any]]:
+def manifests_in(given: Manifests) -> list[dict[str, Any]]:
+    """The manifests of files and folders, or those that are given."""
     if isinstance(given, (str, Path)):
         return read_manifests([str(given)])
     if isinstance(given, Mapping):
         return [dict(given)]
-    return [found for each in given for found in _manifests(each)]
+    return [found for each in given for found in manifests_in(each)]
 
 
 def _order(manifest: Mapping[str, Any]) -> int:

@@ -337,6 +337,16 @@ class Patch(_Asking):
     def _check(self) -> None:
         if self.merge is not None:
             self._freeze("merge", dict)
+        if self.json != ():
+            self._check_operations()
+        if self.subresource is not None:
+            check_subresource(self.subresource, "Patch.subresource")
+        if self.merge is None and not self.json:
+            raise ValueError(
+                "Patch changes nothing; give fields, such as patch(status={...})"
+            )
+
+    def _check_operations(self) -> None:
         operations = tuple(
             freeze_json(operation, f"Patch.json[{n}]")
             for n, operation in enumerate(self.json)
@@ -348,14 +358,8 @@ class Patch(_Asking):
                     '{"op": "add", "path": "/spec/x", "value": 1}'
                 )
         object.__setattr__(self, "json", operations)
-        if self.subresource is not None:
-            check_subresource(self.subresource, "Patch.subresource")
-        if self.merge is not None and self.json:
+        if self.merge is not None and operations:
             raise ValueError("Patch takes either fields or json=, not both")
-        if self.merge is None and not self.json:
-            raise ValueError(
-                "Patch changes nothing; give fields, such as patch(status={...})"
-            )
 
 
 def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:

@@ -87,7 +87,7 @@ def check_marks(metadata: Any, where: str) -> None:
         ...
     ValueError: Patch: the label 'n' must be a text, not 5; write str(...)
     """
-    if not isinstance(metadata, Mapping):
+    if metadata is None or not isinstance(metadata, Mapping):
         return
     for name, one in (("labels", "label"), ("annotations", "annotation")):
         marks = metadata.get(name)

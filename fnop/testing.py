@@ -4,6 +4,8 @@
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
+- `External` is a model of a system outside of the cluster, which answers
+  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
@@ -12,6 +14,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fnop.adapters.exploring import (
+    Exploration as Exploration,
+    crash as crash,
+    create as create,
+    explore as explore,
+    fault as fault,
+    keep_data as keep_data,
+    leave_no_orphans as leave_no_orphans,
+    never_create_twice as never_create_twice,
+    stabilise as stabilise,
+)
 from fnop.adapters.loading import module_of_file as load
 from fnop.adapters.planning import (
     Plan as Plan,
@@ -47,6 +60,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Exploration",
     "External",
     "JobService",
     "Off",
@@ -58,14 +72,22 @@ __all__ = [
     "Slow",
     "Stuck",
     "apply",
+    "crash",
+    "create",
     "delete",
     "edit",
     "expect",
+    "explore",
+    "fault",
+    "keep_data",
+    "leave_no_orphans",
     "load",
     "manifests",
     "matches",
+    "never_create_twice",
     "pace",
     "plan_of",
+    "stabilise",
     "values_of_schema",
     "wait",
 ]

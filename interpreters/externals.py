@@ -61,12 +61,12 @@ class External:
     now: float = 0.0
     down: bool = False
 
-    _creations: Counter[str]
+    _creations: dict[str, int]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Make one that counts, also where its class forgets `super().__init__()`."""
         made = super().__new__(cls)
-        made._creations = Counter()
+        made._creations = {}
         return made
 
     def fork(self) -> Self:
@@ -79,7 +79,8 @@ class External:
         ([], ['x'])
         """
         made = object.__new__(type(self))
-        made.__dict__.update(copy.deepcopy(self.__dict__))
+        # A method of its own that it holds is one of the fork's there.
+        made.__dict__.update(copy.deepcopy(self.__dict__, {id(self): made}))
         return made
 
     def digest(self) -> Any:
@@ -119,7 +120,7 @@ class External:
 
     def created(self, key: str) -> None:
         """Count a creation of the thing that `key` means."""
-        self._creations[key] += 1
+        self._creations[key] = self._creations.get(key, 0) + 1
 
     def reached(self) -> None:
         """Raise `ConnectionError` where the system is down."""
@@ -163,9 +164,13 @@ class _Service(External):
         An attribute that a subclass adds may hold JSON values, also nested ones.
         """
         made = object.__new__(type(self))
-        mine = made.__dict__
+        mine, memo = made.__dict__, {id(self): made}
         for name, value in self.__dict__.items():
-            mine[name] = value if isinstance(value, _ATOMS) else _copied(name, value)
+            if name in _SHALLOW:
+                mine[name] = value.copy()
+            else:
+                is_atom = type(value) in _ATOMS
+                mine[name] = value if is_atom else copy.deepcopy(value, memo)
         return made
 
     def _thing(self, id: str) -> _Thing:
@@ -176,13 +181,9 @@ class _Service(External):
         return found
 
 
-_ATOMS = (str, int, float, bytes, tuple, type(None))
+_ATOMS = frozenset((str, int, float, bool, bytes, type(None), FunctionType))
 # The attributes of this module's own, whose values nobody changes.
-_SHALLOW = frozenset(("_things", "_creations", "_meanings", "_work"))
-
-
-def _copied(name: str, value: Any) -> Any:
-    return copy.copy(value) if name in _SHALLOW else copy.deepcopy(value)
+_SHALLOW = frozenset(("_things", "_creations", "_meanings", "_cancelled"))
 
 
 # ----------------------------------------------------------- the caller gives the key
@@ -473,7 +474,7 @@ class JobService(_Numbered):
         super().__init__(prefix)
         self.pending, self.running = pending, running
         self._work = work
-        self._cancelled: tuple[str, ...] = ()
+        self._cancelled: set[str] = set()
 
     def submit(self, request: Any = None, *, token: str | None = None) -> str:
         """Begin the work that a `request` asks for; answers its id.
@@ -500,8 +501,8 @@ class JobService(_Numbered):
 
         Raises `LookupError` where there is none.
         """
-        if self._left(self._thing(id)) > 0 and id not in self._cancelled:
-            self._cancelled += (id,)
+        if self._left(self._thing(id)) > 0:
+            self._cancelled.add(id)
         return self.poll(id)
 
     def jobs(self) -> list[str]:
@@ -535,6 +536,11 @@ class JobService(_Numbered):
 # ------------------------------------------------------------------- a whole mapping
 
 
+def _others_of(calls: Mapping[Any, Function]) -> dict[str, Function] | None:
+    """The functions that a mapping finds besides its own, as that of a file does."""
+    return getattr(calls, "others", None)
+
+
 def _external_in(function: Any) -> External | None:
     """The model that a function of a mapping is a method of."""
     while isinstance(function, partial):
@@ -555,7 +561,7 @@ def externals_of(calls: Mapping[Any, Function]) -> list[External]:
     True
     """
     found: dict[int, External] = {}
-    for name, function in calls.items():
+    for name, function in (*calls.items(), *(_others_of(calls) or {}).items()):
         _refuse_shared(name, function)
         external = _external_in(function)
         if external is not None:
@@ -614,7 +620,18 @@ def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
     (1, 0)
     """
     forks = {id(each): each.fork() for each in externals_of(calls)}
-    return {name: _rebound(function, forks) for name, function in calls.items()}
+
+    def apart(functions: Mapping[Any, Function]) -> dict[Any, Function]:
+        return {name: _rebound(each, forks) for name, each in functions.items()}
+
+    others = _others_of(calls)
+    if others is None:
+        return apart(calls)
+    copied: Any = copy.copy(calls)
+    copied.update(apart(calls))
+    copied.others = apart(others)
+    found: dict[Any, Function] = copied
+    return found
 
 
 def _rebound(function: Any, forks: Mapping[int, External]) -> Any:

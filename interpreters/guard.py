@@ -8,13 +8,16 @@ at those of threads that take a step at the moment.
 
 It does not notice connections that were made before, and what a library in C does by
 itself.  It lets pass reading, printing, logging through the standard `logging`, what a
-module does while it is imported, and what the garbage collector closes.
+module does while it is imported, what the garbage collector closes, and what signals
+call.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -28,7 +31,7 @@ from fnop.core.handlers.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
 
-__all__ = ["GUARDED", "Act", "Guard"]
+__all__ = ["DEEDS", "GUARDED", "Act", "Guard", "authors_frames"]
 
 _REMEDY = "let fnop.call(function, ...) do it, or declare the handler with impure=True"
 _ELSEWHERE = (
@@ -75,13 +78,19 @@ class Guard:
 
     Where it `refuses`, the act raises `NotPure`, and the handler fails even if it
     catches that; else it is only noted.  `is_on` is asked when something is noticed.
+    `tells` is given each deed and its frame, before it is refused.
     """
 
     def __init__(
-        self, *, refuses: bool, is_on: Callable[[], bool] = lambda: True
+        self,
+        *,
+        refuses: bool,
+        is_on: Callable[[], bool] = lambda: True,
+        tells: Callable[[str, FrameType | None], None] = lambda deed, frame: None,
     ) -> None:
         self.refuses = refuses
         self._is_on = is_on
+        self._tells = tells
         self._told: set[CodeType] = set()
         self._acts: list[Act] = []
         _install()
@@ -104,9 +113,11 @@ class Guard:
 
     def saw(self, deed: str, frame: FrameType | None) -> None:
         """Note an act that is about to happen. Raises `NotPure` where it is refused."""
-        author = _author(frame)
-        if author is None or not self._is_on():
+        frames = authors_frames(frame)
+        if not frames or not self._is_on():
             return
+        self._tells(deed, frame)
+        author = frames[-1]
         act = _act(deed, author)
         if author.f_code not in self._told:
             self._told.add(author.f_code)
@@ -137,19 +148,34 @@ _FINALIZING = weakref.finalize.__call__.__code__
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
-def _author(frame: FrameType | None) -> FrameType | None:
-    """The function that was called by fnop, as far as it answers for what happens."""
-    inner = frame
+def _called_by_python() -> set[CodeType | None]:
+    """The functions that Python calls by itself, wherever a thread just is.
+
+    Somebody has set them for signals, and for the garbage collector.
+    """
+    handlers = (signal.getsignal(each) for each in signal.valid_signals())
+    return {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
+
+
+def authors_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames below fnop's own, up to the function that fnop has called.
+
+    There are none where fnop itself acts, or something for which that function does
+    not answer.
+    """
+    found: list[FrameType] = []
+    strangers = _called_by_python()
     while frame is not None:
         code = frame.f_code
         if code is _LOGGING or code is _FINALIZING or code.co_name == "__del__":
-            return None
-        if code.co_filename == _IMPORTING:
-            return None
+            return []
+        if code.co_filename == _IMPORTING or code in strangers:
+            return []
         if str(frame.f_globals.get("__name__")).startswith("fnop.core."):
-            return None if inner is frame else inner
-        inner, frame = frame, frame.f_back
-    return inner
+            break
+        found.append(frame)
+        frame = frame.f_back
+    return found
 
 
 # ------------------------------------------------------------------ what it does
@@ -189,7 +215,7 @@ def _always(deed: str) -> Callable[[tuple[Any, ...]], str]:
 
 
 # Audit events (Python's documentation: "Audit events table") by what they mean.
-_DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
+DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "socket.connect": _about("connects to", 1),
     "socket.bind": _about("binds a socket to", 1),
     "socket.getaddrinfo": _about("looks up the host"),
@@ -258,7 +284,7 @@ def _heard(
     event: str,
     args: tuple[Any, ...],
     # Bound here, for at the end of the process the module is empty.
-    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = _DEEDS,
+    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = DEEDS,
     guards: dict[int, Guard] = GUARDED,
     thread: Callable[[], int] = get_ident,
 ) -> None:

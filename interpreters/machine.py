@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Iterable
 from contextlib import nullcontext
 from threading import get_ident
+from types import FrameType
 from typing import Protocol
 
 from fnop.core.handlers.invocation import LiveCache
@@ -20,7 +22,7 @@ from fnop.interpreters.guard import GUARDED, Act, Guard
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.unawaited import watch_coroutines
 
-__all__ = ["Machine", "Observer"]
+__all__ = ["Eye", "Machine", "Observer"]
 
 
 class Observer(Protocol):
@@ -31,11 +33,29 @@ class Observer(Protocol):
         ...
 
 
+class Eye(Protocol):
+    """Watches what the author's code does within steps, in the thread of the step."""
+
+    def open(self) -> None:
+        """A step begins."""
+        ...
+
+    def shut(self) -> None:
+        """It has ended."""
+        ...
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        """The guard has noticed an act, which it may refuse."""
+        ...
+
+
 class Machine:
     """A program with its present state.
 
     `refuses` forbids the author's code to act on the world within a step; else it is
-    only noticed.  Where the settings want no guard, it is neither.
+    only noticed.  Where the settings want no guard, it is neither.  An `eye` watches it
+    in other respects, as `fnop check` does (`fnop.interpreters.check.purity`); it can
+    be set between two steps.
     """
 
     def __init__(
@@ -44,6 +64,7 @@ class Machine:
         observers: Iterable[Observer] = (),
         *,
         refuses: bool = True,
+        eye: Eye | None = None,
     ) -> None:
         watch_coroutines()
         self.program = program
@@ -51,21 +72,22 @@ class Machine:
         # Conversations that wait for an answer: a cache, and no part of the state.
         self.live = LiveCache()
         self._observers = tuple(observers)
+        self.eye = eye
         self._guard: Guard | None = None
         if program.settings.guard:
-            self._guard = Guard(refuses=refuses, is_on=lambda: self.settings.guard)
+            self._guard = _guard_of(self, refuses=refuses)
 
     def fork(self) -> Machine:
-        """A second machine in the same state, without observers.
+        """A second machine in the same state, without observers and without an eye.
 
         Its conversations are driven anew from their journals where they go on.
         """
         twin = Machine.__new__(Machine)
         twin.program, twin.state = self.program, self.state
-        twin.live, twin._observers, twin._guard = LiveCache(), (), None
+        twin.live, twin._observers, twin.eye = LiveCache(), (), None
+        twin._guard = None
         if self._guard is not None:
-            refuses = self._guard.refuses
-            twin._guard = Guard(refuses=refuses, is_on=lambda: twin.settings.guard)
+            twin._guard = _guard_of(twin, refuses=self._guard.refuses)
         return twin
 
     @property
@@ -83,6 +105,9 @@ class Machine:
         asyncio._set_running_loop(None)
         if self._guard is not None:
             GUARDED[thread] = self._guard
+        eye = self.eye
+        if eye is not None:
+            eye.open()
         try:
             with interruptible():
                 found = step(self.program, self.state, now, input, self.live)
@@ -90,6 +115,8 @@ class Machine:
             if isinstance(input, (ListItem, WatchEvent)):
                 input.body.forget()  # what is kept for long is kept as bytes
         finally:
+            if eye is not None:
+                eye.shut()
             GUARDED.pop(thread, None)
             asyncio._set_running_loop(loop)
         for observer in self._observers:
@@ -102,5 +129,34 @@ class Machine:
 
     def close(self) -> None:
         """Close the conversations that are still open."""
+        if not self.live.drives:
+            return
+        eye = self.eye
         with interruptible(), self._guard or nullcontext():
-            self.live.clear()
+            if eye is not None:
+                eye.open()
+            try:
+                self.live.clear()
+            finally:
+                if eye is not None:
+                    eye.shut()
+
+
+def _guard_of(machine: Machine, *, refuses: bool) -> Guard:
+    """The guard of a machine: on as long as the settings in force want one.
+
+    It holds no machine in memory, so that one which nobody has any more is freed at
+    once, with all its states.
+    """
+    found = weakref.ref(machine)
+
+    def is_on() -> bool:
+        machine = found()
+        return machine is None or machine.settings.guard
+
+    def tell(deed: str, frame: FrameType | None) -> None:
+        machine = found()
+        if machine is not None and machine.eye is not None:
+            machine.eye.acted(deed, frame)
+
+    return Guard(refuses=refuses, is_on=is_on, tells=tell)

@@ -18,7 +18,7 @@ from fnop.core.handlers.roles import INDICES
 from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
-from fnop.core.seam.inputs import Input
+from fnop.core.seam.inputs import Input, Started
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
@@ -203,6 +203,7 @@ class _Run:
     """A replay under way."""
 
     def __init__(self, program: Program, known: Mapping[str, str]) -> None:
+        self._program = program
         self._machine = Machine(program)
         self._known = known
         self._given = _Given(program)
@@ -213,6 +214,8 @@ class _Run:
     def step(self, record: dict[str, Any], steps: int) -> Difference | None:
         try:
             now, input, recorded = _read(record)
+            if steps and isinstance(input, Started):
+                self._begin_anew()
             redacted = bool(record.get("redacted"))
             self._given.input(record["input"], redacted=redacted)
             if redacted and self._twins is None:
@@ -236,6 +239,12 @@ class _Run:
     @property
     def known(self) -> Mapping[str, str]:
         return self._known if self._twins is None else self._twins.known
+
+    def _begin_anew(self) -> None:
+        """Forget everything: the process has ended there, and another one begun."""
+        known = self.known
+        self.close()
+        self._machine, self._known, self._twins = Machine(self._program), known, None
 
     def _decided(self, now: Now, input: Input) -> list[dict[str, Any]]:
         return _decided(self._machine, now, input)

@@ -9,7 +9,9 @@ from fnop.core.api import discovery
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Document
 from fnop.core.api.resources import Resource, path_of
-from fnop.interpreters.answers import message_of, outcome_of, with_kind
+from fnop.core.values.evolve import replace
+from fnop.interpreters.answers import message_of, with_kind
+from fnop.interpreters.documents import fetched
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
@@ -48,16 +50,11 @@ def _discovered(sim: SimulatedRun) -> Catalogue:
     while found.pending:
         number, page = next(iter(found.pending.items()))
         response = sim.request(ApiRequest("GET", page.path, accept=page.accept))
-        found, more = discovery.answered(found, number, outcome_of(None, response))
+        found, more = discovery.answered(found, number, fetched(response))
         free = 1 + max((*pages, number))
         fresh = dict(enumerate(more, free))
         pages |= fresh
-        found = discovery.Discovery(
-            found.pending.update(fresh),
-            found.resources,
-            found.problem,
-            found.forbidden,
-        )
+        found = replace(found, pending=found.pending.update(fresh))
     return found.catalogue
 
 

@@ -57,9 +57,12 @@ from fnop.interpreters.answers import (
 )
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
-from fnop.interpreters.externals import forked
+from fnop.interpreters.cluster.storage.store import events_after
+from fnop.interpreters.documents import fetched
+from fnop.interpreters.externals import forked, set_now
 from fnop.interpreters.guard import Act
-from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.interrupts import interruptible
+from fnop.interpreters.machine import Eye, Machine, Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.requests import (
     fetch_request,
@@ -131,7 +134,7 @@ class SimulatedRun:
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
     function itself.  `on_say` gets each log line with its virtual wall time.  A
     `watchdog` of this thread is told when steps begin and end, in real time; handlers
-    that blocked it are then named in the log.
+    that blocked it are then named in the log.  An `eye` watches the author's code.
     """
 
     def __init__(
@@ -145,13 +148,14 @@ class SimulatedRun:
         calls: Mapping[str, Model] | None = None,
         on_say: Callable[[Say, float], None] | None = None,
         watchdog: Watchdog | None = None,
+        eye: Eye | None = None,
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
         # The seconds by which the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
         self.clock = clock or VirtualClock()
-        self.machine = Machine(program, observers)
+        self.machine = Machine(program, observers, eye=eye)
         self.calls = {} if calls is None else calls
         self.on_say = on_say
         self._watchdog = watchdog
@@ -187,7 +191,7 @@ class SimulatedRun:
         self.strands = Strands(self.clock)
         weakref.finalize(self, self.strands.close)
 
-    def fork(self) -> SimulatedRun:
+    def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
         """A second run that goes on from here, apart from this one.
 
         Both have the same past, and go on equally as long as the same is done to them.
@@ -200,7 +204,7 @@ class SimulatedRun:
         if self.strands.calls:
             raise CannotFork("an impure daemon is under way: its thread has no copy")
         twin = copy.copy(self)
-        twin.clock = self.clock.fork()
+        twin.clock = clock or self.clock.fork()
         twin.machine = self.machine.fork()
         twin.calls = forked(self.calls)
         twin.director = twin.on_say = twin._watchdog = None
@@ -282,7 +286,7 @@ class SimulatedRun:
         program = program or self.machine.program
         self.strands.close()
         self.machine.close()
-        self.machine = Machine(program, self.machine._observers)
+        self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._watches.clear()
         self._kinds.clear()
         self._alarm = None
@@ -314,6 +318,10 @@ class SimulatedRun:
         object again and again, or writes something at each of its turns.  Where time
         does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
         """
+        with interruptible():
+            return self._settled(seconds)
+
+    def _settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
         self._restless = Restlessness(self, bounded=seconds is not None)
@@ -356,6 +364,16 @@ class SimulatedRun:
             or self._restless.reason()
             or "it does not come to rest"
         )
+
+    def catch_up(self, cluster: simulated.Cluster) -> None:
+        """Take over what another run has made of the same cluster."""
+        events = events_after(cluster, self.cluster.version)
+        self.cluster = cluster
+        self._deliver(events or ())
+
+    def next_at(self) -> float | None:
+        """The virtual time of the next event, if there is one."""
+        return self._next(recurring=False)
 
     @property
     def watched_kinds(self) -> Iterable[str]:
@@ -538,7 +556,7 @@ class SimulatedRun:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         response = self.request(fetch_request(command))
-        self._arrives(Answered(command.id, outcome_of(None, response)))
+        self._arrives(Answered(command.id, fetched(response)))
 
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""
@@ -596,6 +614,7 @@ class SimulatedRun:
             # No attempt will find one: it fails for good.
             sentence = self.unmodelled[call.function] = _unmodelled(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
+        set_now(model, self.clock.now().wall)
         return called(model, call, self._saying(command))
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
@@ -641,18 +660,20 @@ class SimulatedRun:
         for event in found:
             self._show(command.stream, event)
 
-    def breaks(self, source: str, status: int | None = None) -> None:
+    def breaks(
+        self, source: str, status: int | None = None, reason: str = "eof"
+    ) -> None:
         """Break the watches of a kind; what has not arrived of them is lost.
 
         With a `status` such as 410 (Gone) the server ends them with that error, else
-        the connection closes.
+        the connection closes in order, or is lost ("unreachable").
         """
         for stream in [each for each in self._watches if self._kinds[each] == source]:
             del self._watches[stream]
             rest = [each for each in self._inbox if not _is_of(each.input, stream)]
             self._inbox = deque(rest)
             if status is None:
-                end = StreamEnded(stream, "eof")
+                end = StreamEnded(stream, reason)
             else:
                 end = StreamEnded(stream, "refused", status, "too old resource version")
             self._arrives(end, source)

@@ -18,6 +18,7 @@ from fnop.core.seam.commands import Interrupt, Refresh
 from fnop.effects import Call, Log, Outcome, Raised
 from fnop.interpreters.calls import StopFlag, called
 from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.externals import set_now
 
 __all__ = ["Strands"]
 
@@ -105,6 +106,7 @@ class Strands:
             strand.end()
 
     def _go_on(self, id: int, strand: _Strand) -> Outcome | None:
+        set_now(strand.function, self._clock.now().wall)
         outcome = strand.go_on()
         if outcome is not None:
             self._strands.pop(id, None)
@@ -125,6 +127,7 @@ class _Strand:
         self.stopped = (_Awaited if is_awaited else _Parked)(self, clock)
         self.until: float | None = None
         self._is_over = False
+        self.function = function
         self._name, self._say = call.function, say
         self._outcome: Outcome | None = None
         self._work = partial(called, function, call, self._said, self.stopped)

@@ -64,6 +64,7 @@ def case_of(folder: Path, variant: str) -> Case:
         names.get("RIVALS", {}),
         folder.name,
         expectations=expectations_in(names),
+        history=tuple(names.get("HISTORY", ())),
     )
 
 

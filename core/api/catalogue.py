@@ -34,9 +34,19 @@ class Catalogue:
         The core group goes before others. More than one resource means that the
         selector is ambiguous, unless it is broad.
         """
+        if selector.predicate is not None:  # the author's: it may raise
+            return tuple(each for each in self.resources if selector.matches(each))
+        # By identity: kept with the catalogue, so that no other one can have it.
+        key = object.__hash__(self), selector
+        known = _FOUND.get(key)
+        if known is None:
+            if len(_FOUND) >= _FOUND_MAX:
+                _FOUND.clear()
+            known = _FOUND[key] = self, self._preferred(selector)
+        return known[1]
+
+    def _preferred(self, selector: Selector) -> tuple[Resource, ...]:
         found = [each for each in self.resources if selector.matches(each)]
-        if selector.predicate is not None:
-            return tuple(found)
         if selector.version is None:
             found = [each for each in found if each.preferred]
         if not selector.is_broad and any(each.group == "" for each in found):
@@ -119,6 +129,11 @@ class Catalogue:
             ):
                 return each
         return None
+
+
+# The last results of `find`: a catalogue is asked the same again and again.
+_FOUND_MAX = 256
+_FOUND: dict[tuple[int, Selector], tuple[Catalogue, tuple[Resource, ...]]] = {}
 
 
 def parse_resource_list(

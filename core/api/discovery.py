@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from immutables import Map
@@ -18,6 +19,7 @@ from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_
 from fnop.core.api.resources import Resource, group_parts, segment
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
+from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "GRACE_SECONDS",
@@ -65,21 +67,32 @@ class Document:
 class Discovery:
     """A round of discovery: requests that are pending, and resources found so far.
 
-    `problem` is the first error. `unread` are the groups and versions that exist and
-    could not be read. `advice_seconds` is the server's advice (Retry-After).
+    `parts` are the resources of each document. `problem` is the first error. `unread`
+    are the groups and versions that exist and could not be read. `advice_seconds` is
+    the server's advice (Retry-After).
     """
 
     pending: Map[int, Document]
-    resources: tuple[Resource, ...] = ()
+    parts: tuple[tuple[Resource, ...], ...] = ()
     problem: str | None = None
     forbidden: bool = False
     unread: frozenset[tuple[str, str]] = frozenset()
     advice_seconds: float = 0.0
 
     @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The resources found so far."""
+        return tuple(chain.from_iterable(self.parts))
+
+    @property
     def catalogue(self) -> Catalogue:
         """The resources found, in an order that does not depend on the answers'."""
-        return _sorted(self.resources)
+        known = _CATALOGUES.get(ids := tuple(map(id, self.parts)))
+        if known is None:
+            if len(_CATALOGUES) >= _KEPT_MAX:
+                _CATALOGUES.clear()
+            known = _CATALOGUES[ids] = self.parts, _sorted(self.resources)
+        return known[1]
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
         """The catalogue at the monotonic time `now`, by this round and the one before.
@@ -88,6 +101,10 @@ class Discovery:
         `GRACE_SECONDS`, kinds that have disappeared: an API server that has just
         started does not know all of its kinds yet.
         """
+        fresh = self.catalogue
+        was_same = before.resources is fresh.resources or not before.resources
+        if was_same and self.problem is None:
+            return fresh
         found = {each.key for each in self.resources}
         unread = [
             each
@@ -102,11 +119,9 @@ class Discovery:
             if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
         }
         kept = [each for each in before.resources if each.key in missed]
-        return replace(
-            _sorted((*self.resources, *unread, *kept)),
-            complete=self.problem is None,
-            missed=tuple(missed.items()),
-        )
+        known = _sorted((*self.resources, *unread, *kept))
+        is_complete = self.problem is None
+        return Catalogue(known.resources, is_complete, tuple(missed.items()))
 
     def saw(self, group: str) -> bool:
         """Whether the document that lists a group could be read."""
@@ -160,11 +175,11 @@ def _with_document(
 ) -> tuple[Discovery, tuple[Document, ...]]:
     """Add a document to the round; a malformed one counts as unread."""
     try:
-        told = _read(page, document)
+        told = _told(page, document)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         text = f"{page.path} is not a discovery document: {problem!r}"
         return _unread(discovery, page, Refused(200, text)), ()
-    discovery = replace(discovery, resources=(*discovery.resources, *told.resources))
+    discovery = replace(discovery, parts=(*discovery.parts, told.resources))
     for stale in told.stale:
         discovery = _unread(discovery, stale, _STALE)
     return discovery, told.pages
@@ -196,6 +211,28 @@ class _Told(NamedTuple):
     resources: tuple[Resource, ...] = ()
     pages: tuple[Document, ...] = ()
     stale: tuple[Document, ...] = ()
+
+
+# What read-only documents have told, and the catalogues of what they have told, by
+# identity: a simulated API server sends the same ones again and again.
+_KEPT_MAX = 8
+_TOLD: dict[tuple[int, Document], tuple[dict[str, Any], _Told]] = {}
+_CATALOGUES: dict[
+    tuple[int, ...], tuple[tuple[tuple[Resource, ...], ...], Catalogue]
+] = {}
+
+
+def _told(page: Document, document: dict[str, Any]) -> _Told:
+    """The content of a document, which is read once if it cannot change."""
+    if not isinstance(document, ReadOnlyDict):
+        return _read(page, document)
+    known = _TOLD.get(key := (id(document), page))
+    if known is None:
+        if len(_TOLD) >= _KEPT_MAX:
+            _TOLD.clear()
+        # Kept with the document, so that no other one can have its identity.
+        known = _TOLD[key] = document, _read(page, document)
+    return known[1]
 
 
 def _read(page: Document, document: dict[str, Any]) -> _Told:

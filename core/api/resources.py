@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -180,6 +181,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 _SAFE = "!$&'()*+,;=:@"
 
 
+@lru_cache(maxsize=4096)
 def segment(name: str) -> str:
     """A name as one segment of a path, with escapes.
 

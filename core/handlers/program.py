@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from fnop.core.api.resources import Resource
+from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.handlers.roles import (
     BACKGROUND,
     CHANGES,
@@ -20,6 +22,8 @@ from fnop.core.values.diff import Path
 
 __all__ = ["Kind", "Program", "kind_of"]
 
+# Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
+identity_of = object.__hash__
 
 _SETTINGS = Settings()
 
@@ -28,6 +32,7 @@ _SETTINGS = Settings()
 class Kind:
     """The handlers of one served resource, and the fields that they observe.
 
+    `selectors` are those by which the API server selects its objects.
     With `remembers` the decisions after a restart depend on the last-handled state;
     otherwise nothing is stored on the objects.
     """
@@ -40,6 +45,7 @@ class Kind:
     remembers: bool
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
+    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
 
     @property
     def overlooks(self) -> bool:
@@ -90,7 +96,12 @@ def kind_of(
         any(each.rule.remembers for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
+        selectors_of(handlers, settings.selector),
     )
+
+
+# The most kinds that a program keeps.
+_KINDS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +110,27 @@ class Program:
 
     handlers: tuple[Handler, ...]
     settings: Settings = _SETTINGS
+    # The results of `kind`, each with its resource and settings.
+    _kinds: dict[Any, tuple[Resource, Settings, Kind]] = field(
+        init=False, default_factory=dict, repr=False
+    )
+
+    def kind(
+        self, resource: Resource, handlers: tuple[Handler, ...], settings: Settings
+    ) -> Kind:
+        """`kind_of`, which is computed once for the very same resource and settings.
+
+        So it is where a simulated operator begins again and again.
+        """
+        # By identity: kept with what they are of, no other one can have it.
+        key = identity_of(resource), handlers, identity_of(settings)
+        known = self._kinds.get(key)
+        if known is None:
+            if len(self._kinds) >= _KINDS_MAX:
+                self._kinds.clear()
+            kind = kind_of(resource, handlers, settings)
+            known = self._kinds[key] = resource, settings, kind
+        return known[2]
 
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from fnop.core.values.body import Body
@@ -78,6 +79,7 @@ class Seen:
     values: Mapping[Scope, Any] | None = None
 
 
+@lru_cache(maxsize=1024)
 def scope_name(path: Path) -> Scope:
     """A scope's name: the JSON pointer of its path.
 

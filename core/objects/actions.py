@@ -169,7 +169,8 @@ def is_due(moment: float | None, at: Circumstances) -> bool:
 
 
 def first_due(invocations: Iterable[Invocation]) -> float | None:
-    return min((each.due for each in invocations if each.due is not None), default=None)
+    moments = [due for each in invocations if (due := each.due) is not None]
+    return min(moments, default=None)
 
 
 def earlier(one: float | None, other: float | None) -> float | None:

@@ -23,8 +23,8 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
     stored = record.stored
     was = stored.seen
     changed = was is not None and (
-        any(new != was.digests.get(scope, new) for scope, new in seen.digests.items())
-        or any(_is_ahead(each, record, seen) for each in at.kind.changes)
+        _differ(was, seen)
+        or any([_is_ahead(each, record, seen) for each in at.kind.changes])
     )
     return detect_cause(
         Facts(
@@ -36,6 +36,14 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
             initial=record.initial,
         )
     )
+
+
+def _differ(was: Seen, now: Seen) -> bool:
+    """Whether a scope that was observed then is another one now."""
+    if was.digests == now.digests:
+        return False
+    found = now.digests.items()
+    return any(new != was.digests.get(scope, new) for scope, new in found)
 
 
 def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:

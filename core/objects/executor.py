@@ -178,7 +178,8 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     kind = context.kind
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
-    at = Circumstances(kind, context.settings, context.now, seed, stopping, indices)
+    settings, now = context.settings, context.now
+    at = Circumstances(kind, settings, now, seed, stopping, indices, [])
     try:
         found = reconcile(at, record)
     except BaseException as problem:

@@ -83,9 +83,11 @@ def current_progress(
     found = current_progress_by_id(record, work, change, handler.id)
     if found.is_finished:
         return found
-    above = ended_above(record, work, change, handler)
+    above = ended_above(record, work, change, handler) if handler.parent else ""
     if above:
         return abandoned(found, f"{above} has ended before it")
+    if not found.delegated:
+        return found
     children = has_delegated(record, work, change, handler)
     if not children:
         return found

@@ -68,16 +68,17 @@ class Decision(NamedTuple):
 
 
 def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
-    """The next action about an object.
+    """The next action about an object; filters that raise are noted in `at`.
 
     Raises `Undecided` if a filter of a deletion handler raises: the object must not be
     let go by mistake.
     """
-    failures: list[FilterFailure] = []
-    action = _next_action(at._replace(failures=failures), record)
+    action = _next_action(at, record)
+    if not at.failures:
+        return Decision(action)
     # Filters may be asked several times; two handlers may share an id (decorators).
     first: dict[int, FilterFailure] = {}
-    for each in failures:
+    for each in at.failures:
         first.setdefault(id(each.handler), each)
     return Decision(action, tuple(first.values()))
 
@@ -105,7 +106,10 @@ def _going_on(
     at: Circumstances, record: ObjectRecord, work: Work
 ) -> Continue | HandleEvent | Expire | None:
     """The next action of work that can continue now."""
-    for each in work.invocations:
+    invocations = work.invocations
+    if not (invocations or work.pending_events):
+        return None
+    for each in invocations:
         if each.ready or _is_let_go(at, record, each):
             return Continue(each)
     busy = {each.handler.id for each in work.event_runs}
@@ -115,7 +119,7 @@ def _going_on(
     for pending_event in () if is_paused else work.pending_events:
         if pending_event.handler.id not in busy and not at.stopping:
             return HandleEvent(pending_event)
-    for each in work.invocations:
+    for each in invocations:
         if each.wake is not None and each.wake <= at.now.mono:
             return Continue(each)
         if each.in_flight and is_due(each.in_flight.due, at):
@@ -182,6 +186,8 @@ def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bo
 
     The watch may show the change first; only the answer says whose it is.
     """
+    if not (work.background_runs or work.event_runs):
+        return False
     body = record.body
     key = Key(at.kind.resource.key, body.namespace or "", body.name)
     return any(

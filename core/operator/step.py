@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Role
+from fnop.core.objects.actions import earlier
 from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
 from fnop.core.objects.events import event_posted, report_noted
@@ -283,8 +284,8 @@ def _take_due(turn: Turn) -> Key | None:
 def _next_due(turn: Turn) -> float | None:
     """The monotonic time when an object, or the activity, is due next."""
     activity = turn.lifecycle.activity
-    moments = [turn.objects.queue.next_due(), activity.due if activity else None]
-    return min((each for each in moments if each is not None), default=None)
+    due = turn.objects.queue.next_due()
+    return due if activity is None else earlier(due, activity.due)
 
 
 def _is_due(moment: float | None, turn: Turn) -> bool:

@@ -6,14 +6,11 @@ that ends is opened again (fnop.core.streams.stream decides when and how).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from fnop.core.api import discovery as discovering
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import kind_of
-from fnop.core.handlers.pushdown import selectors_of
+from fnop.core.handlers.program import Kind
 from fnop.core.operator.coordination import (
     discovered,
     lacks_peering,
@@ -217,9 +214,9 @@ def _follow_all(
     """Follow these kinds for handlers, and no others."""
     wanted: dict[StreamKey, Stream] = {}
     for key, handlers in by_resource.items():
-        kind = kind_of(resources[key], handlers, turn.settings)
+        kind = turn.program.kind(resources[key], tuple(handlers), turn.settings)
         turn.survey = turn.survey.with_kind(kind)
-        for stream in _streams_of(turn, resources[key], handlers):
+        for stream in _streams_of(turn, kind):
             wanted[stream.key] = stream
     for stream in wanted.values():
         follow(turn, stream)
@@ -317,11 +314,9 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
     turn.warn_once(f"unserved {selector} {handler.id}", text)
 
 
-def _streams_of(
-    turn: Turn, resource: Resource, handlers: Iterable[Handler]
-) -> list[Stream]:
+def _streams_of(turn: Turn, kind: Kind) -> list[Stream]:
     """The streams of a kind: one for the cluster, or one for each namespace."""
-    selectors = selectors_of(handlers, turn.settings.selector)
+    resource, selectors = kind.resource, kind.selectors
     given = turn.settings.namespaces
     if not resource.namespaced or given is None:
         return [Stream(resource, None, selectors)]

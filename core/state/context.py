@@ -35,11 +35,13 @@ __all__ = ["Context"]
 class Context:
     """One object in one step: its record, and the actions that are possible on it."""
 
-    __slots__ = ("_turn", "key", "now", "settings")
+    __slots__ = ("_turn", "is_activity", "key", "now", "settings")
 
     def __init__(self, turn: Turn, key: Key) -> None:
         self._turn = turn
         self.key = key
+        # Whether there is no object: a startup or cleanup handler runs.
+        self.is_activity = key == ACTIVITY
         self.now: Now = turn.now
         self.settings: Settings = turn.settings
 
@@ -48,11 +50,6 @@ class Context:
         return Context(self._turn, key)
 
     # ------------------------------------------------------------- the object
-
-    @property
-    def is_activity(self) -> bool:
-        """Whether there is no object: a startup or cleanup handler runs."""
-        return self.key == ACTIVITY
 
     @property
     def record(self) -> ObjectRecord | None:

@@ -69,4 +69,4 @@ class Coordination(NamedTuple):
     def moments(self) -> tuple[float, ...]:
         """The times when peering and the election are due."""
         each = self.peering_due, self.election_due
-        return tuple(moment for moment in each if moment is not None)
+        return tuple([moment for moment in each if moment is not None])

@@ -264,7 +264,7 @@ def _absent(
         if value is None or value == {}:
             continue
         have = found.get(key)
-        if isinstance(value, Mapping) and isinstance(have, Mapping):
+        if isinstance(value, dict) and isinstance(have, dict):
             yield from _absent(value, have, f"{at}/{key}")
         elif have is None and not _says_nothing(value):
             yield f"{at}/{key}"
@@ -272,6 +272,6 @@ def _absent(
 
 def _says_nothing(value: Any) -> bool:
     """Whether a merge patch only removes fields."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return all(_says_nothing(each) for each in value.values())
     return value is None

@@ -128,6 +128,7 @@ class Turn:
         "objects",
         "program",
         "requests",
+        "settings",
         "streams",
         "survey",
     )
@@ -156,6 +157,8 @@ class Turn:
             self.notes,
             self.alarm,
         ) = state
+        # The settings in force: the program's, or as changed by startup handlers.
+        self.settings = settings_of(program, self.lifecycle)
         self.counters = counters._replace(step=counters.step + 1)
         self.streams = OpenStreams(streams)
         self.objects = OpenObjects(objects, now.mono)
@@ -183,11 +186,6 @@ class Turn:
         for _, say in record.work.successes if record and record.work else ():
             self.emit(say)
         self.objects.drop(key)
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force: the program's, or as changed by startup handlers."""
-        return settings_of(self.program, self.lifecycle)
 
     def next_serial(self) -> int:
         counters = self.counters
@@ -375,6 +373,7 @@ class Turn:
     def configure(self, settings: Settings) -> None:
         """Apply the settings that a startup handler has changed."""
         self.lifecycle = self.lifecycle._replace(settings=settings)
+        self.settings = settings
 
     def freeze(self, reason: str | None) -> None:
         """Freeze the operator for a handler's reason, or (None) continue."""

@@ -58,7 +58,7 @@ class OpenStreams:
     def waiting(self) -> tuple[Stream, ...]:
         """All streams that wait to be opened at their due time."""
         found = self.followed.values()
-        return tuple(one for one in found if one.phase is StreamPhase.WAITING)
+        return tuple([one for one in found if one.phase is StreamPhase.WAITING])
 
     def put(self, stream: Stream) -> None:
         """Store the stream."""

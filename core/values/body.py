@@ -38,13 +38,22 @@ def is_behind(version: str, known: str | None) -> bool:
     return int(version) < int(known)
 
 
+_HEAD = frozenset(("is_deleting", "uid", "version"))
+
+
 class Body:
     """One observed state of an object; never changed, parsed at most once.
 
     Malformed metadata reads as absent: a bad object causes no error elsewhere.
     """
 
-    __slots__ = ("_data", "_meta", "_raw", "seen")
+    __slots__ = ("_data", "_meta", "_raw", "is_deleting", "seen", "uid", "version")
+
+    # The parts of metadata that are asked for all the time: read at the first of them.
+    uid: str
+    is_deleting: bool
+    version: str
+    """resourceVersion: compared for equality, or by `is_behind`."""
 
     def __init__(self, data: dict[str, Any] | None, raw: bytes | None = None) -> None:
         self._data = data
@@ -52,6 +61,16 @@ class Body:
         self._meta: dict[str, Any] | None = None
         # The cached result of `observation.see`; no part of the value.
         self.seen: tuple[Any, Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Read the head, where an attribute of it has no value yet."""
+        if name not in _HEAD:
+            raise AttributeError(f"a body has no attribute {name!r}")
+        meta = self.meta
+        self.uid = str(meta.get("uid") or "")
+        self.version = str(meta.get("resourceVersion") or "")
+        self.is_deleting = bool(meta.get("deletionTimestamp"))
+        return getattr(self, name)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -84,10 +103,6 @@ class Body:
         return self._meta
 
     @property
-    def uid(self) -> str:
-        return str(self.meta.get("uid") or "")
-
-    @property
     def name(self) -> str:
         return str(self.meta.get("name") or "")
 
@@ -95,15 +110,6 @@ class Body:
     def namespace(self) -> str | None:
         found = self.meta.get("namespace")
         return found if isinstance(found, str) else None
-
-    @property
-    def version(self) -> str:
-        """resourceVersion: compared for equality, or by `is_behind`."""
-        return str(self.meta.get("resourceVersion") or "")
-
-    @property
-    def is_deleting(self) -> bool:
-        return bool(self.meta.get("deletionTimestamp"))
 
     @property
     def finalizers(self) -> tuple[str, ...]:

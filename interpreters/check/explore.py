@@ -15,9 +15,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, Apply, act
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import (
+    Action,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    act,
+    address_of,
+)
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
+    BY_NAME,
     FAULTS,
     Fault,
     FaultKind,
@@ -34,22 +44,27 @@ from fnop.interpreters.check.properties import (
     has_background,
     judged,
     seen_by,
+    unsteady,
 )
+from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
-from fnop.interpreters.check.worlds import learned
+from fnop.interpreters.check.worlds import World, learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
-from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.machine import Machine, Observer
+from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
-__all__ = ["Case", "Explored", "Explorer", "Failure", "Verdict", "prepared"]
+__all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
 # A random schedule has at most so many faults.
 RANDOM_MAX = 6
+# The virtual seconds that an operator has to become ready.
+BOOT_SECONDS = 60.0
 # The clock of the second benign run begins so many seconds later.
 OTHER_START = 90_061.5
 
@@ -59,7 +74,9 @@ class Case(NamedTuple):
 
     `definitions` and `given` are manifests of what is there before the operator begins;
     `calls` are models of called functions; `rivals` are other controllers, by the kind
-    that they change.
+    that they change. `history` are the beginnings of what may depend on how an object
+    became what it is, such as `persistentvolumeclaims/`. `former` is the code that
+    this one replaces.
     """
 
     program: Program
@@ -71,6 +88,8 @@ class Case(NamedTuple):
     name: str = "script"
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
+    history: tuple[str, ...] = ()
+    former: Program | None = None
 
 
 class Verdict(NamedTuple):
@@ -116,11 +135,25 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     while run.control():
         pass
     booted = run.fork()
-    booted.settle(seconds=60.0)
+    booted.settle(seconds=BOOT_SECONDS)
     return Scene(
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
+        case.former,
     )
+
+
+def observed(case: Case, schedule: Schedule, observers: Iterable[Observer]) -> Trial:
+    """The trial of a schedule from the operator's beginning on, before observers.
+
+    It has been played when this returns.
+    """
+    scene = prepared(case)
+    run = scene.base.fork()
+    run.machine = Machine(case.program, observers)
+    if not any(each.kind.name == "F18:backlog" for each in schedule):
+        run.settle(seconds=BOOT_SECONDS)
+    return Trial(scene, schedule, run=run).play()
 
 
 class Reference(NamedTuple):
@@ -143,39 +176,78 @@ def reference_of(case: Case) -> Reference:
             with suppress(CannotFork):
                 forks[trial.turns] = trial.fork()
         trial.go_on()
-    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START)).play()
+    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
+    purity = other.run.machine.eye = Purity()
+    other.play()
     seen = seen_by(trial)
     volatile = learned(seen.world, seen_by(other).world)
-    handled = handled_kinds(case.program, trial)
-    benign = Benign(seen, volatile, handled, has_background(case.program))
+    benign = Benign(
+        seen,
+        volatile,
+        handled_kinds(case.program, trial),
+        has_background(case.program),
+        _fresh_world(case, scene),
+        case.history,
+        tuple(map(str, purity.findings)),
+        unsteady(seen, seen_by(other)),
+    )
     return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
 
-class Explored(NamedTuple):
-    """What one schedule has shown, and what it cost."""
+def _fresh_world(case: Case, scene: Scene) -> World | None:
+    """The world of a user who creates at once what the script ends with.
 
-    number: int
-    verdict: Verdict
+    None where the script has no edits, or deletes something.
+    """
+    edits = [each for each in case.script if isinstance(each, Edit)]
+    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+        return None
+    actions: list[Action] = []
+    for each in case.script:
+        if isinstance(each, Apply):
+            manifest = each.manifest
+            for edit in edits:
+                if _is_about(scene, edit, manifest):
+                    manifest = applied(edit.changes, manifest)
+            actions.append(Apply(manifest))
+        elif not isinstance(each, Edit) or not _is_of_script(scene, each, case):
+            actions.append(each)
+    fresh = scene._replace(script=tuple(actions))
+    return seen_by(Trial(fresh).play()).world
+
+
+def _is_of_script(scene: Scene, edit: Edit, case: Case) -> bool:
+    """Whether an edit is of an object that the script itself creates."""
+    return any(
+        isinstance(each, Apply) and _is_about(scene, edit, each.manifest)
+        for each in case.script
+    )
+
+
+def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
+    """Whether an edit is of the object of this manifest."""
+    resource, name = address_of(scene.base, edit.where)
+    meta = manifest.get("metadata") or {}
+    place = meta.get("namespace") or scene.namespace
+    return (
+        resource == catalogue_of(scene.base).of_manifest(manifest)
+        and name == meta.get("name")
+        and (edit.namespace or scene.namespace) == place
+    )
 
 
 class Explorer:
-    """Tries the schedules of one case.
-
-    >>> Explorer.__name__
-    'Explorer'
-    """
+    """Tries the schedules of one case, each on a fork of its benign run."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.reference = reference_of(case)
         self._other: Reference | None = None
-
-    @property
-    def benign(self) -> Verdict:
-        """The verdict of the run without faults."""
         benign = self.reference.benign
         found = tuple(judged(benign, benign.seen))
-        return Verdict((), found, True, benign.seen.trial.turns)
+        self.benign = Verdict((), found, True, benign.seen.trial.turns)
+        """The verdict of the run without faults."""
+        self._always = frozenset(each.property for each in found)
 
     # ------------------------------------------------------------------- schedules
 
@@ -184,6 +256,8 @@ class Explorer:
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, len(self.case.script))]
         found += [*_tampering(self.reference)]
+        if self.case.former is not None:
+            found += [*_upgrades(trial)]
         found += [*_lasting(trial, self.case)]
         return [(each,) for each in _unseen_first(found)]
 
@@ -204,9 +278,10 @@ class Explorer:
 
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
-        seen = seen_by(trial)
-        found = tuple(judged(self.reference.benign, seen))
-        return Verdict(schedule, found, len(trial.struck) == len(schedule), trial.turns)
+        found = judged(self.reference.benign, seen_by(trial))
+        # What the benign run shows is told of it, and not of every fault again.
+        fresh = tuple(each for each in found if each.property not in self._always)
+        return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
 
     def trial_of(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the turn at which its first fault strikes."""
@@ -220,7 +295,7 @@ class Explorer:
         return trial
 
     def _fork_for(self, schedule: Schedule) -> Trial | None:
-        if any(each.site.place is Place.RUN for each in schedule):
+        if any(_is_from_the_start(each) for each in schedule):
             return None
         turns = []
         visits = self._turns()
@@ -264,7 +339,7 @@ class Explorer:
         else:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial))
-        names = {each.property for each in again}
+        names = {each.property for each in again} | {"pure"}
         return tuple(each for each in verdict.violations if each.property in names)
 
 
@@ -277,6 +352,11 @@ def _other_reference(case: Case) -> Reference:
     handled = handled_kinds(case.program, trial)
     benign = Benign(seen, volatile, handled, has_background(case.program))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
+
+
+def _is_from_the_start(fault: Fault) -> bool:
+    """Whether it makes a difference before it strikes."""
+    return fault.site.place is Place.RUN or fault.kind.code == "F20"
 
 
 # ------------------------------------------------------------------- candidates
@@ -293,7 +373,7 @@ def candidates(visits: Iterable[Visit], actions: int) -> Iterator[Fault]:
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
-            if kind.code == "F19" or not _can(kind, visit, actions):
+            if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
                 continue
             if kind.code == "F1":
                 version = following if kind.mode == "after" else visit.version
@@ -323,12 +403,10 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
             return left > 0
         case "F3:down twice":
             return left > 1
-        case "F9:invalid":
-            return bool(visit.site.handler)
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
         case "F21:backup":
-            return False
+            return visit.place > 0
         case _:
             return True
 
@@ -354,6 +432,13 @@ def _tampering(reference: Reference) -> Iterator[Fault]:
                 yield Fault(kind, visit.site, name)
 
 
+def _upgrades(trial: Trial) -> Iterator[Fault]:
+    """The replacements of the former code, at each rest of the script."""
+    for visit in trial.visits:
+        if visit.site.place is Place.REST and visit.place:
+            yield Fault(BY_NAME["F20:upgrade"], visit.site)
+
+
 # Which of the cluster's controllers work for which kind of objects.
 _CONTROLLERS = {
     ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
@@ -373,6 +458,8 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
     del base
     for kind in FAULTS:
         if Place.RUN not in kind.places:
+            continue
+        if kind.name == "F15:former" and case.former is None:
             continue
         targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
         for target in targets:

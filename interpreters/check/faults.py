@@ -30,7 +30,8 @@ __all__ = [
 class Place(Enum):
     """The kinds of sites."""
 
-    WRITE = "write"  # an effect, or a write of the operator itself, that changes
+    WRITE = "write"  # an effect that changes another object
+    OWN = "own"  # a write of the handled object: by effects, or by the operator itself
     READ = "read"  # an effect that reads
     CALL = "call"  # a call outside of the API server
     EVENT = "event"  # a watch event on its way
@@ -61,7 +62,7 @@ class Site(NamedTuple):
     def __str__(self) -> str:
         number = _ordinal(self.nth)
         match self.place:
-            case Place.WRITE | Place.READ | Place.CALL:
+            case Place.WRITE | Place.OWN | Place.READ | Place.CALL:
                 who = f"handler {self.handler}" if self.handler else "the operator"
                 return f"`{self.verb} {self.target}` ({number}, {who})"
             case Place.EVENT:
@@ -107,10 +108,11 @@ class FaultKind(NamedTuple):
         return f"{self.code}:{self.mode}"
 
 
-_ASKED = frozenset((Place.WRITE, Place.READ, Place.CALL))
-_SENT = frozenset((Place.WRITE, Place.CALL))
-_REQUEST = frozenset((Place.WRITE, Place.READ))
-_WRITE = frozenset((Place.WRITE,))
+_ASKED = frozenset((Place.WRITE, Place.OWN, Place.READ, Place.CALL))
+_SENT = frozenset((Place.WRITE, Place.OWN, Place.CALL))
+_REQUEST = frozenset((Place.WRITE, Place.OWN, Place.READ))
+_WRITE = frozenset((Place.WRITE, Place.OWN))
+_OTHERS = frozenset((Place.WRITE,))
 _CALL = frozenset((Place.CALL,))
 _EVENT = frozenset((Place.EVENT,))
 _REST = frozenset((Place.REST,))
@@ -123,7 +125,7 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F10", "applied", _SENT, "{site} is applied, and its reply is lost"),
     FaultKind("F10", "lost", _SENT, "{site} is lost on its way, without a reply"),
     FaultKind("F9", "forbidden", _REQUEST, "{site} is refused with 403"),
-    FaultKind("F9", "invalid", _WRITE, "{site} is refused with 422"),
+    FaultKind("F9", "invalid", _OTHERS, "{site} is refused with 422"),
     FaultKind("F9", "busy", _REQUEST, "{site} is answered with 429, three times"),
     FaultKind("F9", "failing", _WRITE, "{site} is answered with 500, three times"),
     FaultKind(
@@ -212,10 +214,33 @@ FAULTS: tuple[FaultKind, ...] = (
         "F22", "forbidden", _REQUEST, "{site} and its like are refused ten times"
     ),
     FaultKind(
+        "F20",
+        "upgrade",
+        _REST,
+        "the former code runs up to {site}, and is replaced there",
+        merges=True,
+    ),
+    FaultKind(
+        "F15",
+        "former",
+        _RUN,
+        "the former code runs beside this one",
+        merges=True,
+        severity=Severity.SPECIAL,
+    ),
+    FaultKind(
+        "F15",
+        "two",
+        _RUN,
+        "a second process of the operator runs beside the first",
+        merges=True,
+        severity=Severity.SPECIAL,
+    ),
+    FaultKind(
         "F21",
         "backup",
         _REST,
-        "the cluster is restored from a backup made before {site}",
+        "the cluster is restored from a backup made before {site}, which is done again",
         merges=True,
         severity=Severity.SPECIAL,
     ),
@@ -287,10 +312,7 @@ def _fault_from_json(found: Mapping[str, Any]) -> Fault:
         raise ValueError(
             f"there is no fault {name!r}; choose from {', '.join(BY_NAME)}"
         )
-    texts = (str(site[key]) for key in ("handler", "verb", "target"))
-    place = Place(site["place"])
-    return Fault(
-        BY_NAME[name],
-        Site(place, *texts, nth=int(site.get("nth", 1))),
-        str(found.get("detail", "")),
-    )
+    place, number = Place(site["place"]), int(site.get("nth", 1))
+    handler, verb, target = (str(site[key]) for key in ("handler", "verb", "target"))
+    where = Site(place, handler, verb, target, number)
+    return Fault(BY_NAME[name], where, str(found.get("detail", "")))

@@ -66,13 +66,21 @@ class Seen(NamedTuple):
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
-    `handled` are the kinds that the operator has handlers for (`claims.example.com`).
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`);
+    `fresh` is the world of a user who creates at once what the script ends with, of
+    which what begins like one of `history` may be another. `impure` says which pure
+    handlers have asked the world, `unsteady` which numbers in status two benign runs
+    have written otherwise.
     """
 
     seen: Seen
     volatile: Volatile
     handled: frozenset[str]
     background: bool
+    fresh: World | None = None
+    history: tuple[str, ...] = ()
+    impure: tuple[str, ...] = ()
+    unsteady: frozenset[tuple[str, str]] = frozenset()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -110,12 +118,21 @@ def judged(
     benign: Benign, seen: Seen, only: Collection[str] | None = None
 ) -> list[Violation]:
     """The violations of all properties, or of some."""
+    names = set(PROPERTIES if only is None else only)
+    if any(each.kind.code == "F21" for each in seen.trial.struck):
+        names &= _OF_THE_END  # versions count again from the backup on
     return [
         found
         for name, judge in PROPERTIES.items()
-        if only is None or name in only
+        if name in names
         for found in judge(benign, seen)
     ]
+
+
+# The properties that look at the end alone, and not at what was before.
+_OF_THE_END = frozenset(
+    ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
+)
 
 
 def _merges(trial: Trial) -> bool:
@@ -145,6 +162,21 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The end does not depend on how the object became what it is."""
+    if seen is not benign.seen or benign.fresh is None:
+        return
+    found = [
+        f"{each} (after the same object was created at once)"
+        for each in differences(
+            seen.world, benign.fresh, benign.volatile, without_status=benign.handled
+        )
+        if not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+    ]
+    if found:
+        yield Violation("history", found[0], tuple(found))
 
 
 # ------------------------------------------------------------------- rest (P2, P3)
@@ -190,6 +222,8 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """What was created for an object that is gone is gone as well."""
+    if _tampers(seen.trial):
+        return  # whoever takes an owner away answers for what is left
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
     living = {
@@ -436,14 +470,10 @@ def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     usual = _numbers(benign.seen)
     for (alias, path), values in _numbers(seen).items():
-        is_known = (alias, path) in usual and (alias, path) not in benign.volatile.paths
-        lower = (
-            sorted(each for each in values if each < min(usual[alias, path], default=0))
-            if is_known
-            else []
-        )
-        if lower:
-            message = f"{alias} says {path} {lower[0]:g}, which no benign run shows"
+        if (alias, path) not in usual or (alias, path) in benign.unsteady:
+            continue
+        if min(values) < min(usual[alias, path]):
+            message = f"{alias} says {path} {min(values):g}, which no benign run shows"
             yield Violation("honest_status", message)
             return
 
@@ -460,6 +490,14 @@ def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found.setdefault((alias, f"status.{key}"), set()).add(value)
     return found
+
+
+def unsteady(one: Seen, other: Seen) -> frozenset[tuple[str, str]]:
+    """The numbers in status that two runs have written otherwise."""
+    mine, yours = _numbers(one), _numbers(other)
+    return frozenset(
+        each for each in {*mine, *yours} if mine.get(each) != yours.get(each)
+    )
 
 
 def _observed(found: Mapping[str, Any]) -> int | None:
@@ -535,6 +573,15 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
                     return
 
 
+def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers decide by their arguments alone.
+
+    That the run is the same in another process is for the caller to find out.
+    """
+    if seen is benign.seen and benign.impure:
+        yield Violation("pure", benign.impure[0], benign.impure)
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -546,7 +593,9 @@ PROPERTIES: dict[str, Judge] = {
     "no_orphans": no_orphans,
     "honest_status": honest_status,
     "same_end": same_end,
+    "history": history,
     "no_more_writes": no_more_writes,
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
+    "pure": pure,
 }

@@ -59,6 +59,12 @@ def asked_at(run: SimulatedRun, command: Perform) -> Site | None:
         shelf = run.cluster.shelves.get((resource.group, resource.plural))
         found = shelf.get(key) if shelf else None
         target = target_of(resource.plural, found or {"metadata": {"name": name}})
+    subject = command.subject
+    own = (resource.key, command.namespace, name)
+    if subject is not None and own == (
+        *(subject.resource, subject.namespace, subject.name),
+    ):
+        place = Place.OWN if place is Place.WRITE else place
     return Site(place, handler, effect.kind.lower(), target)
 
 

@@ -266,11 +266,26 @@ def at_rest(trial: Trial, fault: Fault) -> bool:
         case "F7:again":
             for source in sorted({*trial.run.watched_kinds}):
                 trial.run.breaks(source, 410)
+        case "F20:upgrade":
+            trial.run.crash(trial.scene.program)
+        case "F21:backup":
+            _restore(trial)
         case "F19:labels" | "F19:owner" | "F19:deleted":
             _tamper(trial, fault)
         case name:
             raise AssertionError(f"{name} does not strike at rest")
     return True
+
+
+def _restore(trial: Trial) -> None:
+    """Let the cluster be what it was before the last action, which is done again."""
+    backup = trial.backup
+    trial.run.cluster = backup
+    trial.writes = [each for each in trial.writes if each.after <= backup.version]
+    for source in sorted(trial.run.watched_kinds):
+        trial.run.breaks(source, reason="unreachable")
+    trial.place -= 1
+    trial.rested = trial.place
 
 
 def children(trial: Trial) -> list[dict[str, Any]]:
@@ -340,6 +355,12 @@ def from_the_start(trial: Trial, fault: Fault) -> None:
             trial.hooked = True
         case "F18:backlog":
             trial.backlog = True
+        case "F15:two" | "F15:former":
+            trial.begin_second(
+                trial.scene.program
+                if fault.kind.mode == "two"
+                else trial.scene.former or trial.scene.program
+            )
         case name:
             raise AssertionError(f"{name} does not last for a run")
 
@@ -351,6 +372,7 @@ def heal(trial: Trial) -> None:
     trial.forbidden.clear()
     trial.slow = trial.backlog = False
     trial.down = 0
+    trial.second = None
     trial.holds.clear()
     for controller in sorted(trial.paces):
         act(trial.run, SetPace(controller, On()))

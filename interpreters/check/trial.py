@@ -79,6 +79,7 @@ class Scene(NamedTuple):
     rivals: Mapping[str, Rival] = {}
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
+    former: Program | None = None
 
 
 class Write(NamedTuple):
@@ -141,6 +142,7 @@ class Trial:
         schedule: Schedule = (),
         *,
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
+        run: SimulatedRun | None = None,
     ) -> None:
         self.scene = scene
         self.limits = limits
@@ -169,7 +171,13 @@ class Trial:
         self.hooked = self.slow = self.backlog = False
         self.paces: set[str] = set()
         self.down = 0
+        # A second process of the operator in the same cluster.
+        self.second: SimulatedRun | None = None
+        self.backup = scene.base.cluster  # as it was at the last rest but one
+        self._present = self.backup
         # ------------------------------------------------ the user
+        # An open script may become longer: at its end the trial pauses.
+        self.is_open = self.is_paused = False
         self.blocked: Action | None = None
         self.until: float | None = None
         self.rested = -1
@@ -177,20 +185,32 @@ class Trial:
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
-        self.begin()
-
-    def begin(self) -> None:
-        """Take the world of the scene, with the faults that are there from the start.
-
-        The operator has not begun yet where all the script is to be a backlog.
-        """
+        # The operator has not begun yet where all the script is to be a backlog.
         backlog = any(each.kind.name == "F18:backlog" for each in self.left)
-        self.attach((self.scene.base if backlog else self.scene.booted).fork())
+        self.attach(run or (scene.base if backlog else scene.booted).fork())
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let those faults strike that are there from the start."""
         self.first_version = self.run.cluster.version
+        if any(each.kind.code == "F20" for each in self.left):
+            assert self.scene.former is not None
+            self.run.crash(self.scene.former)
+            self.run.settle(seconds=60.0)
+            self.rest_anew()
         for fault in [each for each in self.left if each.site.place is Place.RUN]:
             self.left.remove(fault)
             self.struck.append(fault)
             strikes.from_the_start(self, fault)
+
+    def begin_second(self, program: Program) -> None:
+        """Let a second process of the operator begin in the same cluster."""
+        second = self.scene.base.fork(self.run.clock)
+        second.cluster = self.run.cluster
+        if program is not self.scene.program:
+            second.crash(program)
+        self.second = second
+        second.director = Beside(self)
 
     def attach(self, run: SimulatedRun) -> None:
         """Direct this run from now on."""
@@ -210,6 +230,9 @@ class Trial:
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
         calm, begun = copy.copy(self._calm), self._begun_at
         twin.attach(self.run.fork())
+        if self.second is not None:
+            twin.second = self.second.fork(twin.run.clock)
+            twin.second.director = Beside(twin)
         twin._calm, twin._begun_at = calm, begun
         return twin
 
@@ -220,6 +243,16 @@ class Trial:
         while self.phase is not Phase.DONE:
             self.go_on()
         return self
+
+    def settle(self) -> None:
+        """Go on to the end of an open script, and pause there."""
+        self.is_paused = False
+        while not self.is_paused:
+            self.go_on()
+
+    def add(self, action: Action) -> None:
+        """Make the script longer."""
+        self.scene = self.scene._replace(script=(*self.scene.script, action))
 
     def go_on(self) -> None:
         """Take one turn; where all has come to rest, what follows upon it."""
@@ -232,6 +265,8 @@ class Trial:
         self.turns += 1
         if self.blocked is not None and self._unblock():
             return True
+        if self.second is not None and self._second_takes(self.second):
+            return not self._is_endless()
         place = run.deliverable()
         if place is not None:
             if self._arrives(run.inbox[place]):
@@ -242,6 +277,24 @@ class Trial:
         if run.control() or self._let_rivals_act():
             return not self._is_endless()
         return not self._is_at_rest() and self._pass_time()
+
+    def _second_takes(self, second: SimulatedRun) -> bool:
+        """Let the second process take a step, by turns with the first."""
+        run = self.run
+        if self.turns % 2 and run.deliverable() is not None:
+            return False
+        second.catch_up(run.cluster)
+        place = second.deliverable()
+        if place is None:
+            at, own = second.next_at(), run.next_at()
+            if at is None or (own is not None and own < at):
+                return False
+            if run.deliverable() is not None or run.control():
+                return True
+            return second.pass_time()
+        second.take(place)
+        run.catch_up(second.cluster)
+        return True
 
     def _pass_time(self) -> bool:
         before, clock = self.run.clock.elapsed, self.run.clock
@@ -310,10 +363,13 @@ class Trial:
             return
         if self.rested < self.place:
             self.rested = self.place
+            self.backup, self._present = self._present, self.run.cluster
             if self._rest_strikes():
                 return
         if self.place < len(self.scene.script):
             self.goes_on()
+        elif self.is_open:
+            self.is_paused = True
         else:
             strikes.heal(self)
             self.phase = Phase.HEALED
@@ -448,6 +504,8 @@ class Trial:
                 found = [one]
             case Answer(value=list() as several):
                 found = [each for each in several if isinstance(each, dict)]
+            case _:
+                return
         resource = command.resource
         if resource is None or not found or not command.handler:
             return
@@ -504,7 +562,7 @@ class Trial:
         if self.phase is not Phase.SCRIPT:
             return None
         for fault in self.left:
-            if fault.site == site:
+            if _is_same(fault.site, site):
                 self.left.remove(fault)
                 self.struck.append(fault)
                 return fault
@@ -532,12 +590,54 @@ class Trial:
         return False
 
 
+class Beside:
+    """The director of a second process: what it writes counts as the operator's."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        """The oldest delivery."""
+        return 0
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        """Perform it, and note what it has changed."""
+        trial, second = self._trial, self._trial.second
+        assert second is not None
+        before = second.cluster.version
+        outcome = perform()
+        site = asked_at(second, command)
+        if site is not None and second.cluster.version != before:
+            path = (
+                f"{command.resource.group}/{command.resource.plural}/"
+                if command.resource
+                else ""
+            )
+            after = second.cluster.version
+            write = Write(site, before, after, path, None, None, "", trial.phase)
+            trial.writes.append(write)
+        return outcome
+
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request as it is."""
+        return request
+
+
 # What a trial changes in place: a fork has its own.
 _CONTAINERS = (
     *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray"),
 )
+
+
+def _is_same(one: Site, other: Site) -> bool:
+    """Whether they are one site; that of a rest is told by the number of actions."""
+    if one.place is other.place is Place.REST:
+        return one.target == other.target
+    if {one.place, other.place} == {Place.WRITE, Place.OWN}:
+        one = one._replace(place=other.place)  # a test need not tell them apart
+    return one == other
 
 
 def _number(version: str | None) -> int | None:

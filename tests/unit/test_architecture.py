@@ -19,6 +19,7 @@ ALLOWED = {
         "fnop.core",
         "fnop.effects",
         "google",  # protobuf
+        "immutables",
         "jsonpatch",
         "jsonpointer",
         "orjson",

@@ -497,3 +497,18 @@ def test_a_version_that_is_stale_stays_the_preferred_one() -> None:
     wanted = Selector.of("manys.many.dev")
     assert [each.version for each in after.find(wanted)] == ["v2"]
     assert not after.complete
+
+
+def test_documents_that_are_the_same_are_read_once(registry: Registry) -> None:
+    @fnop.on.event(KIND, registry=registry)
+    def watch(**_: Any) -> None: ...
+
+    sim = Simulation(registry, crds=DEFINITION).settle()
+    run, first = sim._run, sim._run.machine.state.survey.catalogue
+    run.crash()
+    assert run.settle()
+    assert run.machine.state.survey.catalogue is first
+    assert catalogue_of(run) is first
+    sim.apply(definition("lates"))
+    assert catalogue_of(run).lookup("lates") is not None
+    assert first.lookup("lates") is None

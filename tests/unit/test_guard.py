@@ -203,12 +203,26 @@ def logged(place: Path) -> None:
     logging.getLogger("operators.own").warning("seen")
 
 
+def signalled(place: Path) -> None:
+    """Somebody's function for a signal writes a file while the handler runs."""
+
+    def heard(number: int, frame: Any) -> None:
+        (place / "heard").touch()
+
+    before = signal.signal(signal.SIGUSR1, heard)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (place / "heard").exists()
+
+
 def collected(place: Path) -> None:
     """A temporary folder of somebody else's goes while the handler runs."""
     gc.collect()
 
 
-@pytest.mark.parametrize("act", [read, printed, imported, logged, collected])
+@pytest.mark.parametrize("act", [read, printed, imported, logged, signalled, collected])
 def test_what_does_not_act_on_the_world_is_let_pass(
     act: Callable[[Path], None], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from fnop.core.state import lifecycle
 from fnop.effects import Call
 from fnop.interpreters import run as running
 from fnop.interpreters.calls import called_on_loop
+from fnop.interpreters.interrupts import Interrupted, interruptible
 from fnop.testing import plan_of
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
 from tests.simulations import Scenario, example
@@ -154,6 +155,20 @@ def test_ctrl_c_ends_a_simulation_in_any_case(registry: Registry, impure: bool) 
     with pytest.raises(KeyboardInterrupt):
         run.settle()
     assert BEGUN == ["caught"]
+
+
+def test_ctrl_c_ends_the_innermost_block_in_which_it_was_pressed() -> None:
+    def blocks() -> None:
+        with interruptible():
+            with interruptible():
+                deaf()
+            BEGUN.append("went on")
+
+    BEGUN.clear()
+    with pytest.raises(Interrupted):
+        blocks()
+    assert BEGUN == ["caught"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("impure", [False, True])

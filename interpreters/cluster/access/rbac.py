@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pyrsistent import PMap
+from immutables import Map
 
 from fnop.interpreters.cluster.requests.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.storage.store import Cluster, lookup, shelf
@@ -282,7 +282,7 @@ class _Policy:
 
     def rules(self, plural: str, name: str, namespace: str) -> tuple[Rule, ...]:
         """The rules of a role that a binding in this namespace refers to."""
-        roles: PMap[Key, Object] = self.sources.cluster_roles
+        roles: Map[Key, Object] = self.sources.cluster_roles
         if plural == "roles":
             roles = self.sources.roles
         role = roles.get((namespace if plural == "roles" else "", name))

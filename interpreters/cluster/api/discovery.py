@@ -53,8 +53,27 @@ BUILTIN_VERBS = tuple(sorted(CUSTOM_VERBS))
 OFFERED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 
 
+# How many documents about the same kinds are kept.
+MOST_DOCUMENTS = 256
+
+
 def discover(registry: Registry, request: ApiRequest) -> ApiResponse:
-    """Answer a request outside the resource paths."""
+    """Answer a request outside the resource paths.
+
+    Documents about the same kinds are made once: nobody changes them afterwards.
+    """
+    if request.method != "GET" or not request.path.startswith("/api"):
+        return _discovered(registry, request)
+    known: dict[tuple[str, str], ApiResponse] = registry.memo.setdefault("pages", {})
+    key = request.path, request.accept
+    if key not in known:
+        if len(known) >= MOST_DOCUMENTS:
+            known.clear()
+        known[key] = _discovered(registry, request)
+    return known[key]
+
+
+def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
     parts = request.path.strip("/").split("/")
     if parts[0] in CHECKS:
         return _health(registry, parts, dict(reversed(request.query)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
-from pyrsistent import PMap
+from immutables import Map
 
 from fnop.interpreters.cluster.kinds.conversion import served
 from fnop.interpreters.cluster.kinds.crds import CRDS
@@ -18,7 +18,13 @@ from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.requests.selectors import Selection, selection_of
 from fnop.interpreters.cluster.schema.schema import Schema
-from fnop.interpreters.cluster.storage.store import Cluster, events_after, lookup, shelf
+from fnop.interpreters.cluster.storage.store import (
+    Cluster,
+    events_after,
+    lookup,
+    shelf,
+    without,
+)
 from fnop.interpreters.cluster.values.numbers import query_integer, whole
 from fnop.interpreters.cluster.values.objects import Key, Object
 from fnop.interpreters.cluster.values.status import (
@@ -79,7 +85,7 @@ def selected(cluster: Cluster, call: Call) -> list[tuple[Key, Object]]:
 
 
 def _selected(
-    namespace: str | None, selection: Selection, objects: PMap[Key, Object]
+    namespace: str | None, selection: Selection, objects: Map[Key, Object]
 ) -> list[tuple[Key, Object]]:
     items: Iterable[tuple[Key, Object]] = objects.items()
     if namespace is not None:
@@ -100,7 +106,7 @@ def _name(item: tuple[Key, Object]) -> str:
     return item[0][1]
 
 
-def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
+def _at(cluster: Cluster, kind: Kind, version: int) -> Map[Key, Object] | None:
     """The objects of a kind at a version; None where history is too short."""
     resource = kind.resource
     later = events_after(cluster, version)
@@ -113,7 +119,7 @@ def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
             continue
         key = (event.namespace or "", event.object["metadata"]["name"])
         before = event.previous
-        objects = objects.discard(key) if before is None else objects.set(key, before)
+        objects = without(objects, key) if before is None else objects.set(key, before)
     is_defined_anew = any(event.resource == CRDS for event in later)
     if kind.stored is not None and is_defined_anew:
         return _read_today(cluster, kind.stored, objects)
@@ -121,16 +127,16 @@ def _at(cluster: Cluster, kind: Kind, version: int) -> PMap[Key, Object] | None:
 
 
 def _read_today(
-    cluster: Cluster, schema: Schema, objects: PMap[Key, Object]
-) -> PMap[Key, Object]:
+    cluster: Cluster, schema: Schema, objects: Map[Key, Object]
+) -> Map[Key, Object]:
     """Objects of an older version, read through the schema of today."""
     kept = events_after(cluster, cluster.history.floor) or ()
     stored = {event.version: event.object for event in kept}
-    changed = objects.evolver()
+    changed = objects.mutate()
     for key, obj in objects.items():
         written = int(obj["metadata"]["resourceVersion"])
         changed[key] = schema.filled(stored.get(written, obj))
-    return changed.persistent()
+    return changed.finish()
 
 
 # --------------------------------------------------------------------- listing
@@ -140,7 +146,7 @@ class Page(NamedTuple):
     """The part of a list that one request shows, and the version of the list."""
 
     version: int
-    objects: PMap[Key, Object]
+    objects: Map[Key, Object]
     after: str = ""  # only keys from here on
     limit: int = 0
 

@@ -23,7 +23,13 @@ from fnop.interpreters.cluster.controllers import (
 )
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.turns import Turn
-from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, Task, shelf
+from fnop.interpreters.cluster.storage.store import (
+    Cluster,
+    StoredEvent,
+    Task,
+    shelf,
+    without,
+)
 from fnop.interpreters.cluster.storage.waking import PRIMARY
 
 __all__ = ["due", "paced", "tick"]
@@ -156,16 +162,16 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
     for task in (*timed, *fresh):
         match control.paces.get(_name(task)):
             case Off():
-                later = later.discard(task)
+                later = without(later, task)
             case Stuck():
-                later = later.discard(task)
+                later = without(later, task)
                 if task not in parked:
                     parked = parked.append(task)
             case Slow(seconds) if task in fresh and task not in tasks:
                 later = later.set(task, min(later.get(task, inf), now + seconds))
             case _:
                 tasks[task] = None
-                later = later.discard(task)
+                later = without(later, task)
     control = control._replace(
         later=later, parked=parked, next=min(later.values(), default=inf)
     )
@@ -176,7 +182,7 @@ def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
     """Replace the reminder of a controller after its turn by the one it asked for."""
     control = cluster.control
     if at is None:
-        later = control.later.discard(task)
+        later = without(control.later, task)
         soonest = min(later.values(), default=inf)
     else:
         later = control.later.set(task, at)

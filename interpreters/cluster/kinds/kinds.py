@@ -115,6 +115,10 @@ class Registry:
 
     by_path: Mapping[tuple[str, str, str], Kind]
     by_kind: Mapping[tuple[str, str], Kind]
+    # Other modules keep what they derive from a registry here (its documents).
+    memo: dict[str, Any] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     def with_kinds(self, kinds: tuple[Kind, ...]) -> Registry:
         """The registry with these kinds; a kind of the same path is replaced."""

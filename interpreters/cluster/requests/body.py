@@ -158,7 +158,8 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
         # Unknown fields are dropped; empty ones are as good as absent (omitempty).
         if fits is None or value is None or name in NEVER_STORED:
             continue
-        value = _without_nulls(name, value)
+        if type(value) is not str:
+            value = _without_nulls(name, value)
         if not fits(value):
             raise _undecodable(
                 kind,

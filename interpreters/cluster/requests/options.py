@@ -69,7 +69,7 @@ def _faults(call: Call, *, applies: bool) -> Iterator[Fault]:
     if len(manager.encode()) > LONGEST_MANAGER:
         message = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
         yield Fault("fieldManager", "FieldValueTooLong", message)
-    for place, letter in enumerate(manager):
+    for place, letter in enumerate("" if manager.isprintable() else manager):
         if not letter.isprintable():
             yield Fault(
                 "fieldManager",

@@ -106,7 +106,7 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     objects = shelf(cluster, resource)
     if kind is None or kind.schema is None or not objects:
         return cluster
-    changed, size, raw = objects.evolver(), cluster.size, cluster.raw
+    changed, size, raw = objects.mutate(), cluster.size, cluster.raw
     for key, obj in objects.items():
         before = written(cluster, resource, key, obj)
         filled = kind.schema.filled(before)
@@ -115,7 +115,7 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
             size += size_of(filled) - size_of(obj)
         if filled is not before:
             raw = raw.set((resource, key), before)
-    shelves = {**cluster.shelves, resource: changed.persistent()}
+    shelves = {**cluster.shelves, resource: changed.finish()}
     return replace(cluster, shelves=shelves, size=size, raw=raw)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from pyrsistent import PMap, PVector, pmap, pvector
+from immutables import Map
+from pyrsistent import PVector, pvector
 
 from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
@@ -34,6 +35,7 @@ __all__ = [
     "remove",
     "shelf",
     "size_of",
+    "without",
     "written",
 ]
 
@@ -79,8 +81,8 @@ class Control(NamedTuple):
     controllers that are stuck.
     """
 
-    paces: PMap[str, Any] = pmap()
-    later: PMap[Task, float] = pmap()
+    paces: Map[str, Any] = Map()
+    later: Map[Task, float] = Map()
     parked: PVector[Task] = pvector()
     next: float = inf
 
@@ -105,10 +107,10 @@ class Cluster:
     version: int
     registry: Registry
     # One map per resource.  There are few of them: a dict, copied at each write.
-    shelves: Mapping[Resource, PMap[Key, Object]]
+    shelves: Mapping[Resource, Map[Key, Object]]
     history: History
     # Owner uid -> the objects that name it in their ownerReferences.
-    owned: PMap[str, PMap[tuple[Resource, Key], None]] = field(default_factory=pmap)
+    owned: Map[str, Map[tuple[Resource, Key], None]] = field(default_factory=Map)
     # The reminders that the built-in controllers have yet to take, oldest first.
     agenda: PVector[Task] = field(default_factory=pvector)
     # Whether requests with a user are asked for permission.
@@ -118,14 +120,14 @@ class Cluster:
     # How many bytes all objects have as JSON.
     size: int = 0
     # Objects as they were written, where reading has filled in more since.
-    raw: PMap[tuple[Resource, Key], Object] = field(default_factory=pmap)
+    raw: Map[tuple[Resource, Key], Object] = field(default_factory=Map)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
         return f"<Cluster at version {self.version} with {count} objects>"
 
 
-EMPTY_SHELF: PMap[Key, Object] = pmap()
+EMPTY_SHELF: Map[Key, Object] = Map()
 NO_EVENTS: PVector[StoredEvent] = pvector()
 
 
@@ -134,7 +136,20 @@ def bare(seed: str, version: int, registry: Registry) -> Cluster:
     return Cluster(seed, version, registry, {}, History(version, NO_EVENTS, NO_EVENTS))
 
 
-def shelf(cluster: Cluster, resource: Resource) -> PMap[Key, Object]:
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def without(entries: Map[K, V], key: K) -> Map[K, V]:
+    """A map without a key, which it may not have.
+
+    >>> without(Map({"a": 1}), "a"), without(Map({"a": 1}), "b")
+    (immutables.Map({}), immutables.Map({'a': 1}))
+    """
+    return entries.delete(key) if key in entries else entries
+
+
+def shelf(cluster: Cluster, resource: Resource) -> Map[Key, Object]:
     """All stored objects of one resource."""
     return cluster.shelves.get(resource, EMPTY_SHELF)
 
@@ -175,7 +190,7 @@ def put(
             cluster.rbac,
             cluster.control,
             cluster.size + size - was,
-            cluster.raw.discard((resource, key)),
+            without(cluster.raw, (resource, key)),
         ),
         event,
     )
@@ -195,11 +210,11 @@ def remove(
         replace(
             cluster,
             version=version,
-            shelves={**shelves, resource: shelves[resource].remove(key)},
+            shelves={**shelves, resource: shelves[resource].delete(key)},
             history=_recorded(cluster.history, event, 2 * was),
             owned=_reindexed(cluster.owned, resource, key, old, None),
             size=cluster.size - was,
-            raw=cluster.raw.discard((resource, key)),
+            raw=without(cluster.raw, (resource, key)),
         ),
         event,
     )
@@ -259,20 +274,20 @@ def _owners(obj: Object | None) -> frozenset[str]:
 
 
 def _reindexed(
-    owned: PMap[str, PMap[tuple[Resource, Key], None]],
+    owned: Map[str, Map[tuple[Resource, Key], None]],
     resource: Resource,
     key: Key,
     old: Object | None,
     new: Object | None,
-) -> PMap[str, PMap[tuple[Resource, Key], None]]:
+) -> Map[str, Map[tuple[Resource, Key], None]]:
     before, after = _owners(old), _owners(new)
     if before == after:
         return owned
     for uid in after - before:
-        owned = owned.set(uid, owned.get(uid, pmap()).set((resource, key), None))
+        owned = owned.set(uid, owned.get(uid, Map()).set((resource, key), None))
     for uid in before - after:
-        rest = owned[uid].remove((resource, key))
-        owned = owned.set(uid, rest) if rest else owned.remove(uid)
+        rest = owned[uid].delete((resource, key))
+        owned = owned.set(uid, rest) if rest else owned.delete(uid)
     return owned
 
 

@@ -1,0 +1,593 @@
+"""The command `fnop check`: an operator meets faults before production does."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+import orjson
+
+import fnop
+from fnop.adapters.plain import echo
+from fnop.interpreters.clock import SystemClock
+
+if TYPE_CHECKING:
+    from fnop.interpreters.check.campaign import Campaign, Report, Result, Task
+    from fnop.interpreters.check.explore import Case, Failure
+
+__all__ = ["check"]
+
+EXIT_VIOLATION, EXIT_USAGE, EXIT_UNKNOWN = 1, 2, 3
+# Schedules that a process is given at a time.
+CHUNK = 8
+
+
+def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
+    """The numbers of `K/N`.
+
+    >>> a_shard(None, None, "3/10")
+    (3, 10)
+    """
+    first, slash, second = value.partition("/")
+    if slash and first.isdecimal() and second.isdecimal():
+        found = int(first), int(second)
+        if 1 <= found[0] <= found[1]:
+            return found
+    raise click.BadParameter(
+        f"{value!r} is no shard; write 3/10 for the third of ten", ctx, param
+    )
+
+
+def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
+    echo(f"fnop: {sentence}", err=True)
+    sys.exit(status)
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
+)
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="Definitions: a file or folder of manifests. Without --crd and --object, "
+    "crd.yaml and object.yaml beside the operator are taken.",
+)
+@click.option(
+    "--object",
+    "objects",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="Objects to check the operator with; by default one is made up.",
+)
+@click.option(
+    "--script",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Python file with SCRIPTS (names and lists of actions), and expectations.",
+)
+@click.option(
+    "--calls",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Python file whose functions, or models, answer fnop.call.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="1: all single faults; 2: also pairs that are near each other.",
+)
+@click.option(
+    "--random",
+    "randoms",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Also try N random schedules of two to six faults for each script.",
+)
+@click.option(
+    "--budget", type=click.IntRange(min=1), metavar="N", help="Try at most N schedules."
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after so long; what was left out is said.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that try schedules.",
+)
+@click.option(
+    "--shard",
+    callback=a_shard,
+    default="1/1",
+    metavar="K/N",
+    help="Try the K-th of N parts: for CI matrices, and indexed Jobs.",
+)
+@click.option("--seed", default=0, metavar="N", help="The seed of random schedules.")
+@click.option(
+    "--property", "only", multiple=True, metavar="NAME", help="Judge by this one alone."
+)
+@click.option(
+    "--without", multiple=True, metavar="NAME", help="Do not judge by this property."
+)
+@click.option(
+    "--name",
+    default="default",
+    metavar="NAME",
+    show_default=True,
+    help="The operator's name, which its marks on objects carry.",
+)
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False),
+    default="fnop-failures",
+    show_default=True,
+    metavar="DIR",
+    help="Write recordings of failures here; those there are tried again first.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="How the report looks.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Also write the report as JUnit XML.",
+)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Also write the results of this shard into DIR, for --merge.",
+)
+@click.option(
+    "--merge",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Report the results of all shards in DIR, and try nothing.",
+)
+@click.option(
+    "--as-test",
+    "as_test",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FAILURE",
+    help="Print the recording of a failure as a test for pytest.",
+)
+@click.option("--digests", is_flag=True, hidden=True)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
+    """Try an operator with every fault, one by one, and judge what becomes of it.
+
+    It runs in a simulated cluster: a crash before and after each write, lost replies,
+    conflicts, refused writes, late watches, gaps, a user who goes on at once. After the
+    faults all comes to rest, the operator restarts twice, and the world is compared
+    with that of the run without faults.
+
+    \b
+      fnop check operator.py
+      fnop check operator.py --crd crd.yaml --object object.yaml --jobs 2
+      fnop check operator.py --depth 2 --budget 5000 --shard 3/10
+
+    Each option has a variable: FNOP_CHECK_SHARD for --shard.
+
+    Exit status: 0 when no property is violated; 1 when one is; 2 for a wrong call, or
+    an operator that cannot be checked; 3 when nothing is known: no fault came about, or
+    the time was over before anything was tried.
+    """
+    if as_test is not None:
+        _print_test(as_test, paths)
+        return
+    if options["merge"] is not None:
+        sys.exit(_merged(options))
+    if not paths:
+        raise click.UsageError("name the operator's file: fnop check operator.py")
+    checking = _Checking(paths, options)
+    if options["digests"]:
+        echo(orjson.dumps(checking.digests()).decode())
+    else:
+        sys.exit(checking.run())
+
+
+class _Checking:
+    """One call of the command."""
+
+    def __init__(self, paths: Sequence[str], options: dict[str, Any]) -> None:
+        self.paths, self.options = paths, options
+        self._clock = SystemClock()
+        self.cases = self._cases()
+        self.campaign = self._campaign()
+        self._end = None
+        if options["seconds"] is not None:
+            self._end = self._clock.now().mono + options["seconds"]
+
+    def digests(self) -> dict[str, str]:
+        """What the benign runs come to: the same in any process."""
+        from fnop.interpreters.check.explore import digest_of
+
+        return {
+            each.case.name: digest_of(each.reference.benign.seen)
+            for each in self.campaign.explorers
+        }
+
+    def run(self) -> int:
+        """Try all, and report; the exit status."""
+        tasks = self.campaign.tasks(self._known())
+        other = self._begin_elsewhere()
+        results = [*self._tried(tasks), *self._differing(other)]
+        report = self.campaign.report(results, tasks)
+        shown = [*self._shown(report)]
+        self._write(report, results, tasks, shown)
+        return _status(report)
+
+    # ------------------------------------------------------------------- preparing
+
+    def _cases(self) -> list[Case]:
+        from fnop.adapters.checking import (
+            CheckProblem,
+            cases_of,
+            found_beside,
+            manifests_in,
+            subjects_of,
+        )
+        from fnop.adapters.loading import LoadProblem, load
+        from fnop.adapters.manifests import ManifestProblem
+        from fnop.core.handlers.program import Program
+        from fnop.core.handlers.registry import default_registry
+        from fnop.core.handlers.settings import Settings
+        from fnop.interpreters.scenario import ApplyProblem
+
+        options = self.options
+        try:
+            load(self.paths)
+            if not default_registry.handlers:
+                _fail(f"{', '.join(self.paths)} declares no handlers")
+            settings = Settings(operator=options["name"])
+            program = Program(default_registry.handlers, settings)
+            modules = load([options["script"]]) if options["script"] else []
+            calls = _calls_of(load(options["calls"]), self.paths, modules)
+            given = [*options["crds"], *options["objects"]]
+            if not given and not (modules and hasattr(modules[0], "CRDS")):
+                given = found_beside(Path(self.paths[0]))
+                if given:
+                    self._say(f"with {', '.join(given)}")
+            manifests = manifests_in(given)
+            manifests += [
+                dict(each)
+                for module in modules
+                for name in ("CRDS", "GIVEN")
+                for each in getattr(module, name, ())
+            ]
+            subjects = subjects_of(program, manifests)
+            for note in subjects.notes:
+                self._say(note)
+            module = modules[0] if modules else None
+            return cases_of(program, subjects, calls=calls, module=module)
+        except (CheckProblem, LoadProblem, ManifestProblem, ApplyProblem) as problem:
+            _fail(str(problem))
+
+    def _campaign(self) -> Campaign:
+        from fnop.interpreters.check.campaign import Campaign, Options
+        from fnop.interpreters.check.properties import PROPERTIES
+
+        options = self.options
+        for name in (*options["only"], *options["without"]):
+            if name not in PROPERTIES:
+                raise click.UsageError(
+                    f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
+                )
+        found = Options(
+            depth=options["depth"],
+            budget=options["budget"],
+            randoms=options["randoms"],
+            seed=options["seed"],
+            shard=options["shard"],
+            only=frozenset(options["only"]),
+            without=frozenset(options["without"]),
+        )
+        return Campaign(self.cases, found)
+
+    def _known(self) -> Iterator[Task]:
+        """The failures of former calls, for cases that are still there."""
+        from fnop.interpreters.check.campaign import Task
+        from fnop.interpreters.check.faults import schedule_from_json
+        from fnop.interpreters.check.scripts import script_to_json
+
+        scripts = {
+            orjson.dumps(script_to_json(each.script)): number
+            for number, each in enumerate(self.cases)
+        }
+        for file in sorted(Path(self.options["save"]).glob("*.fnop")):
+            found = _failure_in(file)
+            number = scripts.get(orjson.dumps(found.get("script"))) if found else None
+            if found and number is not None:
+                yield Task(number, schedule_from_json(found["schedule"]))
+
+    # ---------------------------------------------------------------------- trying
+
+    def _tried(self, tasks: Sequence[Task]) -> list[Result]:
+        if self.options["jobs"] == 1:
+            with self._progress(len(tasks)) as bar:
+                return self.campaign.run(tasks, lambda *_: self._goes_on(bar))
+        return self._in_processes(tasks)
+
+    def _goes_on(self, bar: Any, number: int = 1) -> bool:
+        bar.update(number)
+        return self._end is None or self._clock.now().mono < self._end
+
+    def _progress(self, length: int) -> Any:
+        hidden = self.options["quiet"] or not sys.stderr.isatty()
+        return click.progressbar(
+            length=length, label="schedules", file=sys.stderr, hidden=hidden
+        )
+
+    def _in_processes(self, tasks: Sequence[Task]) -> list[Result]:
+        """Let several processes try the tasks; they begin as copies of this one."""
+        budget = self.options["budget"]
+        within = tasks if budget is None else tasks[:budget]
+        places = [
+            range(start, min(start + CHUNK, len(within)))
+            for start in range(0, len(within), CHUNK)
+        ]
+        global _working  # what the copies are to have
+        _working = self.campaign, within
+        results: list[Result] = []
+        context = multiprocessing.get_context("fork")
+        with (
+            context.Pool(self.options["jobs"]) as pool,
+            self._progress(len(within)) as bar,
+        ):
+            for found in pool.imap(_tried_in_process, places):
+                results += found
+                if not self._goes_on(bar, len(found)):
+                    break
+        return results
+
+    def _begin_elsewhere(self) -> subprocess.Popen[bytes] | None:
+        """Do the benign runs in a process whose sets and dicts have another order."""
+        if self.options["shard"][0] != 1 or "pure" not in self.campaign.properties:
+            return None
+        seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+        arguments = [each for each in sys.argv[1:] if each not in ("-q", "--quiet")]
+        command = [sys.executable, "-m", "fnop", *arguments, "--digests", "--quiet"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def _differing(self, other: subprocess.Popen[bytes] | None) -> Iterator[Result]:
+        """A violation for each case that ends otherwise in the other process."""
+        from fnop.interpreters.check.campaign import Result, Task
+        from fnop.interpreters.check.explore import Verdict
+        from fnop.interpreters.check.properties import Violation
+
+        if other is None:
+            return
+        text, _ = other.communicate()
+        if other.returncode:
+            echo("fnop: the run under another hash seed could not be done", err=True)
+            return
+        found, own = orjson.loads(text), self.digests()
+        for number, explorer in enumerate(self.campaign.explorers):
+            name = explorer.case.name
+            if found.get(name) != own[name]:
+                message = (
+                    f"the script {name!r} goes otherwise under another PYTHONHASHSEED: "
+                    "a handler depends on the order of a set, or on hash(); sort it"
+                )
+                violation = Violation("pure", message)
+                yield Result(Task(number, ()), (Verdict((), (violation,)),))
+
+    # ------------------------------------------------------------------- reporting
+
+    def _shown(self, report: Report) -> Iterator[tuple[Case, Failure, int, str]]:
+        from fnop.interpreters.check.campaign import SHOWN_MAX
+        from fnop.interpreters.check.shrink import shrunk
+
+        by_name = {each.name: each for each in self.cases}
+        for failure, number in report.failures[:SHOWN_MAX]:
+            if failure.violation.property == "pure":  # it takes two processes
+                yield by_name[failure.case], failure, number, ""
+                continue
+            case, smaller = shrunk(by_name[failure.case], failure)
+            yield case, smaller, number, self._saved(case, smaller)
+
+    def _saved(self, case: Case, failure: Failure) -> str:
+        """Write the recording of a failure; its file."""
+        from fnop.adapters.check_report import failure_record
+
+        record = failure_record(case, failure)
+        record["operator"] = [*self.paths]
+        text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
+        digest = hashlib.blake2b(text, digest_size=4).hexdigest()
+        folder = Path(self.options["save"])
+        file = folder / f"{failure.violation.property}-{digest}.fnop"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _record(file, case, failure, record)
+        except OSError as problem:
+            echo(f"fnop: {file} cannot be written: {problem}", err=True)
+            return ""
+        return str(file)
+
+    def _write(
+        self,
+        report: Report,
+        results: Sequence[Result],
+        tasks: Sequence[Task],
+        shown: Sequence[tuple[Case, Failure, int, str]],
+    ) -> None:
+        from fnop.adapters import check_report
+
+        options = self.options
+        match options["output"]:
+            case "json":
+                echo(
+                    orjson.dumps(check_report.as_json(report), option=_PRETTY).decode()
+                )
+            case "github":
+                for line in check_report.for_github(report, self.paths[0]):
+                    echo(line)
+            case _:
+                for line in check_report.as_lines(report, shown):
+                    echo(line)
+        if options["junit"]:
+            text = check_report.as_junit(report, Path(self.paths[0]).name)
+            Path(options["junit"]).write_text(text, "utf-8")
+        if options["results"]:
+            _keep(Path(options["results"]), report)
+
+    def _say(self, sentence: str) -> None:
+        if not self.options["quiet"]:
+            echo(f"fnop: {sentence}", err=True)
+
+
+_PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+_working: tuple[Campaign, Sequence[Task]] | None = None
+
+
+def _tried_in_process(places: Iterable[int]) -> list[Result]:
+    assert _working is not None
+    campaign, tasks = _working
+    return [campaign.tried(tasks[place]) for place in places]
+
+
+def _status(report: Report) -> int:
+    if not report.is_clean:
+        return EXIT_VIOLATION
+    known = report.tried - report.unknown
+    return 0 if known > 0 else EXIT_UNKNOWN
+
+
+def _calls_of(
+    files: Sequence[Any], paths: Sequence[str], modules: Sequence[Any]
+) -> Mapping[Any, Callable[..., Any]]:
+    """The models of called functions, by the names that the operator gives them."""
+    from fnop.adapters.loading import module_of_file
+
+    found: dict[Any, Callable[..., Any]] = {}
+    for module in (*files, *modules):
+        for name, model in getattr(module, "CALLS", {}).items():
+            if isinstance(name, str) and ":" not in name:
+                for path in paths:
+                    found[f"{module_of_file(path).__name__}:{name}"] = model
+            else:
+                found[name] = model
+    return found
+
+
+# ---------------------------------------------------------------------- failures
+
+
+def _record(
+    file: Path, case: Case, failure: Failure, record: Mapping[str, Any]
+) -> None:
+    """Write the run of a failure as a recording, which `fnop replay` reads."""
+    from fnop.interpreters.check.explore import observed
+    from fnop.interpreters.recorder import Recorder, header_of
+    from fnop.interpreters.redaction import Redaction
+
+    with open(file, "wb") as opened:
+        header = {**header_of(case.program, fnop.__version__), "check": dict(record)}
+        recorder = Recorder(opened, header, Redaction(_NO_SECRET, case.program))
+        observed(case, failure.schedule, (recorder,))
+        recorder.flush()
+    file.chmod(0o600)
+
+
+# The objects of a check are made up: whoever may read them may read the tokens.
+_NO_SECRET = b"fnop check"
+
+
+def _failure_in(file: Path) -> dict[str, Any] | None:
+    """What a recording says about the failure that it shows."""
+    from fnop.interpreters.recordings import (
+        RecordingProblem,
+        read_header,
+        read_records,
+    )
+
+    try:
+        with open(file, "rb") as opened:
+            found = read_header(read_records(opened)).get("check")
+    except (OSError, RecordingProblem):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _print_test(file: str, paths: Sequence[str]) -> None:
+    from fnop.adapters.check_tests import test_of
+
+    found = _failure_in(Path(file))
+    if found is None:
+        _fail(f"{file} is no recording of a failure: fnop check writes those")
+    echo(test_of(found, paths).removesuffix("\n"))
+
+
+# ---------------------------------------------------------------------- shards
+
+
+def _keep(folder: Path, report: Report) -> None:
+    """Write the results of a shard into a file that is named by its content."""
+    from fnop.adapters.check_report import as_json
+
+    text = orjson.dumps(as_json(report), option=_PRETTY)
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.blake2b(text, digest_size=8).hexdigest()
+    (folder / f"{digest}.json").write_bytes(text)
+
+
+def _merged(options: Mapping[str, Any]) -> int:
+    """Report all shards' results as one."""
+    found = [
+        orjson.loads(file.read_bytes())
+        for file in sorted(Path(options["merge"]).glob("*.json"))
+    ]
+    if not found:
+        _fail(f"there are no results in {options['merge']}; write them with --results")
+    failures = [each for one in found for each in one["failures"]]
+    unique = {orjson.dumps([e["property"], e["words"]]): e for e in failures}
+    whole = {
+        "version": 1,
+        "shards": len(found),
+        "scripts": found[0]["scripts"],
+        "failures": [*unique.values()],
+        **{key: sum(one[key] for one in found) for key in ("tried", "left", "unknown")},
+    }
+    if options["output"] == "json":
+        echo(orjson.dumps(whole, option=_PRETTY).decode())
+    else:
+        for each in unique.values():
+            echo(f"{each['property']}: {each['message']}\n   {each['words']}")
+        echo(
+            f"{whole['tried']} schedules in {len(found)} shards: "
+            f"{len(unique)} failures, {whole['unknown']} unknown, {whole['left']} left"
+        )
+    if any(not each["special"] for each in unique.values()):
+        return EXIT_VIOLATION
+    return 0 if whole["tried"] > whole["unknown"] else EXIT_UNKNOWN

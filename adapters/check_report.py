@@ -1,0 +1,183 @@
+"""The report of a check: for people, as JSON, as JUnit XML, and for GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from fnop.core.values.errors import number_of
+from fnop.interpreters.check.campaign import SHOWN_MAX, Report
+from fnop.interpreters.check.explore import Case, Failure
+from fnop.interpreters.check.faults import in_words, schedule_to_json
+from fnop.interpreters.check.scripts import script_to_json
+
+__all__ = ["EXPLAINED", "as_json", "as_junit", "as_lines", "for_github"]
+
+# What each property means, in a line.
+EXPLAINED = {
+    "matches": "what the author expects holds after the faults, and stays true",
+    "settles": "all comes to rest once the faults have ended",
+    "total": "no handler fails of an error of its own",
+    "keeps_data": "claims, Secrets and replicas go only where the benign run lets them",
+    "creates_once": "nothing is there twice, or is made outside more often",
+    "no_clobber": "no write takes back what others have changed meanwhile",
+    "deletes": "a deleted object disappears",
+    "no_orphans": "what was created for an object goes with it",
+    "honest_status": "a status tells what was observed",
+    "same_end": "after the faults the world is that of the benign run",
+    "no_more_writes": "a restart at the end changes nothing",
+    "no_refused_writes": "no write is refused as invalid",
+    "bounded_work": "at most three times the writes of the benign run",
+    "pure": "handlers decide by their arguments alone",
+    "history": "the end does not depend on how the object became what it is",
+}
+
+
+def as_lines(
+    report: Report, shown: Sequence[tuple[Case, Failure, int, str]]
+) -> Iterator[str]:
+    """The report for people: a verdict per property, then each failure.
+
+    `shown` are the failures, shrunk: with their case, the number of others like them,
+    and the file of their recording.
+    """
+    failed = {each.violation.property for each, _ in report.failures}
+    for name in report.properties:
+        verdict = "FAIL" if name in failed else "pass"
+        yield f"  {verdict}  {name:18} {EXPLAINED.get(name, '')}"
+    yield ""
+    for number, (case, failure, others, file) in enumerate(shown, 1):
+        yield from _failure_lines(number, case, failure, others, file)
+    more = len(report.failures) - len(shown)
+    if more > 0:
+        yield f"{number_of(more, 'further sort')} of failures not shown: see -o json"
+        yield ""
+    yield _summary(report)
+    yield from _unexplored(report)
+
+
+def _failure_lines(
+    number: int, case: Case, failure: Failure, others: int, file: str
+) -> Iterator[str]:
+    violation = failure.violation
+    special = " (it takes more than one API server)" if failure.special else ""
+    yield f"{number}. {violation.property}: {violation.message}{special}"
+    yield f"   schedule  {in_words(failure.schedule)}"
+    for place, action in enumerate(case.script):
+        yield f"   {'script' if not place else '':8}  {action}"
+    for line in violation.details[1:6]:
+        yield f"   {'':8}  {line}"
+    if len(violation.details) > 6:
+        rest = number_of(len(violation.details) - 6, "further difference")
+        yield f"   {'':8}  {rest}"
+    if others > 1:
+        yield f"   {'':8}  {number_of(others - 1, 'other schedule')} of this sort"
+    if file:
+        yield f"   recording {file}"
+        yield f"   as a test fnop check --as-test {file} > test_regression.py"
+    yield ""
+
+
+def _summary(report: Report) -> str:
+    tried = number_of(report.tried, "schedule")
+    scripts = number_of(len(report.cases), "script")
+    if not report.failures:
+        return f"{tried} of {scripts} tried: no property is violated"
+    return f"{tried} of {scripts} tried: {number_of(len(report.failures), 'failure')}"
+
+
+def _unexplored(report: Report) -> Iterator[str]:
+    """What was not explored, so that a pass is not taken for more than it is."""
+    if report.left:
+        yield f"not tried: {number_of(report.left, 'schedule')} beyond the limits"
+    if report.unknown:
+        unknown = number_of(report.unknown, "schedule")
+        yield f"unknown: {unknown} whose fault did not come about"
+    if report.doubted:
+        alarms = number_of(len(report.doubted), "alarm")
+        first = in_words(report.doubted[0].schedule)
+        yield f"in doubt: {alarms} that another seed did not show, such as {first}"
+
+
+# -------------------------------------------------------------------------- JSON
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as plain JSON; equal reports are equal texts."""
+    return {
+        "version": 1,
+        "scripts": [*report.cases],
+        "tried": report.tried,
+        "left": report.left,
+        "unknown": report.unknown,
+        "faults": report.by_fault,
+        "properties": {
+            name: "fail" if name in _failed(report) else "pass"
+            for name in report.properties
+        },
+        "failures": [_failure_json(each, number) for each, number in report.failures],
+        "doubted": [_failure_json(each, 1) for each in report.doubted],
+    }
+
+
+def _failed(report: Report) -> set[str]:
+    return {each.violation.property for each, _ in report.failures}
+
+
+def _failure_json(failure: Failure, number: int) -> dict[str, Any]:
+    return {
+        "script": failure.case,
+        "property": failure.violation.property,
+        "message": failure.violation.message,
+        "details": [*failure.violation.details],
+        "words": in_words(failure.schedule),
+        "schedule": schedule_to_json(failure.schedule),
+        "special": failure.special,
+        "like it": number,
+    }
+
+
+def as_junit(report: Report, name: str) -> str:
+    """The report as JUnit XML: a test for each property."""
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"fnop check {name}",
+        tests=str(len(report.properties)),
+        failures=str(len(_failed(report))),
+    )
+    for each in report.properties:
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=each)
+        for failure, _ in report.failures:
+            if failure.violation.property == each:
+                found = ElementTree.SubElement(
+                    case, "failure", message=failure.violation.message
+                )
+                lines = [in_words(failure.schedule), *failure.violation.details]
+                found.text = "\n".join(lines)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def for_github(report: Report, file: str) -> Iterator[str]:
+    """Workflow commands of GitHub Actions: an error for each failure."""
+    for failure, _ in report.failures[:SHOWN_MAX]:
+        level = "warning" if failure.special else "error"
+        text = f"{failure.violation.message} ({in_words(failure.schedule)})"
+        escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        title = f"fnop check: {failure.violation.property}"
+        yield f"::{level} file={file},title={title}::{escaped}"
+
+
+def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
+    """What a failure's recording says about it: enough to run it again."""
+    return {
+        "property": failure.violation.property,
+        "message": failure.violation.message,
+        "words": in_words(failure.schedule),
+        "schedule": schedule_to_json(failure.schedule),
+        "script": script_to_json(case.script),
+        "definitions": [*case.definitions],
+        "given": [*case.given],
+        "namespace": case.namespace,
+    }

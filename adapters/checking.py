@@ -1,0 +1,344 @@
+"""The cases of an operator for `fnop check`: its files, its objects, its scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from fnop.adapters.manifests import read_manifests
+from fnop.adapters.models import models_for
+from fnop.core.api.resources import Resource, Selector
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import Role
+from fnop.interpreters.actions import ActionRefused, Apply, Edit, act
+from fnop.interpreters.check.expectations import expectations_in
+from fnop.interpreters.check.explore import Case, prepared
+from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_for
+from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["CheckProblem", "Subjects", "cases_of", "found_beside", "subjects_of"]
+
+Manifest = dict[str, Any]
+
+# Files beside an operator that are taken where no manifests are given.
+BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.yaml")
+# The roles whose handlers are called for a change of a field.
+_CALLED_FOR_CHANGES = frozenset(
+    (Role.UPDATE, Role.FIELD, Role.EVENT, Role.DAEMON, Role.TIMER, Role.INDEX)
+)
+_DEFINITION = "CustomResourceDefinition"
+
+
+class CheckProblem(Exception):
+    """An operator that cannot be checked, in one sentence with the remedy."""
+
+
+class Subjects(NamedTuple):
+    """The manifests of a check.
+
+    `definitions` and `given` are there before the operator begins; `subjects` are the
+    objects that the scripts create, edit and delete. `notes` say what was made up.
+    """
+
+    definitions: tuple[Manifest, ...]
+    given: tuple[Manifest, ...]
+    subjects: tuple[Manifest, ...]
+    notes: tuple[str, ...] = ()
+
+
+def found_beside(file: Path) -> list[str]:
+    """The manifests that stand beside an operator's file under a usual name."""
+    places = [file.parent / name for name in BESIDE]
+    return [str(each) for each in places if each.exists()]
+
+
+# ---------------------------------------------------------------------- subjects
+
+
+def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
+    """Tell the manifests apart; definitions and objects that are missing are made up.
+
+    Raises `CheckProblem` where nothing can be made up.
+    """
+    found = [*manifests]
+    definitions = [each for each in found if each.get("kind") == _DEFINITION]
+    others = [each for each in found if each.get("kind") != _DEFINITION]
+    notes: list[str] = []
+    definitions += _made_up_definitions(program, definitions, notes)
+    run = prepared(Case(program, definitions)).base
+    handled = _handled(program, run)
+    subjects = [each for each in others if _kind_of(run, each) in handled]
+    given = [each for each in others if _kind_of(run, each) not in handled]
+    if not subjects:
+        subjects = [*_made_up_objects(run, handled, definitions, notes)]
+    if not subjects:
+        raise CheckProblem(
+            "there is no object to check the operator with; give one with --object"
+        )
+    return Subjects(tuple(definitions), tuple(given), tuple(subjects), tuple(notes))
+
+
+def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
+    return catalogue_of(run).of_manifest(manifest)
+
+
+# The roles whose handlers serve objects: an index, or a spy of events, only looks.
+_SERVING = frozenset(
+    (Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD, Role.DAEMON)
+) | {Role.TIMER}
+
+
+def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
+    """The kinds that handlers serve, or else those that they look at."""
+    catalogue = catalogue_of(run)
+    for roles in (_SERVING, frozenset(Role)):
+        found = [
+            resource
+            for handler in program.handlers
+            if handler.selector is not None and handler.role in roles
+            for resource in catalogue.resources
+            if handler.selector.matches(resource) and resource.preferred
+        ]
+        if found:
+            return [*dict.fromkeys(found)]
+    return []
+
+
+def _made_up_definitions(
+    program: Program, definitions: Sequence[Manifest], notes: list[str]
+) -> Iterator[Manifest]:
+    """Definitions for kinds that handlers name and nobody defines."""
+    run = prepared(Case(program, definitions)).base
+    catalogue = catalogue_of(run)
+    made: set[str] = set()
+    for handler in program.handlers:
+        selector = handler.selector
+        if selector is None or any(map(selector.matches, catalogue.resources)):
+            continue
+        plural = selector.plural or selector.any_name
+        if not plural or plural in made:
+            continue
+        made.add(plural)
+        notes.append(
+            f"made up a definition of {plural} that takes any spec; give --crd"
+        )
+        yield _definition(selector, plural)
+
+
+def _definition(selector: Selector, plural: str) -> Manifest:
+    group = selector.group or "example.com"
+    singular = plural.removesuffix("s") or plural
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    version = {
+        "name": selector.version or "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": _DEFINITION,
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": plural,
+                "singular": singular,
+                "kind": selector.kind or singular.capitalize(),
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _made_up_objects(
+    run: SimulatedRun,
+    handled: Sequence[Resource],
+    definitions: Sequence[Manifest],
+    notes: list[str],
+) -> Iterator[Manifest]:
+    schemas = {
+        f"{each['spec']['names']['plural']}.{each['spec']['group']}": each["spec"]
+        for each in definitions
+    }
+    for resource in handled:
+        spec = schemas.get(f"{resource.plural}.{resource.group}")
+        if spec is None:
+            continue
+        version = next(each for each in spec["versions"] if each["storage"])
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        made = {
+            "apiVersion": f"{spec['group']}/{version['name']}",
+            "kind": spec["names"]["kind"],
+            "metadata": {"name": "x"},
+            **_sampled_stanzas(schema),
+        }
+        try:
+            act(run.fork(), Apply(made))
+        except ActionRefused as problem:
+            raise CheckProblem(
+                f"no valid {made['kind']} could be made up from its schema "
+                f"({problem}); give one with --object"
+            ) from None
+        notes.append(f"made up {made['kind']} x; give your own with --object")
+        yield made
+
+
+def _sampled_stanzas(schema: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = ("apiVersion", "kind", "metadata", "status")
+    return {
+        key: _sampled(value)
+        for key, value in (schema.get("properties") or {}).items()
+        if key not in left_out
+    }
+
+
+def _sampled(schema: Mapping[str, Any]) -> Any:
+    """A value that a schema describes, in most cases a valid one.
+
+    >>> _sampled({"type": "object", "properties": {"size": {"type": "integer"}}})
+    {'size': 1}
+    """
+    for key in ("default", "example"):
+        if key in schema:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("x-kubernetes-int-or-string"):
+        return 1
+    match schema.get("type"):
+        case "integer" | "number":
+            least = schema.get("minimum", 1)
+            return min(max(least, 1), schema.get("maximum", max(least, 1)))
+        case "boolean":
+            return False
+        case "string":
+            return _sampled_text(schema)
+        case "array":
+            number = max(int(schema.get("minItems", 0)), 1)
+            return [_sampled(schema.get("items") or {})] * number
+        case "object":
+            inner = (schema.get("properties") or {}).items()
+            return {key: _sampled(value) for key, value in inner}
+        case _:
+            return {}
+
+
+_FORMATS = {
+    "date-time": "2026-01-01T00:00:00Z",
+    "date": "2026-01-01",
+    "duration": "10s",
+    "ipv4": "192.0.2.1",
+    "uri": "https://example.com/",
+    "email": "a@example.com",
+}
+
+
+def _sampled_text(schema: Mapping[str, Any]) -> str:
+    found = _FORMATS.get(schema.get("format", ""), "x")
+    return found.ljust(int(schema.get("minLength", 0)), "x")
+
+
+# ------------------------------------------------------------------------- cases
+
+
+def cases_of(
+    program: Program,
+    subjects: Subjects,
+    *,
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+    module: ModuleType | None = None,
+    namespace: str = "default",
+) -> list[Case]:
+    """The cases of an operator: one for each script.
+
+    `module` is a file of the author's, with SCRIPTS, RIVALS and expectations. Raises
+    `CheckProblem` where the cluster takes none of the objects.
+    """
+    names = {} if module is None else vars(module)
+    rivals = names.get("RIVALS", {})
+    base = Case(
+        program,
+        subjects.definitions,
+        (),
+        subjects.given,
+        models_for(calls or {}),
+        rivals,
+        namespace=namespace,
+        expectations=expectations_in(names),
+        history=tuple(names.get("HISTORY", ())),
+    )
+    scripts = _own_scripts(names)
+    if not scripts:
+        scripts = _default_scripts(program, base, subjects)
+    return [base._replace(name=name, script=actions) for name, actions in scripts]
+
+
+def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
+    found = names.get("SCRIPTS", {})
+    scripts = [Script(name, tuple(actions)) for name, actions in found.items()]
+    if "SCRIPT" in names:
+        scripts.append(Script("script", tuple(names["SCRIPT"])))
+    return scripts
+
+
+def _default_scripts(program: Program, base: Case, subjects: Subjects) -> list[Script]:
+    run = prepared(base).base
+    catalogue = catalogue_of(run)
+    where = []
+    for each in subjects.subjects:
+        resource = catalogue.of_manifest(each)
+        if resource is None:
+            absence = catalogue.absence_of(each, "the cluster")
+            raise CheckProblem(f"{absence}; give its definition with --crd")
+        group = f".{resource.group}" if resource.group else ""
+        where.append(f"{resource.plural}{group}/{each['metadata']['name']}")
+    last = catalogue.of_manifest(subjects.subjects[-1])
+    changes = _possible_changes(run, subjects, where[-1], base.namespace)
+    if last is None or not _is_called_for_changes(program, last):
+        changes = []
+    return scripts_for(subjects.subjects, where, changes)
+
+
+def _is_called_for_changes(program: Program, resource: Resource) -> bool:
+    return any(
+        handler.role in _CALLED_FOR_CHANGES
+        for handler in program.handlers
+        if handler.selector is not None and handler.selector.matches(resource)
+    )
+
+
+def _possible_changes(
+    run: SimulatedRun, subjects: Subjects, where: str, namespace: str
+) -> list[Change]:
+    """Edits of the last object that the cluster takes, one for each field."""
+    world = run.fork()
+    try:
+        for each in subjects.subjects:
+            act(world, Apply(dict(each)), namespace)
+    except ActionRefused as problem:
+        raise CheckProblem(f"{problem}; give another object with --object") from None
+    place = (subjects.subjects[-1].get("metadata") or {}).get("namespace")
+    found: dict[str, Change] = {}
+    for change in changes_of(subjects.subjects[-1]):
+        if change.path in found:
+            continue
+        try:
+            trial = world.fork()
+            act(trial, Edit(where, change.there, place), namespace)
+            act(trial, Edit(where, change.back, place), namespace)
+        except ActionRefused:
+            continue
+        found[change.path] = change
+    return [*found.values()]
+
+
+def manifests_in(paths: Sequence[str]) -> list[Manifest]:
+    """The manifests of files and folders. Raises `ManifestProblem`."""
+    return read_manifests(paths) if paths else []

@@ -1,0 +1,124 @@
+"""`python -m bench.sweep [NAME...]`: a search for false alarms, and its cost.
+
+Every single fault, pairs, and random schedules are tried on the examples and on the
+operators of bench/bugs that have been mended.  An alarm is a bug in the operator, in
+the simulator, or in the property.  PAIRS and RANDOM are the numbers for each operator.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.bugs.cases import BUGS, case_of
+from fnop.adapters.checking import cases_of, found_beside, manifests_in, subjects_of
+from fnop.adapters.loading import handlers_of_file
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.explore import Case, Explorer, Verdict
+from fnop.interpreters.check.faults import in_words
+
+ROOT = Path(__file__).resolve().parents[1]
+# Operators whose handlers fail on purpose, and the property that says so.
+ON_PURPOSE = {"03-exceptions": {"total", "settles"}}
+PAIRS = int(os.environ.get("PAIRS", "300"))
+RANDOM = int(os.environ.get("RANDOM_SCHEDULES", "300"))
+
+
+class Swept(NamedTuple):
+    """What the schedules of one operator have shown."""
+
+    name: str
+    singles: int
+    pairs: int
+    randoms: int
+    unknown: int
+    seconds: float
+    alarms: list[str]
+
+
+def operators() -> dict[str, list[Case]]:
+    """The examples with their default scripts, and the mended operators."""
+    found: dict[str, list[Case]] = {}
+    for file in sorted((ROOT / "examples").glob("*/example.py")):
+        manifests = found_beside(file)
+        if not manifests:
+            continue
+        program = Program(handlers_of_file(file), Settings())
+        subjects = subjects_of(program, manifests_in(manifests))
+        found[file.parent.name] = cases_of(program, subjects)
+    for folder in BUGS:
+        if (folder / "fixed.py").exists():
+            found[folder.name] = [case_of(folder, "fixed")]
+    return found
+
+
+def swept(name: str) -> Swept:
+    """Try the schedules of one operator."""
+    begun = time.process_time()
+    cases = operators()[name]
+    allowed = ON_PURPOSE.get(name, set())
+    alarms: list[str] = []
+    counts = [0, 0, 0]
+    unknown = 0
+
+    def judge(verdict: Verdict, explorer: Explorer, sort: int) -> None:
+        nonlocal unknown
+        counts[sort] += 1
+        unknown += not verdict.struck
+        for each in verdict.violations:
+            if each.property not in allowed:
+                sure = each in explorer.confirmed(verdict)
+                doubt = "" if sure else " (in doubt)"
+                words = in_words(verdict.schedule)
+                case = explorer.case.name
+                alarms.append(
+                    f"[{case}] {words}: {each.property}: {each.message}{doubt}"
+                )
+
+    for case in cases:
+        explorer = Explorer(case)
+        judge(explorer.benign, explorer, 0)
+        singles = explorer.singles()
+        for schedule in singles:
+            judge(explorer.tried(schedule), explorer, 0)
+        for schedule in singles:
+            if counts[1] >= PAIRS * (cases.index(case) + 1) // len(cases):
+                break
+            for verdict in explorer.pairs(schedule):
+                judge(verdict, explorer, 1)
+        for schedule in explorer.random(RANDOM // len(cases)):
+            judge(explorer.tried(schedule), explorer, 2)
+    singles_, pairs, randoms = counts
+    seconds = time.process_time() - begun
+    return Swept(name, singles_, pairs, randoms, unknown, seconds, alarms)
+
+
+def main(wanted: list[str]) -> int:
+    """Print a line for each operator, and its alarms."""
+    names = [
+        each for each in operators() if not wanted or any(map(each.startswith, wanted))
+    ]
+    processes = int(os.environ.get("JOBS", os.cpu_count() or 1))
+    alarmed = 0
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        for found in pool.imap(swept, names, chunksize=1):
+            ms = 1e3 * found.seconds / (found.singles + found.pairs + found.randoms)
+            print(
+                f"{found.name:36} {found.singles:6} singles {found.pairs:6} pairs "
+                f"{found.randoms:6} random {found.unknown:5} unknown "
+                f"{len(found.alarms):4} alarms {ms:6.1f} ms each",
+                flush=True,
+            )
+            for each in found.alarms[:5]:
+                print(f"    {each}", flush=True)
+            alarmed += bool(found.alarms)
+    return 1 if alarmed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""Smaller failures: fewer faults, actions and fields that show the same violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fnop.interpreters.actions import ActionRefused, Apply
+from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
+from fnop.interpreters.scenario import ApplyProblem
+
+__all__ = ["shrunk"]
+
+# The most smaller versions of a failure that are tried.
+TRIES_MAX = 60
+
+
+def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
+    """A smaller case and failure with a violation of the same property.
+
+    Each step leaves out one thing, and is kept if the property is still violated.
+    """
+    tries = 0
+    going = True
+    while going and tries < TRIES_MAX:
+        going = False
+        for smaller, schedule in _smaller(case, failure):
+            tries += 1
+            found = _still(smaller, failure._replace(schedule=schedule))
+            if found is not None:
+                case, failure, going = smaller, found, True
+                break
+            if tries >= TRIES_MAX:
+                break
+    return case, failure
+
+
+def _still(case: Case, failure: Failure) -> Failure | None:
+    """The failure in a smaller case, if it is still one."""
+    try:
+        explorer = Explorer(case)
+    except (ApplyProblem, ActionRefused):
+        return None
+    verdict: Verdict = (
+        explorer.tried(failure.schedule) if failure.schedule else explorer.benign
+    )
+    if not verdict.struck:
+        return None
+    for violation in explorer.confirmed(verdict):
+        if violation.property == failure.violation.property:
+            return failure._replace(violation=violation)
+    return None
+
+
+def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
+    schedule = failure.schedule
+    if schedule:
+        for place in range(len(schedule)):
+            yield case, (*schedule[:place], *schedule[place + 1 :])
+    script = case.script
+    for place in reversed(range(1, len(script))):
+        less = (*script[:place], *script[place + 1 :])
+        yield case._replace(script=less), schedule
+    for place in range(len(case.given)):
+        less_given = (*case.given[:place], *case.given[place + 1 :])
+        yield case._replace(given=less_given), schedule
+    for place, action in enumerate(script):
+        if isinstance(action, Apply):
+            for manifest in _less(action.manifest):
+                changed = (*script[:place], Apply(manifest), *script[place + 1 :])
+                yield case._replace(script=changed), schedule
+
+
+def _less(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The manifest with one thing less."""
+    spec = manifest.get("spec")
+    if isinstance(spec, dict):
+        for key in spec:
+            less = {name: value for name, value in spec.items() if name != key}
+            yield {**manifest, "spec": less}
+    meta = manifest["metadata"]
+    for stanza in ("labels", "annotations"):
+        if meta.get(stanza):
+            less = {key: value for key, value in meta.items() if key != stanza}
+            yield {**manifest, "metadata": less}
