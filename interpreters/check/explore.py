@@ -177,21 +177,24 @@ def reference_of(case: Case) -> Reference:
                 forks[trial.turns] = trial.fork()
         trial.go_on()
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
+    benign = _benign_of(case, trial, other)
+    return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
+
+
+def _benign_of(case: Case, trial: Trial, other: Trial) -> Benign:
+    """What a run without faults shows; in what another one differs is volatile."""
     purity = other.run.machine.eye = Purity()
-    other.play()
-    seen = seen_by(trial)
-    volatile = learned(seen.world, seen_by(other).world)
-    benign = Benign(
+    seen, seen_other = seen_by(trial), seen_by(other.play())
+    return Benign(
         seen,
-        volatile,
+        learned(seen.world, seen_other.world),
         handled_kinds(case.program, trial),
         has_background(case.program),
-        _fresh_world(case, scene),
+        _fresh_world(case, trial.scene),
         case.history,
         tuple(map(str, purity.findings)),
-        unsteady(seen, seen_by(other)),
+        unsteady(seen, seen_other),
     )
-    return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
 
 
 def _fresh_world(case: Case, scene: Scene) -> World | None:
@@ -346,11 +349,8 @@ class Explorer:
 def _other_reference(case: Case) -> Reference:
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
-    seen = seen_by(trial)
-    other = Trial(prepared(case, seed="3", start=EPOCH)).play()
-    volatile = learned(seen.world, seen_by(other).world)
-    handled = handled_kinds(case.program, trial)
-    benign = Benign(seen, volatile, handled, has_background(case.program))
+    other = Trial(prepared(case, seed="3", start=EPOCH))
+    benign = _benign_of(case, trial, other)
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
