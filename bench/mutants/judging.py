@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.mutants.mutators import Mutant
-from bench.mutants.subjects import Subject, cases_of
+from bench.mutants.subjects import WHOLE, Subject, cases_of
 from fnop.adapters.loading import LoadProblem
-from fnop.interpreters.actions import Action
-from fnop.interpreters.check.explore import OTHER_START, Explorer, Verdict, prepared
+from fnop.interpreters.check.explore import Explorer, Verdict
 from fnop.interpreters.check.faults import Schedule, in_words
-from fnop.interpreters.check.history import no_history
-from fnop.interpreters.check.properties import Benign, Seen, Violation, judged, seen_by
-from fnop.interpreters.check.trial import Scene
+from fnop.interpreters.check.properties import Seen, Violation, judged, seen_by
 from fnop.interpreters.check.worlds import World
-from fnop.interpreters.clock import EPOCH
 
 __all__ = ["Outcome", "Subjected", "judge"]
 
@@ -49,20 +45,10 @@ class Outcome(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A schedule of one of the scripts.
-
-    With `length` it is the benign run of so many actions of the script, beside that of
-    a user who applies the last manifests at once.
-    """
+    """A schedule of one of the scripts."""
 
     script: int
     schedule: Schedule
-    length: int = 0
-
-    def __str__(self) -> str:
-        if self.length:
-            return f"benign, after {self.length} actions"
-        return in_words(self.schedule)
 
 
 class Explored:
@@ -72,13 +58,12 @@ class Explored:
         self.explorers = [Explorer(each) for each in cases_of(subject, file)]
 
     def places(self) -> Iterator[Place]:
-        """The benign runs, then the single faults of each script by turns."""
+        """The benign runs, then the single faults of each whole script by turns."""
         yield from (Place(number, ()) for number in range(len(self.explorers)))
-        for length in range(2, len(self.explorers[0].case.script) + 1):
-            yield Place(0, (), length)
         of_scripts = [
             [Place(number, each) for each in explorer.singles()]
             for number, explorer in enumerate(self.explorers)
+            if explorer.case.name in WHOLE
         ]
         for several in itertools.zip_longest(*of_scripts):
             yield from (each for each in several if each is not None)
@@ -87,9 +72,6 @@ class Explored:
         """Run a schedule to its end, and judge it."""
         explorer = self.explorers[place.script]
         benign = explorer.reference.benign
-        if place.length:
-            found = no_history(*_shortened(explorer, place.length))
-            return Tried(tuple(found), {}, ())
         if not place.schedule:
             seen = benign.seen
         else:
@@ -98,19 +80,8 @@ class Explored:
 
     def confirmed(self, place: Place, found: Sequence[Violation]) -> list[Violation]:
         """Those of the violations that another seed shows as well."""
-        explorer = self.explorers[place.script]
-        if place.length:
-            again = prepared(explorer.case, seed="2", start=EPOCH + OTHER_START)
-            benign, script = _shortened(explorer, place.length)[1:]
-            return [*no_history(again, benign, script)]
-        return [*explorer.confirmed(Verdict(place.schedule, tuple(found)))]
-
-
-def _shortened(
-    explorer: Explorer, length: int
-) -> tuple[Scene, Benign, Sequence[Action]]:
-    reference = explorer.reference
-    return reference.scene, reference.benign, explorer.case.script[:length]
+        verdict = Verdict(place.schedule, tuple(found))
+        return [*self.explorers[place.script].confirmed(verdict)]
 
 
 class Tried(NamedTuple):
@@ -135,26 +106,27 @@ class Subjected:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.ends: dict[Place, Tried] = {}
-        self.alarms: dict[tuple[int, int, str], str] = {}
+        self.alarms: dict[tuple[int, str], str] = {}
         explored = Explored(subject, subject.file)
         for place in itertools.islice(explored.places(), SCHEDULES_MAX):
             tried = self.ends[place] = explored.tried(place)
             for each in tried.violations:
-                where = (place.script, place.length, each.property)
-                self.alarms.setdefault(where, f"{place}: {each.message}")
+                where = (place.script, each.property)
+                words = f"{in_words(place.schedule)}: {each.message}"
+                self.alarms.setdefault(where, words)
 
     def news(self, place: Place, tried: Tried) -> list[Violation]:
         """The violations of a mutant's run that are no alarms."""
         return [
             each
             for each in tried.violations
-            if (place.script, place.length, each.property) not in self.alarms
+            if (place.script, each.property) not in self.alarms
         ]
 
     def difference(self, place: Place, tried: Tried) -> str:
         """Where a mutant's run differs from the original's under the same schedule."""
         known = self.ends.get(place)
-        if known is None or place.length:
+        if known is None:
             return ""
         if place.schedule:
             return "faults" if known.world != tried.world else ""
@@ -182,6 +154,7 @@ def judge(subjected: Subjected, mutant: Mutant, file: Path) -> Outcome:
         for each in explored.confirmed(place, news) if news else ():
             if not by:
                 until = min(until, number + FURTHER)
-            by.setdefault(each.property, f"{place}: {each.message}")
-    words = next(iter(by.values()), "")
-    return Outcome(name, mutant, tuple(by), words, differs, number)
+            words = f"{in_words(place.schedule)}: {each.message}"
+            by.setdefault(each.property, words)
+    how = next(iter(by.values()), "")
+    return Outcome(name, mutant, tuple(by), how, differs, number)

@@ -71,5 +71,5 @@ def judged(task: Task) -> Judged:
         file = Path(task.folder) / f"{stem}.py"
         file.write_text(mutant.source)
         outcomes.append(judge(subjected, mutant, file))
-    alarms = [f"{words} ({name})" for (_, _, name), words in subjected.alarms.items()]
+    alarms = [f"{words} ({name})" for (_, name), words in subjected.alarms.items()]
     return Judged(task.name, time.process_time() - begun, alarms, outcomes)

@@ -6,7 +6,7 @@ script is also played with all objects deleted at its end, and created once more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,15 @@ from bench.bugs.cases import BUGS, case_of
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_for, models_of
 from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, Apply, Delete
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import Action, Apply, Delete, Edit
 from fnop.interpreters.check.explore import Case
-from fnop.interpreters.check.history import objects_left
 from fnop.testing import External, apply, edit, wait
 
-__all__ = ["Subject", "cases_of", "subjects"]
+__all__ = ["WHOLE", "Subject", "cases_of", "subjects"]
 
+# The scripts in which faults are tried; the others are played without any.
+WHOLE = ("as it is", "deleted", "made anew")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -48,17 +50,59 @@ def subjects() -> list[Subject]:
 
 
 def cases_of(subject: Subject, file: Path) -> list[Case]:
-    """The cases of an operator in the world of a subject, one for each script."""
+    """The cases of an operator in the world of a subject, one for each script.
+
+    They are the script, its beginnings that end with an edit, the script with all
+    objects of custom kinds deleted, and with those made anew.
+    """
     case = subject.world(file)
     program = Program(handlers_of_file(file), case.program.settings)
-    case = case._replace(program=program, expectations=())
     kinds = {each["spec"]["names"]["kind"] for each in case.definitions}
-    left = [*objects_left(case.script).values()]
+    left = objects_left(case.script)
     own = [each for each in left if each["kind"] in kinds] or left
     gone = (*case.script, *(Delete(_where(each), _place(each)) for each in own))
-    again = (*gone, *map(Apply, own))
-    scripts = {"as it is": case.script, "deleted": gone, "made anew": again}
-    return [case._replace(name=name, script=each) for name, each in scripts.items()]
+    scripts = {"as it is": case.script, "deleted": gone}
+    scripts["made anew"] = (*gone, *map(Apply, own))
+    for length, action in enumerate(case.script[:-1], 1):
+        if isinstance(action, Edit):
+            scripts[f"{length} actions"] = case.script[:length]
+    plain = case._replace(program=program, expectations=())
+    return [plain._replace(name=name, script=each) for name, each in scripts.items()]
+
+
+def objects_left(script: Iterable[Action]) -> list[dict[str, Any]]:
+    """The objects that a user has applied and not deleted, with all edits of them.
+
+    >>> claim = {"kind": "Claim", "metadata": {"name": "c"}, "spec": {"size": 1}}
+    >>> (only,) = objects_left([apply(claim), edit("claims/c", spec={"size": 2})])
+    >>> only["spec"]
+    {'size': 2}
+    """
+    left: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for action in script:
+        match action:
+            case Apply(manifest):
+                key = (manifest["metadata"]["name"], _place(manifest))
+                left[key] = applied(manifest, left.get(key, {}))
+            case Edit(where, _, place) | Delete(where, place):
+                for key in [each for each in left if _is(left, each, where, place)]:
+                    if isinstance(action, Edit):
+                        left[key] = applied(action.changes, left[key])
+                    else:
+                        del left[key]
+    return [*left.values()]
+
+
+def _is(
+    left: Mapping[tuple[str, str | None], Mapping[str, Any]],
+    key: tuple[str, str | None],
+    where: str,
+    place: str | None,
+) -> bool:
+    """Whether a user names this object; names of a kind begin with the same letter."""
+    kind, _, name = where.partition("/")
+    same = left[key]["kind"][0].lower() == kind[0].lower()
+    return same and key[0] == name and (place is None or key[1] in (None, place))
 
 
 def _where(manifest: Mapping[str, Any]) -> str:
