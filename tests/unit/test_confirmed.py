@@ -1,6 +1,5 @@
 """What the benign run shows is found again under another seed, and so confirmed."""
 
-import time
 from typing import Any
 
 import fnop
@@ -73,14 +72,3 @@ def test_a_child_of_an_earlier_spec_that_is_left_is_confirmed() -> None:
 
 def test_an_operator_that_follows_its_spec_has_nothing_to_confirm() -> None:
     assert confirmed(follows(removes=True)) == []
-
-
-def test_a_handler_that_reads_the_clock_is_confirmed() -> None:
-    with default_registry.set_aside():
-
-        @fnop.on.create("xs.example.com")
-        def stamp(patch: fnop.Patch, **_: Any) -> None:
-            patch.status["at"] = str(int(time.time()) // 10**9)
-
-        program = Program(default_registry.handlers)
-    assert "pure" in confirmed(program)
