@@ -85,6 +85,12 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     help="Python file whose functions, or models, answer fnop.call.",
 )
 @click.option(
+    "--former",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The code that this one replaces: upgrades are tried, too.",
+)
+@click.option(
     "--depth",
     type=click.IntRange(1, 2),
     default=1,
@@ -255,7 +261,7 @@ class _Checking:
             manifests_in,
             subjects_of,
         )
-        from fnop.adapters.loading import LoadProblem, load
+        from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
         from fnop.core.handlers.program import Program
         from fnop.core.handlers.registry import default_registry
@@ -287,7 +293,12 @@ class _Checking:
             for note in subjects.notes:
                 self._say(note)
             module = modules[0] if modules else None
-            return cases_of(program, subjects, calls=calls, module=module)
+            cases = cases_of(program, subjects, calls=calls, module=module)
+            if options["former"]:
+                handlers = handlers_of_file(options["former"])
+                former = Program(handlers, settings)
+                cases = [each._replace(former=former) for each in cases]
+            return cases
         except (CheckProblem, LoadProblem, ManifestProblem, ApplyProblem) as problem:
             _fail(str(problem))
 
@@ -447,9 +458,8 @@ class _Checking:
         options = self.options
         match options["output"]:
             case "json":
-                echo(
-                    orjson.dumps(check_report.as_json(report), option=_PRETTY).decode()
-                )
+                whole = check_report.as_json(report)
+                echo(orjson.dumps(whole, option=_PRETTY).decode())
             case "github":
                 for line in check_report.for_github(report, self.paths[0]):
                     echo(line)

@@ -16,7 +16,9 @@ from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
 from fnop.interpreters.check.properties import PROPERTIES
 
 __all__ = [
+    "Check",
     "Exploration",
+    "checks",
     "crash",
     "create",
     "explore",
@@ -143,6 +145,56 @@ class Exploration:
         if found:
             raise AssertionError("\n".join(as_lines(self.report, found)))
         return self
+
+
+def checks(
+    operator: Any,
+    *,
+    crds: Any = (),
+    objects: Any = (),
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+    settings: Settings | None = None,
+) -> list[Check]:
+    """Parameters for pytest: one check for each script and sort of fault.
+
+    `operator`, `crds`, `objects`, `calls` and `settings` are those of `Simulation`; the
+    scripts are those of `fnop check`. The items can be spread by pytest-xdist:
+
+        @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
+        def test_operator(check):
+            check()
+    """
+    from fnop.adapters.checking import cases_of, subjects_of
+    from fnop.adapters.simulating import handlers_of, manifests_in
+
+    program = Program(handlers_of(operator), settings or Settings())
+    manifests = [*manifests_in(crds), *manifests_in(objects)]
+    cases = cases_of(program, subjects_of(program, manifests), calls=calls)
+    codes = ["", *dict.fromkeys(each.code for each in BY_NAME.values())]
+    return [Check(case, code) for case in cases for code in codes]
+
+
+class Check:
+    """One script with one sort of fault; "" is the benign run. Call it to check it."""
+
+    def __init__(self, case: Case, code: str) -> None:
+        self.case, self.code = case, code
+        # pytest names its items by this.
+        self.__name__ = f"{case.name}-{code or 'benign'}".replace(" ", "-")
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __call__(self) -> None:
+        """Try its schedules. Raises `AssertionError` where a property is violated."""
+        campaign = Campaign([self.case])
+        tasks = [
+            each
+            for each in campaign.tasks()
+            if (each.schedule[0].kind.code if each.schedule else "") == self.code
+        ]
+        report = campaign.report(campaign.run(tasks), tasks)
+        Exploration(self.case, report).must()
 
 
 def _names(properties: Iterable[str | tuple[str, ...]]) -> frozenset[str]:

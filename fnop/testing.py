@@ -15,7 +15,9 @@
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.exploring import (
+    Check as Check,
     Exploration as Exploration,
+    checks as checks,
     crash as crash,
     create as create,
     explore as explore,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Check",
     "Exploration",
     "External",
     "JobService",
@@ -72,6 +75,7 @@ __all__ = [
     "Slow",
     "Stuck",
     "apply",
+    "checks",
     "crash",
     "create",
     "delete",

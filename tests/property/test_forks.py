@@ -1,5 +1,7 @@
 """Forks: a run that is forked at any turn ends as if it had not been."""
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +63,19 @@ def test_a_fork_is_apart_from_its_run() -> None:
     fork.wait(60)
     assert world(run) == before
     assert world(fork) != before
+
+
+def test_a_fork_that_nobody_has_any_more_is_freed_at_once() -> None:
+    """Not by the garbage collector: an explorer makes thousands of forks a second."""
+    run = Scenario(example_handlers("02-children"), manifests_of("02-children"))
+    run.settle()
+    fork = run.fork()
+    fork.crash()
+    fork.settle()
+    freed = weakref.ref(fork), weakref.ref(fork.machine)
+    gc.disable()
+    try:
+        del fork
+        assert [each() for each in freed] == [None, None]
+    finally:
+        gc.enable()
