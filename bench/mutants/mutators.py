@@ -316,7 +316,8 @@ def _dropped_version(node: ast.AST, known: Known) -> Iterator[Change]:
             yield Change(f"without the resourceVersion in {_short(node)}", (twin,))
     if _effect(node, frozenset(("delete", "patch"))) and isinstance(node, ast.Call):
         where = node.args[0] if node.args else None
-        if isinstance(where, ast.Name):
+        # An `owner` is a target: it has nothing but a name and a uid.
+        if isinstance(where, ast.Name) and where.id != "owner":
             named = ast.parse(_BY_NAME.format(it=where.id), mode="eval").body
             twin_ = ast.Call(node.func, [named, *node.args[1:]], node.keywords)
             yield Change(f"by name, without the uid: {_short(node)}", (twin_,))
