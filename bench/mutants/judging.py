@@ -8,6 +8,7 @@ all these schedules as the original does is equivalent: nobody can kill it.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +17,8 @@ from bench.mutants.mutators import Mutant
 from bench.mutants.subjects import WHOLE, Subject, cases_of
 from fnop.adapters.loading import LoadProblem
 from fnop.interpreters.check.explore import Explorer, Verdict
-from fnop.interpreters.check.faults import Schedule, in_words
-from fnop.interpreters.check.properties import Seen, Violation, judged, seen_by
+from fnop.interpreters.check.faults import Place as At, Schedule, Site, in_words
+from fnop.interpreters.check.properties import Benign, Seen, Violation, judged, seen_by
 from fnop.interpreters.check.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]
@@ -25,7 +26,7 @@ __all__ = ["Outcome", "Subjected", "judge"]
 # What is not found after so many schedules is missed.
 SCHEDULES_MAX = 200
 # After the first violation so many more are tried: who else notices?
-FURTHER = 25
+FURTHER = 15
 
 
 class Outcome(NamedTuple):
@@ -76,7 +77,7 @@ class Explored:
             seen = benign.seen
         else:
             seen = seen_by(explorer.trial_of(place.schedule).play())
-        return Tried(tuple(judged(benign, seen)), seen.world, _writes(seen))
+        return Tried(tuple(judged(benign, seen)), seen.world, _works(benign, seen))
 
     def confirmed(self, place: Place, found: Sequence[Violation]) -> list[Violation]:
         """Those of the violations that another seed shows as well."""
@@ -85,15 +86,23 @@ class Explored:
 
 
 class Tried(NamedTuple):
-    """What a schedule has shown; `writes` are the operator's sites, in their order."""
+    """What a schedule has shown.
+
+    `works` counts the writes and the calls of each site; those of timers, which work as
+    often as they are called, count once. Their order is not looked at: where it
+    matters, an end after a crash between them is another one.
+    """
 
     violations: tuple[Violation, ...]
     world: World
-    writes: tuple[object, ...]
+    works: Counter[Site]
 
 
-def _writes(seen: Seen) -> tuple[object, ...]:
-    return tuple((each.phase, each.site) for each in seen.trial.writes)
+def _works(benign: Benign, seen: Seen) -> Counter[Site]:
+    sites = [each.site for each in seen.trial.writes]
+    sites += [each.site for each in seen.trial.visits if each.site.place is At.CALL]
+    found = [each._replace(nth=0) for each in sites]
+    return Counter({*found} if benign.background else found)
 
 
 class Subjected:
@@ -132,7 +141,7 @@ class Subjected:
             return "faults" if known.world != tried.world else ""
         if known.world != tried.world:
             return "end"
-        return "writes" if known.writes != tried.writes else ""
+        return "writes" if known.works != tried.works else ""
 
 
 def judge(subjected: Subjected, mutant: Mutant, file: Path) -> Outcome:

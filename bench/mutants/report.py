@@ -37,9 +37,20 @@ def lines_of(
     yield f"alarms on operators without a mistake: {len(alarms)}"
     for name, alarm in alarms:
         yield f"    {name}: {alarm[:300]}"
+    yield from _scores(outcomes)
+
+
+def _scores(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    known = [each for each in outcomes if each.differs != "end"]
+    told = [e for e in outcomes if e.differs == "end" and not e.by]
     killed, counted = score_of(outcomes)
-    share = 100 * killed / max(counted, 1)
-    yield f"{killed} of {counted} mutants killed by properties alone: {share:.0f} %"
+    yield f"with an expectation of the benign end: {_share(killed + len(told), counted)}"
+    yield f"of those with the same benign end: {_share(*score_of(known))}"
+    yield f"killed by properties alone: {_share(killed, counted)}"
+
+
+def _share(some: int, several: int) -> str:
+    return f"{some} of {several} ({100 * some / max(several, 1):.0f} %)"
 
 
 _HEAD = (
