@@ -44,7 +44,8 @@ def _scores(outcomes: Sequence[Outcome]) -> Iterator[str]:
     known = [each for each in outcomes if each.differs != "end"]
     told = [e for e in outcomes if e.differs == "end" and not e.by]
     killed, counted = score_of(outcomes)
-    yield f"with an expectation of the benign end: {_share(killed + len(told), counted)}"
+    more = _share(killed + len(told), counted)
+    yield f"with an expectation of the benign end: {more}"
     yield f"of those with the same benign end: {_share(*score_of(known))}"
     yield f"killed by properties alone: {_share(killed, counted)}"
 
