@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 from bench.mutants.judging import Outcome, Subjected, judge
 from bench.mutants.mutators import Mutant, mutants_of
@@ -39,12 +40,17 @@ class Task(NamedTuple):
 
 
 def chosen(found: Iterable[Mutant], each: int) -> list[Mutant]:
-    """So many mutants of each sort, evenly spread over them; all of them with 0."""
+    """So many mutants of each sort, evenly spread over them; all of them with 0.
+
+    Where they begin follows from the source, so that not all are of the first lines.
+    """
     kept: list[Mutant] = []
     for _, group in groupby(found, key=lambda mutant: mutant.operator):
         several = [*group]
         number = min(each or len(several), len(several))
-        kept += [several[place * len(several) // number] for place in range(number)]
+        begin = crc32(several[0].source.encode())
+        places = (place * len(several) // number for place in range(number))
+        kept += [several[i] for i in sorted((begin + p) % len(several) for p in places)]
     return kept
 
 
