@@ -93,7 +93,7 @@ def _with(tree: ast.AST, path: _Path, instead: tuple[ast.AST, ...]) -> ast.AST:
     parent = twin
     for field, place in path[:-1]:
         parent = getattr(parent, field)
-        parent = parent if place is None else parent[place]  # type: ignore[index]
+        parent = parent if place is None else parent[place]
     field, place = path[-1]
     if place is None:
         (only,) = instead
@@ -145,7 +145,8 @@ def _is_patched(node: ast.AST) -> bool:
     root: ast.AST = node.targets[0]
     while isinstance(root, (ast.Attribute, ast.Subscript)):
         root = root.value
-    return isinstance(root, ast.Name) and root.id == "patch" and root is not node
+    is_whole = root is node.targets[0]
+    return isinstance(root, ast.Name) and root.id == "patch" and not is_whole
 
 
 def _short(node: ast.AST) -> str:
@@ -259,8 +260,8 @@ def _comparison(node: ast.AST, known: Known) -> Iterator[Change]:
 def _off_by_one(node: ast.AST, known: Known) -> Iterator[Change]:
     """A whole number is one more."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
-        more = ast.Constant(node.value + 1)
-        yield Change(f"{more.value} for {node.value}", (more,))
+        more = node.value + 1
+        yield Change(f"{more} for {node.value}", (ast.Constant(more),))
 
 
 def _dropped_retry(node: ast.AST, known: Known) -> Iterator[Change]:

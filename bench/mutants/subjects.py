@@ -111,6 +111,8 @@ def objects_left(script: Iterable[Action]) -> list[dict[str, Any]]:
                         left[key] = applied(action.changes, left[key])
                     else:
                         del left[key]
+            case _:
+                pass
     return [*left.values()]
 
 
