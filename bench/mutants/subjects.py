@@ -7,6 +7,7 @@ script is also played with all objects deleted at its end, and created once more
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,8 +74,8 @@ def _is_text(node: ast.AST) -> bool:
 def cases_of(subject: Subject, file: Path) -> list[Case]:
     """The cases of an operator in the world of a subject, one for each script.
 
-    They are the script, its beginnings that end with an edit, the script with all
-    objects of custom kinds deleted, and with those made anew.
+    They are the script, its beginnings that end with an edit or before a deletion, the
+    script with all objects of custom kinds deleted, and with those made anew.
     """
     case = subject.world(file)
     program = Program(handlers_of_file(file), case.program.settings)
@@ -84,8 +85,8 @@ def cases_of(subject: Subject, file: Path) -> list[Case]:
     gone = (*case.script, *(Delete(_where(each), _place(each)) for each in own))
     scripts = {"as it is": case.script, "deleted": gone}
     scripts["made anew"] = (*gone, *map(Apply, own))
-    for length, action in enumerate(case.script[:-1], 1):
-        if isinstance(action, Edit):
+    for length, (action, following) in enumerate(itertools.pairwise(case.script), 1):
+        if isinstance(action, Edit) or isinstance(following, Delete):
             scripts[f"{length} actions"] = case.script[:length]
     plain = case._replace(program=program, expectations=())
     return [plain._replace(name=name, script=each) for name, each in scripts.items()]
