@@ -28,6 +28,9 @@ SCHEDULES_MAX = 200
 # After the first violation so many more are tried: who else notices?
 FURTHER = 15
 
+# Where a mutant may differ from the original, the plainest first.
+DIFFERENCES = ("end", "writes", "faults", "")
+
 
 class Outcome(NamedTuple):
     """What has become of a mutant.
@@ -152,18 +155,19 @@ def judge(subjected: Subjected, mutant: Mutant, file: Path) -> Outcome:
     except LoadProblem as problem:
         return Outcome(name, mutant, (), str(problem), "loads", 0)
     by: dict[str, str] = {}
-    differs, number, until = "", 0, SCHEDULES_MAX
+    differences, number, until = {""}, 0, SCHEDULES_MAX
     for place in explored.places():
         if number >= until:
             break
         number += 1
         tried = explored.tried(place)
-        differs = differs or subjected.difference(place, tried)
+        differences.add(subjected.difference(place, tried))
         news = [e for e in subjected.news(place, tried) if e.property not in by]
         for each in explored.confirmed(place, news) if news else ():
             if not by:
                 until = min(until, number + FURTHER)
             words = f"{in_words(place.schedule)}: {each.message}"
             by.setdefault(each.property, words)
+    differs = next(each for each in DIFFERENCES if each in differences)
     how = next(iter(by.values()), "")
     return Outcome(name, mutant, tuple(by), how, differs, number)
