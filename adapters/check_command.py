@@ -264,17 +264,16 @@ class _Checking:
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
         from fnop.core.handlers.program import Program
-        from fnop.core.handlers.registry import default_registry
         from fnop.core.handlers.settings import Settings
         from fnop.interpreters.scenario import ApplyProblem
 
         options = self.options
         try:
-            load(self.paths)
-            if not default_registry.handlers:
+            handlers = [h for path in self.paths for h in handlers_of_file(path)]
+            if not handlers:
                 _fail(f"{', '.join(self.paths)} declares no handlers")
             settings = Settings(operator=options["name"])
-            program = Program(default_registry.handlers, settings)
+            program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
             calls = _calls_of(load(options["calls"]), self.paths, modules)
             given = [*options["crds"], *options["objects"]]
@@ -295,8 +294,7 @@ class _Checking:
             module = modules[0] if modules else None
             cases = cases_of(program, subjects, calls=calls, module=module)
             if options["former"]:
-                handlers = handlers_of_file(options["former"])
-                former = Program(handlers, settings)
+                former = Program(handlers_of_file(options["former"]), settings)
                 cases = [each._replace(former=former) for each in cases]
             return cases
         except (CheckProblem, LoadProblem, ManifestProblem, ApplyProblem) as problem:
@@ -421,11 +419,16 @@ class _Checking:
         from fnop.interpreters.check.shrink import shrunk
 
         by_name = {each.name: each for each in self.cases}
+        told: set[tuple[str, ...]] = set()
         for failure, number in report.failures[:SHOWN_MAX]:
             if failure.violation.property == "pure":  # it takes two processes
                 yield by_name[failure.case], failure, number, ""
                 continue
             case, smaller = shrunk(by_name[failure.case], failure)
+            same = smaller.violation.property, *smaller.violation.details
+            if len(same) > 1 and same in told:
+                continue  # another site shows the same
+            told.add(same)
             yield case, smaller, number, self._saved(case, smaller)
 
     def _saved(self, case: Case, failure: Failure) -> str:

@@ -51,7 +51,8 @@ def as_lines(
         yield from _failure_lines(number, case, failure, others, file)
     more = len(report.failures) - len(shown)
     if more > 0:
-        yield f"{number_of(more, 'further sort')} of failures not shown: see -o json"
+        further = number_of(more, "further sort")
+        yield f"{further} of failures, of the same end or not shown: see -o json"
         yield ""
     yield _summary(report)
     yield from _unexplored(report)

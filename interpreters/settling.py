@@ -24,6 +24,7 @@ from fnop.core.values.diff import diff
 from fnop.core.values.errors import joined, number_of
 from fnop.core.values.pace import Pace, culprits, is_quiet
 from fnop.effects import Apply, Patch
+from fnop.interpreters import cluster as simulated
 from fnop.interpreters.protocol import ApiRequest
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Calm:
             return False
         if self.until is not None and run.clock.elapsed < self.until:
             return False
+        if simulated.due(run.cluster) is not None:
+            return False  # the cluster's own controllers have yet to have their turn
         horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
         if horizon is None:
             return False
@@ -145,6 +148,14 @@ class Despair:
                 for key, handler in self.errors
                 if handler in failing[key] and is_left(state.record(key), handler)
             ]
+        )
+
+    def is_foreseen(self, state: State) -> bool:
+        """Whether no handler is left whose error its author does not foresee."""
+        return all(
+            found.foreseen
+            for (key, handler), found in self.errors.items()
+            if is_left(state.record(key), handler)
         )
 
     def present(self, state: State, *, tending: bool = False) -> str:

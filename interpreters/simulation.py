@@ -355,6 +355,10 @@ class SimulatedRun:
         """Why the run is not going to come to rest, in a sentence; or ""."""
         return self._restless.reason()
 
+    def foresees(self) -> bool:
+        """Whether authors foresee all errors of the handlers that are left."""
+        return self._despair.is_foreseen(self.state)
+
     def circles(self) -> str:
         """Why the run does not come to rest, as far as that is known."""
         return (

@@ -148,6 +148,8 @@ def background_horizon(
         if record is None or not record.background or not _only_background(record.work):
             return None
         work = record.work or IDLE
+        if any(each.in_flight is not None for each in work.background_runs):
+            return None  # a request of it is to be sent again
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)

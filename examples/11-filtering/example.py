@@ -42,7 +42,7 @@ def by_change(patch: fnop.Patch, **_: Any) -> None:
     patch.status["by_change"] = True
 
 
-@fnop.on.event("configmaps", owner="fnopexamples")
+@fnop.on.create("configmaps", owner="fnopexamples")
 def by_owner(owner: fnop.Target | None, name: str, **_: Any) -> fnop.Effect:
     return fnop.patch(owner, status={"child": name})
 

@@ -130,6 +130,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     calls = forked(case.calls)
     run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
     apply_manifests(run, [dict(each) for each in case.definitions])
+    bare = run.cluster
     for each in case.given:
         act(run, Apply(dict(each)), case.namespace)
     while run.control():
@@ -140,6 +141,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
         case.former,
+        bare,
     )
 
 
@@ -170,30 +172,40 @@ def reference_of(case: Case) -> Reference:
     scene = prepared(case)
     trial = Trial(scene)
     forks: dict[int, Trial] = {}
-    while trial.phase is not Phase.DONE:
-        if trial.phase is Phase.SCRIPT:
-            # Schedules that strike where it cannot be forked begin at the beginning.
-            with suppress(CannotFork):
-                forks[trial.turns] = trial.fork()
+    while trial.phase is Phase.SCRIPT and not trial.unsettled:
+        # Schedules that strike where it cannot be forked begin at the beginning.
+        with suppress(CannotFork):
+            forks[trial.turns] = trial.fork()
         trial.go_on()
+    trial.play()
+    purity = Purity()
+    other = trial if trial.is_endless else _second(case, purity)
+    return Reference(
+        scene,
+        _benign(case, trial, other, purity),
+        forks,
+        Limits(turns=20 * trial.turns + 200),
+    )
+
+
+def _second(case: Case, purity: Purity) -> Trial:
+    """The benign run with another seed and another clock, under the purity gate."""
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
-    benign = _benign_of(case, trial, other)
-    return Reference(scene, benign, forks, Limits(turns=20 * trial.turns + 200))
+    other.run.machine.eye = purity
+    return other.play()
 
 
-def _benign_of(case: Case, trial: Trial, other: Trial) -> Benign:
-    """What a run without faults shows; in what another one differs is volatile."""
-    purity = other.run.machine.eye = Purity()
-    seen, seen_other = seen_by(trial), seen_by(other.play())
+def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
+    seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
-        learned(seen.world, seen_other.world),
+        learned(seen.world, again.world),
         handled_kinds(case.program, trial),
         has_background(case.program),
-        _fresh_world(case, trial.scene),
+        None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
         tuple(map(str, purity.findings)),
-        unsteady(seen, seen_other),
+        unsteady(seen, again),
     )
 
 
@@ -250,12 +262,18 @@ class Explorer:
         found = tuple(judged(benign, benign.seen))
         self.benign = Verdict((), found, True, benign.seen.trial.turns)
         """The verdict of the run without faults."""
+        self._trial = benign.seen.trial
         self._always = frozenset(each.property for each in found)
 
     # ------------------------------------------------------------------- schedules
 
     def singles(self) -> list[Schedule]:
-        """All single faults that can strike the benign run, the rarest kind first."""
+        """All single faults that can strike the benign run, the rarest kind first.
+
+        There are none for a run that has no end already.
+        """
+        if self._trial.is_endless:
+            return []
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, len(self.case.script))]
         found += [*_tampering(self.reference)]
@@ -265,9 +283,9 @@ class Explorer:
         return [(each,) for each in _unseen_first(found)]
 
     def random(self, count: int, seed: int = 0) -> Iterator[Schedule]:
-        """Random schedules of two to six faults."""
+        """Random schedules of two to six faults; special ones are for single use."""
         source = random.Random(seed)
-        faults = [each for (each,) in self.singles()]
+        faults = [each for (each,) in self.singles() if not is_special((each,))]
         for _ in range(count if faults else 0):
             number = min(len(faults), source.randint(2, RANDOM_MAX))
             yield tuple(source.sample(faults, number))
@@ -326,7 +344,8 @@ class Explorer:
                 return
             trial.go_on()
         near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
-        for fault in _unseen_first(candidates(near, len(self.case.script))):
+        found = candidates(near, len(self.case.script))
+        for fault in _unseen_first(e for e in found if not is_special((e,))):
             visit = next(each for each in near if each.site == fault.site)
             second = forks[visit.turn - 1].fork()
             second.left = [fault]
@@ -347,10 +366,11 @@ class Explorer:
 
 
 def _other_reference(case: Case) -> Reference:
+    """A reference under other seeds, to confirm alarms by."""
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
-    other = Trial(prepared(case, seed="3", start=EPOCH))
-    benign = _benign_of(case, trial, other)
+    other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
+    benign = _benign(case, trial, other, Purity())
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 

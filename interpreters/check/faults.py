@@ -124,6 +124,19 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F1", "before", _ASKED, "crash before {site}"),
     FaultKind("F10", "applied", _SENT, "{site} is applied, and its reply is lost"),
     FaultKind("F10", "lost", _SENT, "{site} is lost on its way, without a reply"),
+    FaultKind(
+        "F11", "crash", _WRITE, "crash at {site}, which lands after the next one's work"
+    ),
+    FaultKind(
+        "F11", "late", _WRITE, "{site} times out, and lands when all has come to rest"
+    ),
+    FaultKind(
+        "F11",
+        "zombie",
+        _WRITE,
+        "crash at {site}, which lands after the user's next action",
+        merges=True,
+    ),
     FaultKind("F9", "forbidden", _REQUEST, "{site} is refused with 403"),
     FaultKind("F9", "invalid", _OTHERS, "{site} is refused with 422"),
     FaultKind("F9", "busy", _REQUEST, "{site} is answered with 429, three times"),
@@ -183,19 +196,6 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F12", "behind", _RUN, "the operator's clock is 30 s behind"),
     FaultKind("F17", "error", _CALL, "{site} fails, and does nothing"),
     FaultKind("F17", "three errors", _CALL, "{site} fails three times"),
-    FaultKind(
-        "F11", "crash", _WRITE, "crash at {site}, which lands after the next one's work"
-    ),
-    FaultKind(
-        "F11", "late", _WRITE, "{site} times out, and lands when all has come to rest"
-    ),
-    FaultKind(
-        "F11",
-        "zombie",
-        _WRITE,
-        "crash at {site}, which lands after the user's next action",
-        merges=True,
-    ),
     FaultKind("F14", "stuck", _RUN, "the controller {site} is stuck until the end"),
     FaultKind("F14", "slow", _RUN, "the controller {site} takes 20 s for each turn"),
     FaultKind(

@@ -19,6 +19,7 @@ from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Phase, Trial, Write
 from fnop.interpreters.check.worlds import (
+    UID,
     Volatile,
     World,
     alias_of,
@@ -54,13 +55,15 @@ class Seen(NamedTuple):
     """A finished trial, prepared for the judges.
 
     `events` are all changes since its beginning; `writes` its operator's writes by the
-    versions that they made; `world` is that after the first restart.
+    versions that they made; `world` is that after the first restart, `healed` the one
+    before it.
     """
 
     trial: Trial
     events: tuple[StoredEvent, ...]
     writes: Mapping[int, Write]
     world: World
+    healed: World
 
 
 class Benign(NamedTuple):
@@ -92,9 +95,11 @@ def seen_by(trial: Trial) -> Seen:
         for each in trial.writes
         for version in range(each.before + 1, each.after + 1)
     }
-    base, calls = trial.scene.base.cluster, trial.run.calls
-    world = world_of(trial.ends[Phase.RESTARTED], base, calls)
-    return Seen(trial, events, writes, world)
+    base, calls = trial.scene.bare, trial.run.calls
+    before, after = trial.ends[Phase.HEALED], trial.ends[Phase.RESTARTED]
+    world = world_of(after, base, calls)
+    healed = world if before is after else world_of(before, base)
+    return Seen(trial, events, writes, world, healed)
 
 
 def handled_kinds(program: Program, trial: Trial) -> frozenset[str]:
@@ -154,6 +159,11 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     found = differences(
         benign.seen.world, seen.world, benign.volatile, without_status=bare
     )
+    if not found and not seen.trial.crashes:
+        # A restart may repair what nobody would have repaired without one.
+        found = differences(
+            benign.seen.healed, seen.healed, benign.volatile, without_status=bare
+        )
     refused = [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
@@ -166,8 +176,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
-    if seen is not benign.seen or benign.fresh is None:
-        return
+    if seen is not benign.seen or benign.fresh is None or seen.trial.unsettled:
+        return  # one that waits for somebody is not at its end
     found = [
         f"{each} (after the same object was created at once)"
         for each in differences(
@@ -188,6 +198,8 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
     for phase, found in seen.trial.unsettled.items():
         if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
             continue
+        if seen is benign.seen and found.waits:
+            continue  # for what nobody does in the script
         if found.endless or not _tampers(seen.trial):
             yield Violation("settles", found.reason)
             return
@@ -301,6 +313,11 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
             return
 
 
+def _loses_owner(trial: Trial) -> bool:
+    """Whether somebody has taken a child away from its owner."""
+    return any(each.kind.name == "F19:owner" for each in trial.struck)
+
+
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
@@ -329,7 +346,8 @@ def _replicas(seen: Seen) -> dict[str, int]:
         replicas = (event.object.get("spec") or {}).get("replicas")
         if event.version not in seen.writes or not isinstance(replicas, int):
             continue
-        if event.type == "MODIFIED":
+        was = _at(event.previous, ("spec", "replicas"))
+        if event.type == "MODIFIED" and was != replicas:
             alias = alias_of(event.resource, event.object)
             least[alias] = min(replicas, least.get(alias, replicas))
     return least
@@ -341,7 +359,7 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     usual, most = _most_alive(benign.seen), _most_alive(seen)
     for alias, number in most.items():
-        if number > max(1, usual.get(alias, 0)) and not _tampers(seen.trial):
+        if number > max(1, usual.get(alias, 0)) and not _loses_owner(seen.trial):
             message = f"{number} of {alias} live at once, {usual.get(alias, 0)}"
             yield Violation("creates_once", f"{message} in the benign run")
             return
@@ -383,7 +401,8 @@ def _most_alive(seen: Seen) -> dict[str, int]:
 def _made_outside(trial: Trial) -> Counter[str]:
     made: Counter[str] = Counter()
     for system in externals_of(trial.run.calls):
-        made.update(system.creations())
+        for key, number in system.creations().items():
+            made[UID.sub("<uid>", key)] += number
     return made
 
 
@@ -392,6 +411,8 @@ def _made_outside(trial: Trial) -> Counter[str]:
 
 def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """No write takes back what others have changed since the handler looked."""
+    if _tampers(seen.trial):
+        return  # to repair its own objects is its task
     for event in seen.events:
         write = seen.writes.get(event.version)
         if write is None or write.view is None or event.previous is None:
@@ -425,6 +446,7 @@ def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
         for item in diff(each.previous, each.object)
         for field in _leaves(item.field, item.old, item.new)
         if not (field[0] == "metadata" and field[1] in _NOT_THEIRS)
+        and not (seen.trial.hooked and field[-1] == RIVAL)
         and field[0] != "status"
     }
 
@@ -502,6 +524,8 @@ def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
             continue
         alias = alias_of(event.resource, event.object)
         for key, value in status.items():
+            if value == _at(event.previous, ("status", key)):
+                continue
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found.setdefault((alias, f"status.{key}"), set()).add(value)
     return found

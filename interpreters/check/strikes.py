@@ -367,6 +367,7 @@ def from_the_start(trial: Trial, fault: Fault) -> None:
 
 def heal(trial: Trial) -> None:
     """End all faults: what was held arrives, rivals take back what was theirs."""
+    trial.is_healed = True
     trial.left.clear()
     trial.bursts.clear()
     trial.forbidden.clear()

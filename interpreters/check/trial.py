@@ -23,7 +23,8 @@ from fnop.interpreters.check import strikes
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
-from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.cluster import Cluster, empty_cluster
+from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.settling import Calm, Despair
 from fnop.interpreters.simulation import Delivery, SimulatedRun
@@ -38,6 +39,10 @@ ROUNDS = 2
 PATIENT_ROUNDS = 100
 # Whether a phase is endless is looked at after so many turns.
 LOOK_EVERY = 64
+# So many writes without a rest are endless, and two more in each second of waiting.
+WRITES_MAX = 250
+# Who changes nothing for so long, in turns and in seconds, waits for somebody else.
+STILL_TURNS, STILL_SECONDS = 300, 120.0
 
 
 class Phase(IntEnum):
@@ -80,6 +85,8 @@ class Scene(NamedTuple):
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
     former: Program | None = None
+    # The cluster before the given objects were there.
+    bare: Cluster = empty_cluster()
 
 
 class Write(NamedTuple):
@@ -104,11 +111,13 @@ class Write(NamedTuple):
 class Unrest(NamedTuple):
     """Why a phase has not come to rest; `endless` where something goes on for ever.
 
-    Else nothing is left but a handler that fails, again and again.
+    Else nothing is left but a handler that fails again and again, or that `waits` for
+    somebody else, as its author foresees.
     """
 
     reason: str
-    endless: bool
+    endless: bool = False
+    waits: bool = False
 
 
 class Visit(NamedTuple):
@@ -158,6 +167,7 @@ class Trial:
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
         self.refused: list[str] = []
+        self.crashes = 0  # those before all was healed
         self.waited = 0.0  # virtual seconds in which nothing was to be done
         # The uids of objects that a request has created which landed late.
         self.stray: set[str] = set()
@@ -177,12 +187,13 @@ class Trial:
         self._present = self.backup
         # ------------------------------------------------ the user
         # An open script may become longer: at its end the trial pauses.
-        self.is_open = self.is_paused = False
+        self.is_open = self.is_paused = self.is_healed = False
         self.blocked: Action | None = None
         self.until: float | None = None
         self.rested = -1
         self._delivered: Delivery | None = None
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._still: tuple[int, int, float] = (0, 0, 0.0)
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
         # The operator has not begun yet where all the script is to be a backlog.
@@ -229,20 +240,38 @@ class Trial:
             setattr(twin, name, getattr(self, name).copy())
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
         calm, begun = copy.copy(self._calm), self._begun_at
+        written, waited, still = self._written, self._waited, self._still
         twin.attach(self.run.fork())
         if self.second is not None:
             twin.second = self.second.fork(twin.run.clock)
             twin.second.director = Beside(twin)
         twin._calm, twin._begun_at = calm, begun
+        twin._written, twin._waited, twin._still = written, waited, still
         return twin
 
     # ------------------------------------------------------------------ the loop
 
     def play(self) -> Trial:
-        """Go through all phases to the end."""
-        while self.phase is not Phase.DONE:
-            self.go_on()
+        """Go through all phases to the end; not beyond one that has none."""
+        with interruptible():
+            while self.phase is not Phase.DONE:
+                self.go_on()
+                found = self.unsettled.get(self.phase)
+                faulty = self.phase is Phase.SCRIPT and bool(self.struck)
+                if found is not None and found.endless and not faulty:
+                    self._end_here()
         return self
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether something has gone on for ever."""
+        return any(each.endless for each in self.unsettled.values())
+
+    def _end_here(self) -> None:
+        """Do without the phases that are left: they would not end either."""
+        for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
+            self.ends.setdefault(phase, self.run.cluster)
+        self.phase = Phase.DONE
 
     def settle(self) -> None:
         """Go on to the end of an open script, and pause there."""
@@ -319,24 +348,50 @@ class Trial:
             return True
         reason = run.despairs()
         if reason:
-            self.unsettled[self.phase] = Unrest(reason, False)
-        return bool(reason)
+            self.unsettled[self.phase] = Unrest(reason, waits=run.foresees())
+        return bool(reason) or self._waits_in_vain()
+
+    def _waits_in_vain(self) -> bool:
+        """Whether nothing has changed for so long that nobody is going to change it."""
+        run, version = self.run, self.run.cluster.version
+        if version != self._still[0]:
+            self._still = version, self.turns, run.clock.elapsed
+        _, turns, since = self._still
+        if (
+            self.turns < turns + STILL_TURNS
+            or run.clock.elapsed < since + STILL_SECONDS
+        ):
+            return False
+        self.unsettled[self.phase] = Unrest(run.circles(), waits=True)
+        return True
 
     def _is_endless(self) -> bool:
         taken = self.turns - self._begun_at
         if taken % LOOK_EVERY:
             return False
-        reason = self.run.restlessness()
+        reason = self.run.restlessness() or self._busyness()
         if taken > self.limits.turns and not reason:
             reason = self.run.circles()
         if reason:
-            self.unsettled[self.phase] = Unrest(reason, True)
+            self.unsettled[self.phase] = Unrest(reason, endless=True)
             self.until = None
         return bool(reason)
+
+    def _busyness(self) -> str:
+        """Who goes on writing, in a sentence, if the operator does; or ""."""
+        since = self.writes[self._written :]
+        if len(since) <= WRITES_MAX + 2 * (self.waited - self._waited):
+            return ""
+        often = Counter(f"`{e.site.verb} {e.site.target}`" for e in since[-WRITES_MAX:])
+        what = ", ".join(name for name, _ in often.most_common(3))
+        who = since[-1].site.handler or "the operator"
+        return f"{who} goes on writing: {what}, {len(since)} writes by now"
 
     def rest_anew(self) -> None:
         """Begin to wait for the next rest."""
         self._calm, self._begun_at = Calm(), self.turns
+        self._written, self._waited = len(self.writes), self.waited
+        self._still = self.run.cluster.version, self.turns, self.run.clock.elapsed
         self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
 
     # -------------------------------------------------------------------- at rest
@@ -347,6 +402,8 @@ class Trial:
             self._on_rest_of_script()
         else:
             self.ends[self.phase] = self.run.cluster
+            if self.phase is Phase.HEALED:
+                self.crashes = self.run.lives
             self.phase = Phase(self.phase + 1)
             if self.phase is not Phase.DONE:
                 self.run.crash()
@@ -356,7 +413,9 @@ class Trial:
         if strikes.released_at_rest(self):
             return
         if self.blocked is not None:
-            if strikes.rivals_let_go(self):
+            # A user waits until what holds the object has ended.
+            if strikes.rivals_let_go(self) or not self.is_healed:
+                strikes.heal(self)
                 return
             self.refused.append(f"{self.blocked}: the former object does not go")
             self.blocked = None

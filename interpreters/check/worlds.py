@@ -19,12 +19,20 @@ from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.externals import externals_of
 
-__all__ = ["Difference", "Volatile", "World", "differences", "learned", "world_of"]
+__all__ = [
+    "UID",
+    "Difference",
+    "Volatile",
+    "World",
+    "differences",
+    "learned",
+    "world_of",
+]
 
 # Alias of an object -> its normalised JSON text.
 World = Mapping[str, bytes]
 
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 _OWN = "fnop.dev/"
@@ -147,7 +155,7 @@ def _masked(
     text: bytes, names: Mapping[str, str], generated: Mapping[str, str]
 ) -> bytes:
     plain = _TIME.sub("<time>", text.decode())
-    plain = _UID.sub(lambda uid: f"<uid of {names.get(uid[0], 'the dead')}>", plain)
+    plain = UID.sub(lambda uid: f"<uid of {names.get(uid[0], 'the dead')}>", plain)
     for name in sorted(generated, key=len, reverse=True):
         plain = plain.replace(name, generated[name])
     return _STABLE.sub("-*", plain).encode()

@@ -1,0 +1,5 @@
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply
+
+CRDS = [crd()]
+SCRIPT = [apply(custom())]

@@ -1,0 +1,8 @@
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply, edit
+
+CRDS = [crd()]
+SCRIPT = [
+    apply(custom(size=4)),
+    edit("xs/x", spec={"size": 3, "workersToDelete": ["x-1"]}),
+]

@@ -1,0 +1,7 @@
+"""Two members, then one."""
+
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply, edit
+
+CRDS = [crd()]
+SCRIPT = [apply(custom(size=2)), edit("xs/x", spec={"size": 1})]

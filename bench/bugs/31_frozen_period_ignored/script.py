@@ -1,0 +1,20 @@
+"""A change in the time of a freeze, which ends."""
+
+from bench.bugs.crds import crd, custom
+from fnop.testing import apply, delete, edit, expect
+
+FREEZE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "freeze"}}
+
+CRDS = [crd()]
+SCRIPT = [
+    apply(custom(size=1)),
+    apply(FREEZE),
+    edit("xs/x", spec={"size": 2}),
+    delete("configmaps/freeze"),
+]
+
+
+@expect("xs")
+def is_configured(x, world):
+    settings = world.get(f"configmaps/{x.name}-settings")
+    return settings is not None and settings["data"]["size"] == str(x.spec["size"])

@@ -1,0 +1,24 @@
+"""The number is the autoscaler's: it is in no write of ours."""
+
+import fnop
+
+
+def deployment_of(name, image):
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": {"owner": name}},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "server", "image": image}]},
+            },
+        },
+    }
+
+
+@fnop.timer("xs", interval=10)
+async def serve(body, name, spec, **_):
+    desired = deployment_of(name, spec["image"])
+    await fnop.apply(fnop.owned(desired, body), force=True)

@@ -1,0 +1,39 @@
+"""What cannot be changed is made anew; its pods stay meanwhile."""
+
+import fnop
+
+
+def stateful_set_of(name, spec):
+    template = {"metadata": {"labels": {"app": name}}}
+    template["spec"] = {"containers": [{"name": "db", "image": spec["image"]}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "labels": {"owner": name}},
+        "spec": {
+            "serviceName": name,
+            "podManagementPolicy": spec["policy"],
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+        },
+    }
+
+
+def settings_of(name, spec):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"{name}-settings", "labels": {"owner": name}},
+        "data": {"policy": spec["policy"]},
+    }
+
+
+@fnop.timer("xs", interval=10)
+async def run(body, name, spec, **_):
+    await fnop.apply(fnop.owned(settings_of(name, spec), body), force=True)
+    found = await fnop.get("statefulsets.apps", name=name)
+    if found is None or found.spec["podManagementPolicy"] == spec["policy"]:
+        child = stateful_set_of(name, spec)
+        await fnop.apply(fnop.owned(child, body), force=True)
+    elif "deletionTimestamp" not in found["metadata"]:
+        await fnop.delete(found, propagation="Orphan")

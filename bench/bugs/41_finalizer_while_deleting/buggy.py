@@ -1,0 +1,32 @@
+"""The finalizer is made sure of before anybody asks whether the object is to go."""
+
+import fnop
+
+FINALIZER = "example.com/tenant"
+
+
+def add_tenant(uid, name):
+    """Make the tenant of this uid, if there is none yet."""
+    raise NotImplementedError("a service that this example does not have")
+
+
+def remove_tenant(uid):
+    """Remove the tenant of this uid, if there is one."""
+    raise NotImplementedError("a service that this example does not have")
+
+
+@fnop.on.event("xs")
+async def serve(body, name, uid, meta, **_):
+    names = meta.get("finalizers", ())
+    if FINALIZER not in names:
+        add = [*names, FINALIZER]
+        version = meta["resourceVersion"]
+        await fnop.patch(body, metadata={"resourceVersion": version, "finalizers": add})
+        return
+    if "deletionTimestamp" not in meta:
+        await fnop.call(add_tenant, uid=uid, name=name)
+        return
+    await fnop.call(remove_tenant, uid=uid)
+    left = [each for each in names if each != FINALIZER]
+    version = meta["resourceVersion"]
+    await fnop.patch(body, metadata={"resourceVersion": version, "finalizers": left})

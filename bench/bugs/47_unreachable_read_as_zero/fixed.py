@@ -1,0 +1,23 @@
+"""Nodes that could not be asked for are unknown: what was known of them stays."""
+
+import fnop
+
+
+def list_nodes(cluster):
+    """Tell the names of the nodes of another cluster."""
+    raise NotImplementedError("a cluster that this example does not have")
+
+
+@fnop.timer("xs", interval=10)
+async def watch_over(name, status, patch, **_):
+    try:
+        nodes = await fnop.call(list_nodes, cluster=name)
+    except fnop.CallFailed:
+        patch.status["reachable"] = False
+        return
+    patch.status["reachable"] = True
+    patch.status["ready"] = len(nodes)
+    if not nodes and status.get("ready"):
+        patch.status["phase"] = "Failed"
+    elif nodes and "phase" not in status:
+        patch.status["phase"] = "Running"

@@ -1,0 +1,281 @@
+"""`fnop check`, from the command line and in tests of an operator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fnop.adapters.cli import main
+from fnop.core.handlers.registry import default_registry
+from fnop.testing import (
+    Simulation,
+    checks,
+    crash,
+    create,
+    explore,
+    fault,
+    never_create_twice,
+    stabilise,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BUGGY = """
+import fnop
+
+@fnop.on.create("xs.example.com")
+@fnop.on.resume("xs.example.com")
+async def certify(name, **_):
+    if await fnop.get("secrets", name=f"{name}-a") is None:
+        for each in "ab":
+            await fnop.adopt(
+                {"apiVersion": "v1", "kind": "Secret",
+                 "metadata": {"name": f"{name}-{each}"}}
+            )
+"""
+FIXED = BUGGY.replace(
+    '    if await fnop.get("secrets", name=f"{name}-a") is None:\n', "    if True:\n"
+)
+OBJECT: dict[str, Any] = {
+    "apiVersion": "example.com/v1",
+    "kind": "X",
+    "metadata": {"name": "x"},
+    "spec": {"size": 1},
+}
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "xs.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "xs", "singular": "x", "kind": "X"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": ANYTHING, "status": ANYTHING},
+                    }
+                },
+            }
+        ],
+    },
+}
+WORDS = "benign, except: crash after `create secrets/x-a` (1st, handler certify)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an operator, whose name no other test uses, and its object."""
+    (tmp_path / "object.yaml").write_text(json.dumps(OBJECT))
+    (tmp_path / "crd.yaml").write_text(json.dumps(CRD))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(*arguments: str) -> Result:
+    with default_registry.set_aside():
+        return CliRunner().invoke(main, ["check", *arguments])
+
+
+def operator(folder: Path, source: str) -> str:
+    name = f"op_{folder.name}.py".replace("-", "_")
+    (folder / name).write_text(source)
+    return name
+
+
+def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    result = called(file, "--without", "pure")
+    assert result.exit_code == 1, result.output
+    assert "FAIL  same_end" in result.stdout
+    assert "1. same_end: secrets/x-b is missing" in result.stdout
+    assert f"schedule  {WORDS}" in result.stdout
+    recording = result.stdout.partition("   recording ")[2].splitlines()[0]
+
+    replayed = CliRunner().invoke(main, ["replay", recording, file])
+    assert replayed.exit_code == 0, replayed.output
+    assert replayed.stdout.startswith("identical")
+
+    test = called("--as-test", recording)
+    assert test.exit_code == 0
+    (folder / "test_found.py").write_text(test.stdout)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    again = subprocess.run(
+        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
+    )
+    assert again.returncode == 1
+    assert "same_end: secrets/x-b is missing" in again.stdout
+    (folder / file).write_text(FIXED)
+    mended = subprocess.run(
+        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
+    )
+    assert mended.returncode == 0, mended.stdout
+
+
+def test_an_operator_without_bugs_passes(folder: Path) -> None:
+    result = called(operator(folder, FIXED))
+    assert result.exit_code == 0, result.output
+    assert "no property is violated" in result.stdout
+    assert "with object.yaml" not in result.stdout  # notes are for people
+    assert not (folder / "fnop-failures").exists()
+
+
+def test_shards_are_parts_of_the_whole(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    whole = json.loads(called(file, "-o", "json", "--without", "pure").stdout)
+    for number in (1, 2, 3):
+        called(
+            *(file, "-o", "json", "--without", "pure"),
+            *("--shard", f"{number}/3", "--results", "parts"),
+        )
+    assert len([*Path("parts").glob("*.json")]) == 3
+    merged = json.loads(called("--merge", "parts", "-o", "json").stdout)
+    known = len([*Path("fnop-failures").glob("*.fnop")])
+    assert known
+    assert merged["tried"] >= whole["tried"]
+    assert {each["property"] for each in merged["failures"]} == {"same_end"}
+    assert called("--merge", "parts").exit_code == 1
+
+
+def test_several_processes_find_the_same(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    options = ("-o", "json", "--without", "pure")
+    one = called(file, *options, "--save", "one").stdout
+    two = called(file, *options, "--jobs", "2", "--save", "two").stdout
+    assert json.loads(one) == json.loads(two)
+
+
+def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    texts = {
+        subprocess.run(
+            [sys.executable, "-m", "fnop", "check", file, "-o", "json", "--save", seed],
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(texts) == 1
+    assert json.loads(texts.pop())["tried"] > 100
+
+
+def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> None:
+    source = FIXED.replace('"ab"', '{"alpha", "beta", "gamma", "delta", "epsilon"}')
+    file = operator(folder, source)
+    command = [sys.executable, "-m", "fnop", "check", file, "--property", "pure"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    assert "goes otherwise under another PYTHONHASHSEED" in result.stdout
+
+
+def test_what_was_not_tried_is_told(folder: Path) -> None:
+    result = called(operator(folder, FIXED), "--budget", "20", "--without", "pure")
+    assert result.exit_code == 0
+    assert "schedules beyond the limits" in result.stdout
+    assert "20 schedules of 3 scripts tried" in result.stdout
+
+
+def test_reports_for_machines(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    result = called(file, "-o", "github", "--junit", "j.xml", "--without", "pure")
+    assert result.stdout.startswith(f"::error file={file},title=fnop check: same_end::")
+    suite = ElementTree.parse("j.xml").getroot()
+    assert suite.get("failures") == "1"
+    assert len(suite.findall("testcase")) == int(suite.get("tests") or 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "name the operator's file"),
+        (("{file}", "--shard", "4/3"), "is no shard"),
+        (("{file}", "--property", "nice"), "there is no property nice"),
+        (("--as-test", "object.yaml"), "is no recording of a failure"),
+        (("--merge", "."), "there are no results in ."),
+        (("{file}", "--object", "crd.yaml", "--crd", "object.yaml"), None),
+    ],
+)
+def test_wrong_calls_have_a_sentence(
+    folder: Path, arguments: tuple[str, ...], sentence: str | None
+) -> None:
+    file = operator(folder, FIXED)
+    result = called(*(each.format(file=file) for each in arguments))
+    if sentence is None:
+        assert result.exit_code == 0  # either option takes any manifest
+    else:
+        assert result.exit_code == 2
+        assert sentence in result.output
+
+
+def test_without_manifests_they_are_made_up(tmp_path: Path) -> None:
+    file = str(tmp_path / operator(tmp_path, FIXED))
+    result = called(file, "--save", str(tmp_path / "found"), "--without", "pure")
+    assert result.exit_code == 0, result.output
+    assert "made up a definition of xs that takes any spec; give --crd" in result.output
+    assert "made up X x; give your own with --object" in result.output
+
+
+# ----------------------------------------------------------------------- in tests
+
+
+def test_a_simulation_under_faults(folder: Path) -> None:
+    faults = [crash.after("certify", create="secrets/x-a")]
+    sim = Simulation(operator(folder, BUGGY), crds="crd.yaml", faults=faults)
+    sim.apply(OBJECT).settle().heal()
+    assert "secrets/x-a" in sim
+    with pytest.raises(AssertionError, match="secrets/x-b is missing"):
+        sim.must_equal_benign()
+
+
+def test_a_fault_that_does_not_come_about_is_no_success(folder: Path) -> None:
+    faults = [crash.after("certify", create="secrets/x-c")]
+    sim = Simulation(operator(folder, BUGGY), crds="crd.yaml", faults=faults)
+    with pytest.raises(AssertionError, match="the fault has not come about: crash"):
+        sim.apply(OBJECT).settle().heal()
+
+
+def test_a_script_is_explored(folder: Path) -> None:
+    bad = operator(folder, BUGGY)
+    explored = explore(bad, create(OBJECT), crds="crd.yaml")
+    explored.must(never_create_twice)
+    with pytest.raises(AssertionError, match="secrets/x-b is missing"):
+        explored.must(stabilise, never_create_twice)
+    with pytest.raises(ValueError, match="there is no property 'nice'"):
+        explored.must("nice")
+
+
+def test_there_is_a_check_for_each_script_and_sort_of_fault(folder: Path) -> None:
+    found = checks(operator(folder, FIXED), crds="crd.yaml", objects="object.yaml")
+    names = [each.__name__ for each in found]
+    assert names[:3] == ["create-benign", "create-F1", "create-F10"]
+    assert len(names) == len(set(names))
+    for each in found[:2]:
+        each()
+
+
+def test_faults_are_named_by_their_sites() -> None:
+    made = fault("F2:action", event="ADDED xs/x", nth=2)
+    assert "the event `ADDED xs/x` (2nd)" in str(made)
+    assert str(crash.at_rest(1)).startswith("crash when all has come to rest")
+    with pytest.raises(ValueError, match="there is no fault 'F99'"):
+        fault("F99", create="xs/x")
+    with pytest.raises(ValueError, match="strikes a event, not a write"):
+        fault("F2:action", "c", create="xs/x")
+    with pytest.raises(ValueError, match="name one effect"):
+        fault("F1:after", "c")

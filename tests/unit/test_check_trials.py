@@ -1,0 +1,269 @@
+"""Trials: what a fault does, that forks change nothing, and that all is repeatable."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+import fnop
+from fnop import Registry
+from fnop.adapters.checking import cases_of, subjects_of
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.actions import apply, delete, edit, wait
+from fnop.interpreters.check.explore import Case, Explorer, digest_of
+from fnop.interpreters.check.faults import (
+    BY_NAME,
+    FAULTS,
+    Fault,
+    Place,
+    Site,
+    in_words,
+    schedule_from_json,
+    schedule_to_json,
+)
+from fnop.interpreters.check.properties import seen_by
+from fnop.interpreters.check.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.trial import Phase, Trial
+from tests.simulations import example, example_handlers, manifests_of
+
+DEFINITION = manifests_of("01-minimal")[0]
+NAME = "fnopexamples/example-1"
+
+
+def case_of(registry: Registry, *script: Any, **more: Any) -> Case:
+    program = Program(registry.handlers, Settings())
+    return Case(program, (DEFINITION,), script, **more)
+
+
+@cache
+def children() -> Explorer:
+    """An operator with a child, whose object is created, deleted, and created."""
+    program = Program(example_handlers("02-children"), Settings())
+    subjects = subjects_of(program, manifests_of("02-children"))
+    *_, last = cases_of(program, subjects)
+    return Explorer(last)
+
+
+SINGLES = [each for (each,) in children().singles()]
+
+
+def test_the_script_that_is_explored_deletes_and_recreates() -> None:
+    assert [type(each).__name__ for each in children().case.script] == [
+        *("Apply", "Delete", "Apply")
+    ]
+    assert children().benign.violations == ()
+    assert len(SINGLES) > 100
+
+
+@pytest.mark.parametrize("name", sorted({each.kind.name for each in SINGLES}))
+def test_every_fault_comes_about_and_hurts_no_good_operator(name: str) -> None:
+    for fault in SINGLES:
+        if fault.kind.name == name:
+            verdict = children().tried((fault,))
+            assert verdict.struck, in_words((fault,))
+            assert verdict.violations == (), in_words((fault,))
+
+
+# These need a script, a call, a Deployment or former code that this operator has not.
+_ELSEWHERE = {"F17:error", "F17:three errors", "F20:upgrade", "F15:former"}
+# Where nothing has changed since, it is the same as a crash after something.
+_ELSEWHERE |= {"F1:before"}
+
+
+def test_nearly_every_fault_of_the_table_is_tried() -> None:
+    tried = {each.kind.name for each in SINGLES}
+    assert set(BY_NAME) - tried <= _ELSEWHERE
+
+
+@pytest.mark.parametrize("fault", SINGLES[::7], ids=str)
+def test_a_schedule_has_one_end_from_a_fork_and_from_the_beginning(
+    fault: Fault,
+) -> None:
+    explorer, schedule = children(), (fault,)
+    limits = explorer.reference.limits
+    whole = Trial(explorer.reference.scene, schedule, limits=limits).play()
+    first, again = (explorer.trial_of(schedule).play() for _ in range(2))
+    assert digest_of(seen_by(first)) == digest_of(seen_by(again))
+    assert digest_of(seen_by(first)) == digest_of(seen_by(whole))
+
+
+def test_a_trial_that_is_forked_at_any_turn_ends_alike() -> None:
+    explorer = children()
+    schedule = next((each,) for each in SINGLES if each.kind.name == "F2:action")
+    trial, forks = Trial(explorer.reference.scene, schedule), []
+    while trial.phase is not Phase.DONE:
+        forks.append(trial.fork())
+        trial.go_on()
+    expected = digest_of(seen_by(trial))
+    assert {digest_of(seen_by(each.play())) for each in forks[::5]} == {expected}
+
+
+# ------------------------------------------------------------------ JSON
+
+sites = st.builds(
+    Site,
+    st.sampled_from(Place),
+    st.text(max_size=8),
+    st.sampled_from(["create", "ADDED"]),
+    st.text(max_size=12),
+    st.integers(1, 9),
+)
+schedules = st.lists(
+    st.builds(Fault, st.sampled_from(FAULTS), sites, st.text(max_size=4)), max_size=4
+)
+
+
+@given(schedules)
+def test_a_schedule_goes_through_json(schedule: list[Fault]) -> None:
+    assert schedule_from_json(schedule_to_json(tuple(schedule))) == tuple(schedule)
+
+
+@pytest.mark.parametrize(
+    "broken", [[{}], [{"fault": "F99:x", "site": {}}], [7], [{"fault": "F1:after"}]]
+)
+def test_what_is_no_schedule_is_refused_in_a_sentence(broken: Any) -> None:
+    with pytest.raises(ValueError, match=r"no schedule of faults|there is no fault"):
+        schedule_from_json(broken)
+
+
+def test_a_script_goes_through_json() -> None:
+    script = (
+        apply(example(size=1)),
+        edit(NAME, spec={"size": 2}),
+        wait(3),
+        delete(NAME, propagation="Foreground"),
+    )
+    assert script_from_json(script_to_json(script)) == script
+
+
+# ------------------------------------------------------- what is found, and when
+
+
+def child(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def found(explorer: Explorer) -> dict[str, set[str]]:
+    """The properties that single faults violate, with the faults' names."""
+    result: dict[str, set[str]] = {}
+    for schedule in [(), *explorer.singles()]:
+        verdict = explorer.tried(schedule) if schedule else explorer.benign
+        for each in explorer.confirmed(verdict):
+            name = schedule[0].kind.name if schedule else "benign"
+            result.setdefault(each.property, set()).add(name)
+    return result
+
+
+def test_a_first_child_that_stands_for_both_is_found_by_a_crash() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        if await fnop.get("configmaps", name=f"{name}-a") is None:
+            await fnop.adopt(child(f"{name}-a"))
+            await fnop.adopt(child(f"{name}-b"))
+
+    result = found(Explorer(case_of(registry, apply(example()))))
+    assert "F1:after" in result["same_end"]
+    assert "benign" not in result["same_end"]
+
+
+def test_a_handler_that_changes_its_object_for_ever_does_not_settle() -> None:
+    registry = Registry()
+
+    @fnop.on.event("fnopexamples", registry=registry)
+    def counted(status: fnop.Status, patch: fnop.Patch, **_: Any) -> None:
+        patch.status["count"] = status.get("count", 0) + 1
+
+    explorer = Explorer(case_of(registry, apply(example())))
+    (violation,) = [
+        each for each in explorer.benign.violations if each.property == "settles"
+    ]
+    assert "counted changes status.count" in violation.message
+
+
+def test_a_finalizer_list_that_is_overwritten_takes_back_a_rivals() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def held(name: str, **_: Any) -> None:
+        found = await fnop.get("configmaps", name="shared")
+        assert found is not None
+        finalizers = [*(found.metadata.get("finalizers") or ()), "example.com/held"]
+        await fnop.patch(found, metadata={"finalizers": finalizers})
+
+    case = case_of(registry, apply(example()), given=(child("shared"),))
+    assert "F8:held" in found(Explorer(case))["no_clobber"]
+
+
+def test_a_status_that_depends_on_the_way_is_history() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def grown(name: str, spec: fnop.Spec, old: Any, **_: Any) -> None:
+        most = max(spec["size"], ((old or {}).get("spec") or {}).get("size", 0))
+        await fnop.apply({**child(f"{name}-data"), "data": {"size": str(most)}})
+
+    script = apply(example(size=3)), edit(NAME, spec={"size": 1})
+    explorer = Explorer(case_of(registry, *script))
+    assert [each.property for each in explorer.benign.violations] == ["history"]
+    declared = case_of(registry, *script, history=("configmaps/",))
+    assert Explorer(declared).benign.violations == ()
+
+
+def test_what_an_author_expects_is_judged_at_each_rest() -> None:
+    from fnop.interpreters.check.expectations import expect, expectations_in
+
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def nothing(**_: Any) -> None:
+        """It does not do what is expected."""
+
+    @expect("fnopexamples")
+    def has_a_child(each: Any, world: Any) -> bool:
+        return f"configmaps/{each.name}" in world
+
+    expectations = expectations_in({"has_a_child": has_a_child})
+    case = case_of(registry, apply(example()), expectations=expectations)
+    (violation,) = Explorer(case).benign.violations
+    assert violation.property == "matches"
+    assert violation.message == "has_a_child does not hold for fnopexamples/example-1"
+
+
+def test_uses_of_the_clock_are_no_pure_decisions() -> None:
+    import time
+
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def timed(patch: fnop.Patch, **_: Any) -> None:
+        patch.status["at"] = str(time.time())  # noqa: TID251 (as authors may do)
+
+    explorer = Explorer(case_of(registry, apply(example())))
+    (violation,) = explorer.benign.violations
+    assert violation.property == "pure"
+    assert "timed calls time.time" in violation.message
+
+
+def test_an_upgrade_is_tried_where_there_is_former_code() -> None:
+    """The former code has kept what it did in a field that this one does not know."""
+    former, later = Registry(), Registry()
+
+    @fnop.on.create("fnopexamples", registry=former)
+    async def made(name: str, **_: Any) -> None:
+        await fnop.adopt(child(f"{name}-old"))
+
+    @fnop.on.create("fnopexamples", registry=later)
+    async def made_(name: str, **_: Any) -> None:
+        await fnop.adopt(child(f"{name}-new"))
+
+    program = Program(former.handlers, Settings())
+    case = case_of(later, apply(example()), former=program)
+    result = found(Explorer(case))
+    assert "F20:upgrade" in result["same_end"]
