@@ -74,4 +74,7 @@ check-twice: .venv/ready ## schedules that are run twice have equal ends (PAIRS=
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-bugs bench-cluster check-sweep check-twice
+bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
+	$(BIN)/python -m bench.mutants
+
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-bugs bench-cluster bench-mutants check-sweep check-twice
