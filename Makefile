@@ -62,7 +62,19 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
+bench-bugs: .venv/ready ## what fnop check finds of the bugs that real operators had
+	$(BIN)/python -m bench.bugs $(NAMES)
+
+check-sweep: .venv/ready ## a search for false alarms (PAIRS=3000 RANDOM_SCHEDULES=10000 for a night)
+	PAIRS=$${PAIRS:-300} RANDOM_SCHEDULES=$${RANDOM_SCHEDULES:-300} $(BIN)/python -m bench.sweep $(NAMES)
+
+check-twice: .venv/ready ## schedules that are run twice have equal ends (PAIRS=100000 for a night)
+	$(BIN)/python -m bench.determinism $${PAIRS:-1000}
+
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-cluster
+bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
+	$(BIN)/python -m bench.mutants
+
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-bugs bench-cluster bench-mutants check-sweep check-twice

@@ -265,6 +265,7 @@ class _Checking:
         from fnop.adapters.manifests import ManifestProblem
         from fnop.core.handlers.program import Program
         from fnop.core.handlers.settings import Settings
+        from fnop.interpreters.actions import ActionRefused
         from fnop.interpreters.scenario import ApplyProblem
 
         options = self.options
@@ -297,8 +298,10 @@ class _Checking:
                 former = Program(handlers_of_file(options["former"]), settings)
                 cases = [each._replace(former=former) for each in cases]
             return cases
-        except (CheckProblem, LoadProblem, ManifestProblem, ApplyProblem) as problem:
+        except (CheckProblem, LoadProblem, ManifestProblem) as problem:
             _fail(str(problem))
+        except (ActionRefused, ApplyProblem) as problem:
+            _fail(f"{problem} (as --crd or --object)")
 
     def _campaign(self) -> Campaign:
         from fnop.interpreters.check.campaign import Campaign, Options
@@ -319,7 +322,11 @@ class _Checking:
             only=frozenset(options["only"]),
             without=frozenset(options["without"]),
         )
-        return Campaign(self.cases, found)
+        campaign = Campaign(self.cases, found)
+        for explorer in campaign.explorers:
+            for sentence in explorer.unmodelled:
+                _fail(sentence)
+        return campaign
 
     def _known(self) -> Iterator[Task]:
         """The failures of former calls, for cases that are still there."""

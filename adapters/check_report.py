@@ -74,10 +74,31 @@ def _failure_lines(
         yield f"   {'':8}  {rest}"
     if others > 1:
         yield f"   {'':8}  {number_of(others - 1, 'other schedule')} of this sort"
+    yield from _lanes(failure)
     if file:
         yield f"   recording {file}"
         yield f"   as a test fnop check --as-test {file} > test_regression.py"
     yield ""
+
+
+# The most lines of a story, before and after its fault.
+_BEFORE, _AFTER = 6, 10
+_LANES = {"user": 0, "operator": 1, "fault": 2, "rest": 3}
+
+
+def _lanes(failure: Failure) -> Iterator[str]:
+    """The story around the fault: the user on the left, the operator beside."""
+    story = failure.story
+    strikes = [place for place, each in enumerate(story) if each.lane == "fault"]
+    first = max(0, (strikes[0] if strikes else 0) - _BEFORE)
+    last = (strikes[-1] if strikes else 0) + _AFTER
+    for place, each in enumerate(story[first:last], first):
+        head = "story" if place == first else ""
+        mark = " !" if each.lane == "fault" else ""
+        indent = "  " * _LANES[each.lane]
+        yield f"   {head:8}  {each.at:7.1f} s {indent}{each.lane}: {each.what}{mark}"
+    if len(story) > last:
+        yield f"   {'':8}  ... {len(story) - last} more"
 
 
 def _summary(report: Report) -> str:

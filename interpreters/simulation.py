@@ -708,6 +708,6 @@ def _is_of(input: Input, stream: int) -> bool:
 def _unmodelled(function: str) -> str:
     return (
         f"{function} is not simulated; give a model of it: in a test "
-        f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run "
-        "--calls FILE or --real-calls"
+        f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run and "
+        "fnop check --calls FILE, or for fnop run --real-calls"
     )

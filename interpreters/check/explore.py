@@ -48,7 +48,15 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.strikes import child_name, children
-from fnop.interpreters.check.trial import Limits, Phase, Rival, Scene, Trial, Visit
+from fnop.interpreters.check.trial import (
+    Happened,
+    Limits,
+    Phase,
+    Rival,
+    Scene,
+    Trial,
+    Visit,
+)
 from fnop.interpreters.check.worlds import World, learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
@@ -106,12 +114,13 @@ class Verdict(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A violation, and the schedule that shows it."""
+    """A violation, and the schedule that shows it; `story` is what has happened."""
 
     case: str
     schedule: Schedule
     violation: Violation
     special: bool = False
+    story: tuple[Happened, ...] = ()
 
     @property
     def site(self) -> Site | None:
@@ -264,6 +273,11 @@ class Explorer:
         """The verdict of the run without faults."""
         self._trial = benign.seen.trial
         self._always = frozenset(each.property for each in found)
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """A sentence for each called function that has no model: nothing is known."""
+        return tuple(self._trial.run.unmodelled.values())
 
     # ------------------------------------------------------------------- schedules
 

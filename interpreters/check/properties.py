@@ -206,15 +206,30 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The second restart at the end changes nothing."""
-    if benign.background or Phase.AGAIN in seen.trial.unsettled:
+    """The second restart at the end changes nothing.
+
+    Timers and daemons may tell in their own object, again and again, that they are
+    alive; what they have made stays as it is.
+    """
+    if Phase.AGAIN in seen.trial.unsettled:
         return
-    again = [each for each in seen.trial.writes if each.phase is Phase.AGAIN]
+    again = [
+        each
+        for each in seen.trial.writes
+        if each.phase is Phase.AGAIN
+        and not (benign.background and _kind_of(each) in benign.handled)
+    ]
     if again:
         what = ", ".join(str(each.site) for each in again[:3])
         yield Violation(
             "no_more_writes", f"a restart at the end changes something again: {what}"
         )
+
+
+def _kind_of(write: Write) -> str:
+    """The kind of what is written, as aliases name it."""
+    group, _, rest = write.path.partition("/")
+    return f"{rest.partition('/')[0]}.{group}".rstrip(".")
 
 
 def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:

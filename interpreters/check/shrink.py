@@ -7,6 +7,7 @@ from typing import Any
 
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
+from fnop.interpreters.check.trial import Happened
 from fnop.interpreters.scenario import ApplyProblem
 
 __all__ = ["shrunk"]
@@ -32,7 +33,14 @@ def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
                 break
             if tries >= TRIES_MAX:
                 break
-    return case, failure
+    return case, failure._replace(story=_story(case, failure))
+
+
+def _story(case: Case, failure: Failure) -> tuple[Happened, ...]:
+    explorer = Explorer(case)
+    if not failure.schedule:
+        return tuple(explorer.reference.benign.seen.trial.story)
+    return tuple(explorer.trial_of(failure.schedule).play().story)
 
 
 def _still(case: Case, failure: Failure) -> Failure | None:

@@ -132,6 +132,14 @@ class Visit(NamedTuple):
     site: Site
 
 
+class Happened(NamedTuple):
+    """One thing in the story of a trial: when, on which lane, and what."""
+
+    at: float  # virtual seconds since the script's beginning
+    lane: str
+    what: Any
+
+
 class Hold(NamedTuple):
     """A kind whose watch events wait: until when, and since which action."""
 
@@ -166,6 +174,8 @@ class Trial:
         # The writes that the API server itself has refused, without a fault.
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
+        # What has happened, by lanes: the user, the operator, the faults.
+        self.story: list[Happened] = []
         self.refused: list[str] = []
         self.crashes = 0  # those before all was healed
         self.waited = 0.0  # virtual seconds in which nothing was to be done
@@ -204,6 +214,7 @@ class Trial:
     def _begin(self) -> None:
         """Let those faults strike that are there from the start."""
         self.first_version = self.run.cluster.version
+        self._since = self.run.clock.elapsed
         if any(each.kind.code == "F20" for each in self.left):
             assert self.scene.former is not None
             self.run.crash(self.scene.former)
@@ -406,6 +417,7 @@ class Trial:
                 self.crashes = self.run.lives
             self.phase = Phase(self.phase + 1)
             if self.phase is not Phase.DONE:
+                self.tell("rest", "the operator restarts")
                 self.run.crash()
         self.rest_anew()
 
@@ -430,6 +442,7 @@ class Trial:
         elif self.is_open:
             self.is_paused = True
         else:
+            self.tell("rest", "all faults end")
             strikes.heal(self)
             self.phase = Phase.HEALED
 
@@ -457,6 +470,7 @@ class Trial:
         return True
 
     def _act(self, action: Action) -> None:
+        self.tell("user", action)
         try:
             act(self.run, action, self.scene.namespace)
         except ActionRefused as problem:
@@ -519,6 +533,7 @@ class Trial:
         after = self.run.cluster.version
         path = self._path(command)
         if after != before:
+            self.tell("operator", site)
             uid = (command.subject.uid or "") if command.subject else ""
             self.writes.append(
                 Write(
@@ -616,6 +631,10 @@ class Trial:
             version = self.run.cluster.version
             self.visits.append(Visit(self.turns, self.place, version, site))
 
+    def tell(self, lane: str, what: Any) -> None:
+        """Add to the story."""
+        self.story.append(Happened(self.run.clock.elapsed - self._since, lane, what))
+
     def due(self, site: Site) -> Fault | None:
         """The fault that strikes here, if one does; it does so once."""
         if self.phase is not Phase.SCRIPT:
@@ -624,6 +643,7 @@ class Trial:
             if _is_same(fault.site, site):
                 self.left.remove(fault)
                 self.struck.append(fault)
+                self.tell("fault", fault)
                 return fault
         return None
 
@@ -684,7 +704,17 @@ class Beside:
 
 # The attributes that a trial changes in place: a fork has its own.
 _CONTAINERS = (
-    *("left", "struck", "visits", "writes", "lines", "refused", "late", "rejections"),
+    *(
+        "left",
+        "struck",
+        "story",
+        "visits",
+        "writes",
+        "lines",
+        "refused",
+        "late",
+        "rejections",
+    ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray"),
 )

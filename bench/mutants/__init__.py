@@ -1,0 +1,1 @@
+"""Mutants of correct operators: how many of them do the properties notice?"""

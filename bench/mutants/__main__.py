@@ -1,0 +1,47 @@
+"""`python -m bench.mutants [NAME...]`: how many mutants the properties kill.
+
+Of each operator at most so many mutants of each sort are tried as `--each` says, spread
+over its lines; `--each 0` tries all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from bench.mutants.report import lines_of
+from bench.mutants.running import judged_all
+from bench.mutants.subjects import subjects
+
+# So many mutants of each sort are made of each operator, so that the run stays short.
+EACH = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the tables, the alarms and the survivors."""
+    parser = argparse.ArgumentParser(prog="python -m bench.mutants")
+    parser.add_argument("names", nargs="*", help="subjects, by how their names begin")
+    parser.add_argument("--each", type=int, default=EACH, metavar="N")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N")
+    options = parser.parse_args(arguments)
+    found = subjects()
+    if options.names:
+        begin = tuple(options.names)
+        found = [each for each in found if each.name.startswith(begin)]
+    begun = time.monotonic()
+    results = judged_all(found, options.each, options.jobs)
+    lines = lines_of(
+        [outcome for each in results for outcome in each.outcomes],
+        [(each.name, alarm) for each in results for alarm in each.alarms],
+    )
+    for line in lines:
+        print(line)
+    taken = sum(each.seconds for each in results)
+    print(f"{time.monotonic() - begun:.0f} s, {taken:.0f} s of CPU time")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
