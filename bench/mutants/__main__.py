@@ -15,7 +15,7 @@ from bench.mutants.report import lines_of
 from bench.mutants.running import judged_all
 from bench.mutants.subjects import subjects
 
-# So many mutants of each sort are made of each operator, so that the run stays short.
+# The mutants of each sort that are made of each operator: few, so that the run is short.
 EACH = 1
 
 

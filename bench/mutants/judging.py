@@ -1,4 +1,4 @@
-"""What the explorer says of a mutant, beside the operator that it was made of.
+"""The verdict on a mutant, beside that on the operator that it was made of.
 
 A mutant is killed where a property is violated that the original never violates, in the
 benign run or after a single fault, and again under another seed. One that behaves in
@@ -23,7 +23,7 @@ from fnop.interpreters.check.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]
 
-# What is not found after so many schedules is missed.
+# A mutant that is not found after so many schedules is missed.
 SCHEDULES_MAX = 200
 # After the first violation so many more are tried: who else notices?
 FURTHER = 15
@@ -33,7 +33,7 @@ DIFFERENCES = ("end", "writes", "faults", "")
 
 
 class Outcome(NamedTuple):
-    """What has become of a mutant.
+    """The end of a mutant.
 
     `by` are the properties that kill it, the first one first, `words` how; `differs`
     says where it differs from the original: "loads" (it does not), "end" (of a benign
@@ -89,7 +89,7 @@ class Explored:
 
 
 class Tried(NamedTuple):
-    """What a schedule has shown.
+    """The findings of a schedule.
 
     `works` counts the writes and the calls of each site; those of timers, which work as
     often as they are called, count once. Their order is not looked at: where it

@@ -30,14 +30,14 @@ class Mutant(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What could stand in place of a node: nodes of the same sort, or none."""
+    """A replacement of a node: nodes of the same sort, or none."""
 
     words: str
     instead: tuple[ast.AST, ...]
 
 
 class Known(NamedTuple):
-    """What a mutator may know of the module.
+    """The knowledge that a mutator has of the module.
 
     `writers` are the module's own asynchronous functions that write.
     """
@@ -265,7 +265,7 @@ def _off_by_one(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _dropped_retry(node: ast.AST, known: Known) -> Iterator[Change]:
-    """What is to be tried again is given up, silently or for good."""
+    """A handler that is to be tried again gives up, silently or for good."""
     nothing = ast.Return(ast.Constant(None))
     if isinstance(node, ast.Return) and _effect(node.value, frozenset(("again",))):
         yield Change(f"`return None` for {_short(node)}", (nothing,))

@@ -1,4 +1,4 @@
-"""What has become of the mutants, in tables and lines."""
+"""The report on mutants, in tables and lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.mutants.mutators import OPERATORS
 
 __all__ = ["lines_of", "score_of"]
 
-# What distinguishes a survivor from the operator that it was made of.
+# The difference of a survivor from the operator that it was made of.
 _SURVIVES = {
     "end": "an expectation would tell: the benign run has another end",
     "writes": "the end is the same; the writes on the way to it are others",
@@ -19,7 +19,7 @@ _SURVIVES = {
 
 
 def score_of(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    """How many are killed, and of how many that are not equivalent."""
+    """The number of those killed, and of all that are not equivalent."""
     counted = [each for each in outcomes if each.differs != "loads"]
     killed = [each for each in counted if each.by]
     return len(killed), len([each for each in counted if each.by or each.differs])

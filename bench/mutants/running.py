@@ -20,7 +20,7 @@ __all__ = ["Judged", "chosen", "judged_all"]
 
 
 class Judged(NamedTuple):
-    """What is known of a subject: its mutants, and the alarms that it raises itself.
+    """The results of a subject: its mutants, and the alarms that it raises itself.
 
     `seconds` are those of the processor.
     """
@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 
 def chosen(found: Iterable[Mutant], each: int) -> list[Mutant]:
-    """So many mutants of each sort, evenly spread over them; all of them with 0.
+    """A number `each` of mutants of each sort, evenly spread over them; with 0 all.
 
     Where they begin follows from the source, so that not all are of the first lines.
     """

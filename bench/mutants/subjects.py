@@ -210,7 +210,7 @@ def _shop(file: Path) -> Mapping[str, Any]:
 
 _CALLS = {"09-testing": _archive, "17-models": _shop}
 _FEX = "fnopexamples/example-1"
-# What users do with the examples' objects, besides applying them.
+# The actions of users on the examples' objects, besides applying them.
 _FURTHER: dict[str, Sequence[Action]] = {
     "05-handlers": (edit(_FEX, spec={"field": "changed"}),),
     "06-peering": (edit(_FEX, spec={"field": "changed"}),),

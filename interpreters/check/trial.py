@@ -174,7 +174,7 @@ class Trial:
         # The writes that the API server itself has refused, without a fault.
         self.rejections: list[tuple[Site, Outcome]] = []
         self.lines: list[tuple[Phase, Say]] = []
-        # What has happened, by lanes: the user, the operator, the faults.
+        # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
         self.refused: list[str] = []
         self.crashes = 0  # those before all was healed
