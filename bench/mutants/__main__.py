@@ -15,7 +15,7 @@ from bench.mutants.report import lines_of
 from bench.mutants.running import judged_all
 from bench.mutants.subjects import subjects
 
-# The mutants of each sort that are made of each operator: few, so that the run is short.
+# The mutants of each sort that are made of each operator: few, for a short run.
 EACH = 1
 
 
