@@ -47,16 +47,9 @@ from fnop.interpreters.check.properties import (
     unsteady,
 )
 from fnop.interpreters.check.purity import Purity
+from fnop.interpreters.check.records import Happened, Limits, Phase, Rival, Scene, Visit
 from fnop.interpreters.check.strikes import child_name, children
-from fnop.interpreters.check.trial import (
-    Happened,
-    Limits,
-    Phase,
-    Rival,
-    Scene,
-    Trial,
-    Visit,
-)
+from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, learned
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster

@@ -12,12 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.handlers.roles import BACKGROUND, Role
 from fnop.core.values.diff import diff
 from fnop.effects import Refused
+from fnop.interpreters.actions import Delete
 from fnop.interpreters.check.expectations import Picture
+from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.strikes import RIVAL
-from fnop.interpreters.check.trial import Phase, Trial, Write
+from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import (
     UID,
     Volatile,
@@ -251,6 +253,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for one that is gone is gone as well."""
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
+    yield from _left_outside(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
     living = {
@@ -273,6 +276,26 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
                 continue  # the benign run leaves it, too, and has been told so
             yield Violation("no_orphans", f"{alias} is left, its object is gone")
             return
+
+
+def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What was made outside for an object, and its deletion leaves as it was.
+
+    Only where a handler is called for deletions: others may keep it on purpose.
+    """
+    trial = seen.trial
+    roles = {each.role for each in trial.scene.program.handlers}
+    if seen is not benign.seen or Role.DELETE not in roles:
+        return
+    script, outside = trial.scene.script, trial.outside
+    deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]
+    if not deletes or len(outside) <= deletes[-1] + 1:
+        return
+    first, before, after = outside[0], outside[deletes[0]], outside[deletes[-1] + 1]
+    if before == after != first:
+        yield Violation(
+            "no_orphans", "what was made outside is as it was before the deletion"
+        )
 
 
 def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:

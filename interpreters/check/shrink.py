@@ -7,7 +7,7 @@ from typing import Any
 
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
-from fnop.interpreters.check.trial import Happened
+from fnop.interpreters.check.records import Happened
 from fnop.interpreters.scenario import ApplyProblem
 
 __all__ = ["shrunk"]

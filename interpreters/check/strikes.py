@@ -17,6 +17,7 @@ from fnop.effects import Call, Outcome, Raised, Refused, Unknown, Unreachable
 from fnop.interpreters.actions import SetPace, act
 from fnop.interpreters.calls import called
 from fnop.interpreters.check.faults import Fault, Site
+from fnop.interpreters.check.records import Hold
 from fnop.interpreters.check.sites import object_path, target_of
 from fnop.interpreters.cluster import On, Slow, Stuck
 from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
@@ -203,7 +204,6 @@ def admitted(request: ApiRequest) -> ApiRequest:
 
 def at_event(trial: Trial, fault: Fault, source: str) -> None:
     """Strike a watch event that is about to arrive."""
-    from fnop.interpreters.check.trial import Hold
 
     match fault.kind.name:
         case "F2:rest" | "F2:action" | "F3:gap":

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
@@ -20,18 +19,26 @@ from fnop.core.values.body import Key
 from fnop.effects import Answer, Applied, Outcome, Random, Refused
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
-from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
+from fnop.interpreters.check.records import (
+    Happened,
+    Hold,
+    Limits,
+    Phase,
+    Scene,
+    Unrest,
+    Visit,
+    Write,
+)
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
-from fnop.interpreters.cluster import Cluster, empty_cluster
+from fnop.interpreters.check.worlds import digests_of
+from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.settling import Calm, Despair
 from fnop.interpreters.simulation import Delivery, SimulatedRun
 
-__all__ = ["Limits", "Phase", "Scene", "Trial", "Write"]
-
-Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+__all__ = ["Trial"]
 
 # A run with timers and daemons that write for ever is looked at after so many rounds.
 ROUNDS = 2
@@ -43,108 +50,6 @@ LOOK_EVERY = 64
 WRITES_MAX = 250
 # An operator that changes nothing for this long (turns, seconds) waits for others.
 STILL_TURNS, STILL_SECONDS = 300, 120.0
-
-
-class Phase(IntEnum):
-    """The parts of a trial, in their order."""
-
-    SCRIPT = 0
-    HEALED = 1
-    RESTARTED = 2
-    AGAIN = 3
-    DONE = 4
-
-
-class Limits(NamedTuple):
-    """When a trial is not going to come to rest.
-
-    That is after so many `turns` within a phase; or where nothing is left but a handler
-    that fails with the same error so many times in a row: unforeseen (`repeats`), or
-    foreseen (`waits`).
-    """
-
-    turns: int = 20_000
-    repeats: int = 6
-    waits: int = 60
-
-
-class Scene(NamedTuple):
-    """The common ground of all trials of a script.
-
-    In `base` the definitions and the given objects are there, and the operator has not
-    begun; in `booted` it has, and all has come to rest. `rivals` are functions by kind
-    (`deployments.apps`): called with each object that has changed, they answer the
-    merge patch of another controller, or None.
-    """
-
-    program: Program
-    base: SimulatedRun
-    booted: SimulatedRun
-    script: tuple[Action, ...]
-    rivals: Mapping[str, Rival] = {}
-    namespace: str = "default"
-    expectations: tuple[Expectation, ...] = ()
-    former: Program | None = None
-    # The cluster before the given objects were there.
-    bare: Cluster = empty_cluster()
-
-
-class Write(NamedTuple):
-    """A request of the operator that has changed the cluster.
-
-    The versions of the cluster are those before and after it. `view` is the version of
-    the object that the handler has seen last; None if it has not looked. `generation`
-    is that of the handled object in the handler's view, if that is what is written.
-    """
-
-    site: Site
-    before: int
-    after: int
-    path: str
-    view: int | None
-    generation: int | None
-    subject: str  # the uid of the handled object
-    phase: Phase
-    body: Any = None
-
-
-class Unrest(NamedTuple):
-    """Why a phase has not come to rest; `endless` where something goes on for ever.
-
-    Else nothing is left but a handler that fails again and again, or that `waits` for
-    somebody else, as its author foresees.
-    """
-
-    reason: str
-    endless: bool = False
-    waits: bool = False
-
-
-class Visit(NamedTuple):
-    """A site that the trial has come to: in which turn, and at what point.
-
-    `place` is the number of actions that the user has done, `version` the cluster's.
-    """
-
-    turn: int
-    place: int
-    version: int
-    site: Site
-
-
-class Happened(NamedTuple):
-    """One thing in the story of a trial: when, on which lane, and what."""
-
-    at: float  # virtual seconds since the script's beginning
-    lane: str
-    what: Any
-
-
-class Hold(NamedTuple):
-    """A kind whose watch events wait: until when, and since which action."""
-
-    until: str
-    since: int
 
 
 class Trial:
@@ -178,6 +83,8 @@ class Trial:
         self.story: list[Happened] = []
         self.refused: list[str] = []
         self.crashes = 0  # those before all was healed
+        # The state of external systems at each rest of a benign run.
+        self.outside: list[bytes] = []
         self.waited = 0.0  # virtual seconds in which nothing was to be done
         # The uids of objects that a request has created which landed late.
         self.stray: set[str] = set()
@@ -435,6 +342,8 @@ class Trial:
         if self.rested < self.place:
             self.rested = self.place
             self.backup, self._present = self._present, self.run.cluster
+            if not self.left and not self.struck:
+                self.outside.append(digests_of(self.run.calls))
             if self._rest_strikes():
                 return
         if self.place < len(self.scene.script):
@@ -716,7 +625,7 @@ _CONTAINERS = (
         "rejections",
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    *("_rivals_at", "stray"),
+    *("_rivals_at", "stray", "outside"),
 )
 
 

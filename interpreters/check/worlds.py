@@ -25,6 +25,7 @@ __all__ = [
     "Volatile",
     "World",
     "differences",
+    "digests_of",
     "learned",
     "world_of",
 ]
@@ -140,6 +141,12 @@ def _is_builtin(group: str) -> bool:
     [True, True, True, False]
     """
     return "." not in group or group.endswith(".k8s.io")
+
+
+def digests_of(calls: Mapping[str, Any]) -> bytes:
+    """The state of all external systems, as JSON text."""
+    found = [each.digest() for each in externals_of(calls)]
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
 
 
 def alias_of(resource: tuple[str, str], found: Mapping[str, Any]) -> str:

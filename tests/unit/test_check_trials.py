@@ -26,8 +26,10 @@ from fnop.interpreters.check.faults import (
     schedule_to_json,
 )
 from fnop.interpreters.check.properties import seen_by
+from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.scripts import script_from_json, script_to_json
-from fnop.interpreters.check.trial import Phase, Trial
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.externals import PutService
 from tests.simulations import example, example_handlers, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]
@@ -249,6 +251,38 @@ def test_uses_of_the_clock_are_no_pure_decisions() -> None:
     (violation,) = explorer.benign.violations
     assert violation.property == "pure"
     assert "timed calls time.time" in violation.message
+
+
+def charge(**_: Any) -> None:
+    """A function that the operator calls; a model answers it."""
+
+
+@pytest.mark.parametrize("cleans_up", [True, False])
+def test_what_was_made_outside_goes_with_its_object(cleans_up: bool) -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        await fnop.call(charge, key=name)
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmade(name: str, **_: Any) -> None:
+        if cleans_up:
+            await fnop.call(charge, key=name, gone=True)
+
+    def model(self: PutService, key: str, gone: bool = False) -> None:
+        if gone:
+            self.delete(key)
+        else:
+            self.put(key)
+
+    model.__name__ = "model"
+    Service = type("Service", (PutService,), {"model": model})
+    service = Service()
+    calls = {f"{charge.__module__}:charge": service.model}
+    case = case_of(registry, apply(example()), delete(NAME), calls=calls)
+    found = [each.property for each in Explorer(case).benign.violations]
+    assert found == ([] if cleans_up else ["no_orphans"])
 
 
 def test_an_upgrade_is_tried_where_there_is_former_code() -> None:

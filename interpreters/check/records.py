@@ -1,0 +1,130 @@
+"""The values of a trial: its scene, its limits, and what it writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.program import Program
+from fnop.interpreters.actions import Action
+from fnop.interpreters.check.expectations import Expectation
+from fnop.interpreters.check.faults import Site
+from fnop.interpreters.cluster import Cluster, empty_cluster
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = [
+    "Happened",
+    "Hold",
+    "Limits",
+    "Phase",
+    "Rival",
+    "Scene",
+    "Unrest",
+    "Visit",
+    "Write",
+]
+
+Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+
+
+class Phase(IntEnum):
+    """The parts of a trial, in their order."""
+
+    SCRIPT = 0
+    HEALED = 1
+    RESTARTED = 2
+    AGAIN = 3
+    DONE = 4
+
+
+class Limits(NamedTuple):
+    """When a trial is not going to come to rest.
+
+    That is after so many `turns` within a phase; or where nothing is left but a handler
+    that fails with the same error so many times in a row: unforeseen (`repeats`), or
+    foreseen (`waits`).
+    """
+
+    turns: int = 20_000
+    repeats: int = 6
+    waits: int = 60
+
+
+class Scene(NamedTuple):
+    """The common ground of all trials of a script.
+
+    In `base` the definitions and the given objects are there, and the operator has not
+    begun; in `booted` it has, and all has come to rest. `rivals` are functions by kind
+    (`deployments.apps`): called with each object that has changed, they answer the
+    merge patch of another controller, or None.
+    """
+
+    program: Program
+    base: SimulatedRun
+    booted: SimulatedRun
+    script: tuple[Action, ...]
+    rivals: Mapping[str, Rival] = {}
+    namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
+    former: Program | None = None
+    # The cluster before the given objects were there.
+    bare: Cluster = empty_cluster()
+
+
+class Write(NamedTuple):
+    """A request of the operator that has changed the cluster.
+
+    The versions of the cluster are those before and after it. `view` is the version of
+    the object that the handler has seen last; None if it has not looked. `generation`
+    is that of the handled object in the handler's view, if that is what is written.
+    """
+
+    site: Site
+    before: int
+    after: int
+    path: str
+    view: int | None
+    generation: int | None
+    subject: str  # the uid of the handled object
+    phase: Phase
+    body: Any = None
+
+
+class Unrest(NamedTuple):
+    """Why a phase has not come to rest; `endless` where something goes on for ever.
+
+    Else nothing is left but a handler that fails again and again, or that `waits` for
+    somebody else, as its author foresees.
+    """
+
+    reason: str
+    endless: bool = False
+    waits: bool = False
+
+
+class Visit(NamedTuple):
+    """A site that the trial has come to: in which turn, and at what point.
+
+    `place` is the number of actions that the user has done, `version` the cluster's.
+    """
+
+    turn: int
+    place: int
+    version: int
+    site: Site
+
+
+class Happened(NamedTuple):
+    """One thing in the story of a trial: when, on which lane, and what."""
+
+    at: float  # virtual seconds since the script's beginning
+    lane: str
+    what: Any
+
+
+class Hold(NamedTuple):
+    """A kind whose watch events wait: until when, and since which action."""
+
+    until: str
+    since: int
