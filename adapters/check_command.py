@@ -566,7 +566,9 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
     found = _failure_in(Path(file))
     if found is None:
         _fail(f"{file} is no recording of a failure: fnop check writes those")
-    echo(test_of(found, paths).removesuffix("\n"))
+    # Line by line: further lines of one text are indented, and this is Python.
+    for line in test_of(found, paths).removesuffix("\n").split("\n"):
+        echo(line)
 
 
 # ---------------------------------------------------------------------- shards

@@ -279,7 +279,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What was made outside for an object, and its deletion leaves as it was.
+    """The things made outside for an object that its deletion leaves as they were.
 
     Only where a handler is called for deletions: others may keep it on purpose.
     """

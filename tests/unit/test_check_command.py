@@ -26,6 +26,7 @@ from fnop.testing import (
     never_create_twice,
     stabilise,
 )
+from tests.commands import fnop as command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -108,22 +109,23 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     assert f"schedule  {WORDS}" in result.stdout
     recording = result.stdout.partition("   recording ")[2].splitlines()[0]
 
-    replayed = CliRunner().invoke(main, ["replay", recording, file])
-    assert replayed.exit_code == 0, replayed.output
-    assert replayed.stdout.startswith("identical")
+    # A process of its own: this one has run the file, and does not run it again.
+    replayed = command("replay", recording, file, folder=folder)
+    assert replayed.status == 0, replayed.err
+    assert replayed.out.startswith("identical")
 
     test = called("--as-test", recording)
     assert test.exit_code == 0
     (folder / "test_found.py").write_text(test.stdout)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    pytest_of = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     again = subprocess.run(
-        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
+        [*pytest_of, "test_found.py"], capture_output=True, text=True, timeout=60
     )
     assert again.returncode == 1
     assert "same_end: secrets/x-b is missing" in again.stdout
     (folder / file).write_text(FIXED)
     mended = subprocess.run(
-        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
+        [*pytest_of, "test_found.py"], capture_output=True, text=True, timeout=60
     )
     assert mended.returncode == 0, mended.stdout
 
@@ -180,8 +182,8 @@ def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> Non
 def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> None:
     source = FIXED.replace('"ab"', '{"alpha", "beta", "gamma", "delta", "epsilon"}')
     file = operator(folder, source)
-    command = [sys.executable, "-m", "fnop", "check", file, "--property", "pure"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    pure = [sys.executable, "-m", "fnop", "check", file, "--property", "pure"]
+    result = subprocess.run(pure, capture_output=True, text=True, timeout=120)
     assert result.returncode == 1
     assert "goes otherwise under another PYTHONHASHSEED" in result.stdout
 
