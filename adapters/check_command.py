@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -364,23 +365,24 @@ class _Checking:
 
     def _in_processes(self, tasks: Sequence[Task]) -> list[Result]:
         """Let several processes try the tasks; they begin as copies of this one."""
-        budget = self.options["budget"]
-        within = tasks if budget is None else tasks[:budget]
+        from fnop.interpreters.check.campaign import within
+
         places = [
-            range(start, min(start + CHUNK, len(within)))
-            for start in range(0, len(within), CHUNK)
+            range(start, min(start + CHUNK, len(tasks)))
+            for start in range(0, len(tasks), CHUNK)
         ]
         global _working  # what the copies are to have
-        _working = self.campaign, within
+        _working = self.campaign, tasks
         results: list[Result] = []
         context = multiprocessing.get_context("fork")
         with (
             context.Pool(self.options["jobs"]) as pool,
-            self._progress(len(within)) as bar,
+            self._progress(len(tasks)) as bar,
         ):
-            for found in pool.imap(_tried_in_process, places):
-                results += found
-                if not self._goes_on(bar, len(found)):
+            found = chain.from_iterable(pool.imap(_tried_in_process, places))
+            for result in within(found, self.options["budget"]):
+                results.append(result)
+                if not self._goes_on(bar):
                     break
         return results
 

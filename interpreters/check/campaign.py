@@ -21,7 +21,7 @@ from fnop.interpreters.check.explore import (
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
 
-__all__ = ["Campaign", "Options", "Report", "Result", "Task"]
+__all__ = ["Campaign", "Options", "Report", "Result", "Task", "within"]
 
 # The most groups of failures of which each is shrunk and shown.
 SHOWN_MAX = 10
@@ -165,14 +165,9 @@ class Campaign:
     ) -> list[Result]:
         """Try the tasks one after another, until `each` answers False or the budget."""
         results: list[Result] = []
-        spent = 0
-        for place, task in enumerate(tasks):
-            if self.options.budget is not None and spent >= self.options.budget:
-                break
-            result = self.tried(task)
-            spent += len(result.verdicts)
+        for result in within(map(self.tried, tasks), self.options.budget):
             results.append(result)
-            if not each(result, place + 1, len(tasks)):
+            if not each(result, len(results), len(tasks)):
                 break
         return results
 
@@ -180,6 +175,19 @@ class Campaign:
         """Put the results together: they may come from several processes."""
         names = tuple(each.case.name for each in self.explorers)
         return reported(names, results, len(tasks), self.properties)
+
+
+def within(results: Iterable[Result], budget: int | None) -> Iterator[Result]:
+    """The results up to the budget of schedules; the last may be cut off."""
+    left = budget
+    for result in results:
+        if left is None:
+            yield result
+            continue
+        yield result._replace(verdicts=result.verdicts[:left])
+        left -= len(result.verdicts)
+        if left <= 0:
+            return
 
 
 def reported(

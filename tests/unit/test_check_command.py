@@ -163,6 +163,13 @@ def test_several_processes_find_the_same(folder: Path) -> None:
     assert json.loads(one) == json.loads(two)
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_the_budget_counts_schedules(folder: Path, jobs: str) -> None:
+    options = ("--depth", "2", "--budget", "310", "--jobs", jobs, "--without", "pure")
+    result = called(operator(folder, FIXED), *options, "-o", "json")
+    assert json.loads(result.stdout)["tried"] == 310
+
+
 def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> None:
     file = operator(folder, BUGGY)
     texts = {

@@ -11,7 +11,7 @@ from fnop.interpreters.check.faults import in_words
 
 EXAMPLES = {name: cases for name, cases in operators(examples_only=True).items()}
 # Schedules for each example.
-BUDGET = 150
+BUDGET = 60
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
