@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -227,11 +228,12 @@ class _Checking:
     def __init__(self, paths: Sequence[str], options: dict[str, Any]) -> None:
         self.paths, self.options = paths, options
         self._clock = SystemClock()
-        self.cases = self._cases()
-        self.campaign = self._campaign()
+        self._results: list[Result] = []
         self._end = None
         if options["seconds"] is not None:
             self._end = self._clock.now().mono + options["seconds"]
+        self.cases = self._cases()
+        self.campaign = self._campaign()
 
     def digests(self) -> dict[str, str]:
         """The digests of the benign runs, by case: the same in any process."""
@@ -246,7 +248,14 @@ class _Checking:
         """Try all, and report; the exit status."""
         tasks = self.campaign.tasks(self._known())
         other = self._begin_elsewhere()
-        results = [*self._tried(tasks), *self._differing(other)]
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self._try(tasks)
+            self._results += self._differing(other)
+        except KeyboardInterrupt:
+            self._end = self._clock.now().mono
+            self._say("interrupted; what is known by now:")
+        results = self._results
         report = self.campaign.report(results, tasks)
         shown = [*self._shown(report)]
         self._write(report, results, tasks, shown)
@@ -347,14 +356,19 @@ class _Checking:
 
     # ---------------------------------------------------------------------- trying
 
-    def _tried(self, tasks: Sequence[Task]) -> list[Result]:
+    def _try(self, tasks: Sequence[Task]) -> None:
         if self.options["jobs"] == 1:
             with self._progress(len(tasks)) as bar:
-                return self.campaign.run(tasks, lambda *_: self._goes_on(bar))
-        return self._in_processes(tasks)
+                self.campaign.run(tasks, lambda one, *_: self._goes_on(bar, one))
+        else:
+            self._in_processes(tasks)
 
-    def _goes_on(self, bar: Any, number: int = 1) -> bool:
-        bar.update(number)
+    def _goes_on(self, bar: Any, result: Result) -> bool:
+        self._results.append(result)
+        bar.update(1)
+        return self._has_time()
+
+    def _has_time(self) -> bool:
         return self._end is None or self._clock.now().mono < self._end
 
     def _progress(self, length: int) -> Any:
@@ -363,7 +377,7 @@ class _Checking:
             length=length, label="schedules", file=sys.stderr, hidden=hidden
         )
 
-    def _in_processes(self, tasks: Sequence[Task]) -> list[Result]:
+    def _in_processes(self, tasks: Sequence[Task]) -> None:
         """Let several processes try the tasks; they begin as copies of this one."""
         from fnop.interpreters.check.campaign import within
 
@@ -373,7 +387,6 @@ class _Checking:
         ]
         global _working  # what the copies are to have
         _working = self.campaign, tasks
-        results: list[Result] = []
         context = multiprocessing.get_context("fork")
         with (
             context.Pool(self.options["jobs"]) as pool,
@@ -381,10 +394,8 @@ class _Checking:
         ):
             found = chain.from_iterable(pool.imap(_tried_in_process, places))
             for result in within(found, self.options["budget"]):
-                results.append(result)
-                if not self._goes_on(bar):
+                if not self._goes_on(bar, result):
                     break
-        return results
 
     def _begin_elsewhere(self) -> subprocess.Popen[bytes] | None:
         """Do the benign runs in a process whose sets and dicts have another order."""
@@ -429,11 +440,19 @@ class _Checking:
 
         by_name = {each.name: each for each in self.cases}
         told: set[tuple[str, ...]] = set()
-        for failure, number in report.failures[:SHOWN_MAX]:
+        # One of each property first, so that each verdict is explained.
+        kinds = {
+            each.violation.property: (each, n) for each, n in report.failures[::-1]
+        }
+        first = [*kinds.values()][::-1]
+        ordered = [*first, *(each for each in report.failures if each not in first)]
+        for failure, number in ordered[:SHOWN_MAX]:
             if failure.violation.property == "pure":  # it takes two processes
                 yield by_name[failure.case], failure, number, ""
                 continue
-            case, smaller = shrunk(by_name[failure.case], failure)
+            case, smaller = by_name[failure.case], failure
+            if self._has_time():
+                case, smaller = shrunk(case, failure)
             same = smaller.violation.property, *smaller.violation.details
             if len(same) > 1 and same in told:
                 continue  # another site shows the same
@@ -446,6 +465,8 @@ class _Checking:
 
         record = failure_record(case, failure)
         record["operator"] = [*self.paths]
+        files = [*self.options["calls"], self.options["script"]]
+        record["models"] = [each for each in files if each]
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])

@@ -116,6 +116,10 @@ def _unexplored(report: Report) -> Iterator[str]:
     if report.unknown:
         unknown = number_of(report.unknown, "schedule")
         yield f"unknown: {unknown} whose fault did not come about"
+    if report.broken:
+        broken = number_of(len(report.broken), "schedule")
+        first = report.broken[0]
+        yield f"broken: {broken} in which the simulator itself fails ({first})"
     if report.doubted:
         alarms = number_of(len(report.doubted), "alarm")
         first = in_words(report.doubted[0].schedule)

@@ -18,7 +18,7 @@ _HEAD = '''"""A failure that fnop check has found: {property}.
 
 from fnop.testing import {names}
 
-DEFINITIONS = {definitions}
+{models}DEFINITIONS = {definitions}
 GIVEN = {given}
 
 
@@ -28,7 +28,7 @@ def test_{property}():
         {operator},
         crds=DEFINITIONS,
         objects=GIVEN,
-        namespace={namespace},
+        namespace={namespace},{calls}
         faults=[
 {faults}        ],
     )
@@ -45,6 +45,9 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     operator = [*paths] or record["operator"]
     actions = record["script"]
     names = {_builder(each).partition("(")[0].partition(".")[0] for each in schedule}
+    files = [*map(str, record.get("models", ()))]
+    if files:
+        names.add("load")
     names |= {each["pace"] for each in actions if each["do"] == "pace"}
     head = _HEAD.format(
         property=record["property"],
@@ -56,10 +59,20 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
         namespace=repr(record["namespace"]),
         faults="".join(f"            {_builder(each)},\n" for each in schedule),
         names=", ".join(sorted({"Simulation", *names})),
+        models=_models(files),
+        calls="\n        calls=CALLS," if files else "",
     )
     lines = [f"    {_action(each)}\n" for each in actions]
     end = f"    sim.settle().heal().must_hold({record['property']!r})\n"
     return head + "".join(lines) + end
+
+
+def _models(files: Sequence[str]) -> str:
+    """The lines that load the models of called functions."""
+    if not files:
+        return ""
+    found = " | ".join(f"getattr(load({each!r}), 'CALLS', {{}})" for each in files)
+    return f"CALLS = {found}\n"
 
 
 def _literal(value: Any) -> str:

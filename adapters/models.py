@@ -28,6 +28,14 @@ def models_for(calls: Mapping[Any, Model]) -> dict[str, Model]:
     >>> sorted(models_for({"billing:charge": len}))
     ['billing:charge', 'fnop_script_billing:charge']
     """
+    bare = {
+        name: model
+        for name, model in calls.items()
+        if isinstance(name, str) and ":" not in name
+    }
+    if bare:
+        exact = {name: model for name, model in calls.items() if name not in bare}
+        return Models(exact, bare)
     given = {_name_of(function): model for function, model in calls.items()}
     twins = {_twin(name): model for name, model in given.items()}
     return twins | given

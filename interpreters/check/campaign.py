@@ -54,11 +54,15 @@ class Task(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a task: verdicts, and those alarms that were not confirmed."""
+    """The result of a task: verdicts, and those alarms that were not confirmed.
+
+    `broken` is the error of the simulator itself, after which nothing is known.
+    """
 
     task: Task
     verdicts: tuple[Verdict, ...]
     doubted: tuple[Verdict, ...] = ()
+    broken: str = ""
 
 
 class Report(NamedTuple):
@@ -77,6 +81,7 @@ class Report(NamedTuple):
     left: int
     by_fault: dict[str, int]
     properties: tuple[str, ...]
+    broken: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -134,12 +139,16 @@ class Campaign:
     def tried(self, task: Task) -> Result:
         """Try a task."""
         explorer = self.explorers[task.case]
-        if task.near:
-            verdicts = tuple(map(self._wanted, explorer.pairs(task.schedule)))
-        elif not task.schedule:
-            verdicts = (self._wanted(explorer.benign),)
-        else:
-            verdicts = (self._wanted(explorer.tried(task.schedule)),)
+        try:
+            if task.near:
+                verdicts = tuple(map(self._wanted, explorer.pairs(task.schedule)))
+            elif not task.schedule:
+                verdicts = (self._wanted(explorer.benign),)
+            else:
+                verdicts = (self._wanted(explorer.tried(task.schedule)),)
+        except Exception as problem:  # a defect of the simulator loses one schedule
+            broken = f"{type(problem).__name__}: {problem}"
+            return Result(task, (Verdict(task.schedule, (), False),), (), broken)
         if not self.options.confirm:
             return Result(task, verdicts)
         sure, doubted = [], []
@@ -223,6 +232,7 @@ def reported(
         max(0, tasks - len(results)),
         dict(sorted(faults.items())),
         properties,
+        tuple(each.broken for each in results if each.broken),
     )
 
 

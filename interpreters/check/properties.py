@@ -100,7 +100,7 @@ def seen_by(trial: Trial) -> Seen:
     base, calls = trial.scene.bare, trial.run.calls
     before, after = trial.ends[Phase.HEALED], trial.ends[Phase.RESTARTED]
     world = world_of(after, base, calls)
-    healed = world if before is after else world_of(before, base)
+    healed = world if before is after else world_of(before, base, trial.healed_calls)
     return Seen(trial, events, writes, world, healed)
 
 
@@ -166,6 +166,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         found = differences(
             benign.seen.healed, seen.healed, benign.volatile, without_status=bare
         )
+    if benign.background:  # what timers do outside depends on when they do it
+        found = [each for each in found if "/" in each.alias]
     refused = [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
@@ -181,11 +183,12 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if seen is not benign.seen or benign.fresh is None or seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
     found = [
-        f"{each} (after the same object was created at once)"
+        f"after the edits {each}, as after one creation"
         for each in differences(
-            seen.world, benign.fresh, benign.volatile, without_status=benign.handled
+            benign.fresh, seen.world, benign.volatile, without_status=benign.handled
         )
-        if not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+        if not (benign.background and "/" not in each.alias)
+        and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     ]
     if found:
         yield Violation("history", found[0], tuple(found))
@@ -387,10 +390,13 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
             yield Violation("creates_once", f"{message} in the benign run")
             return
     expected = _made_outside(benign.seen.trial)
+    total, usually = _made_outside(seen.trial).total(), expected.total()
+    if total > usually and not benign.background and not _merges(seen.trial):
+        message = f"{total} things are made outside, {usually} in the benign run"
+        yield Violation("creates_once", message)
+        return
     for name, number in _made_outside(seen.trial).items():
-        if number > max(expected.get(name, 0), 1) or (
-            number > expected.get(name, 0) and not _merges(seen.trial)
-        ):
+        if number > max(expected.get(name, 0), 1):
             was = expected.get(name, 0)
             message = f"{name} is made {number} times outside, {was} in the benign run"
             yield Violation("creates_once", message)

@@ -49,6 +49,8 @@ def _still(case: Case, failure: Failure) -> Failure | None:
         explorer = Explorer(case)
     except (ApplyProblem, ActionRefused):
         return None
+    if explorer.reference.benign.seen.trial.refused:
+        return None  # a user whose actions are refused shows something else
     verdict: Verdict = (
         explorer.tried(failure.schedule) if failure.schedule else explorer.benign
     )

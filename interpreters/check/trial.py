@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fnop.core.handlers.program import Program
@@ -33,6 +33,7 @@ from fnop.interpreters.check.records import (
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
 from fnop.interpreters.check.worlds import digests_of
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.externals import forked
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.settling import Calm, Despair
@@ -82,6 +83,7 @@ class Trial:
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
         self.refused: list[str] = []
+        self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.crashes = 0  # those before all was healed
         # The state of external systems at each rest of a benign run.
         self.outside: list[bytes] = []
@@ -322,6 +324,7 @@ class Trial:
             self.ends[self.phase] = self.run.cluster
             if self.phase is Phase.HEALED:
                 self.crashes = self.run.lives
+                self.healed_calls = forked(self.run.calls)
             self.phase = Phase(self.phase + 1)
             if self.phase is not Phase.DONE:
                 self.tell("rest", "the operator restarts")

@@ -71,17 +71,37 @@ class Difference(NamedTuple):
     found: Any
 
     def __str__(self) -> str:
-        where = f"{self.alias} {self.path}".strip()
+        where = f"{self.alias} {self.path.strip('.')}".strip()
         if self.path == "" and self.found is None:
             return f"{where} is missing"
         if self.path == "" and self.expected is None:
             return f"{where} is there, and should not be"
-        return f"{where} is {_shown(self.found)} instead of {_shown(self.expected)}"
+        found, expected = _text(self.found), _text(self.expected)
+        pairs = enumerate(zip(found, expected, strict=False))
+        same = next((place for place, (one, other) in pairs if one != other), 0)
+        return f"{where} is {_cut(found, same)} instead of {_cut(expected, same)}"
 
 
-def _shown(value: Any) -> str:
-    text = "absent" if value is None else orjson.dumps(value).decode()
-    return text if len(text) <= 120 else f"{text[:117]}..."
+def _text(value: Any) -> str:
+    return "absent" if value is None else orjson.dumps(value).decode()
+
+
+def _cut(text: str, same: int) -> str:
+    """A long text around the place where it differs from the other.
+
+    >>> _cut("a" * 100 + "b" + "c" * 100, 100)[:30]
+    '...aaaaaaaaaaaaaaaaaaaabcccccc'
+    """
+    if len(text) <= _SHOWN:
+        return text
+    begin = max(0, same - 20)
+    end = begin + _SHOWN
+    return (
+        ("..." if begin else "") + text[begin:end] + ("..." if end < len(text) else "")
+    )
+
+
+_SHOWN = 120
 
 
 def objects_in(

@@ -266,6 +266,63 @@ def test_a_fault_that_does_not_come_about_is_no_success(folder: Path) -> None:
         sim.apply(OBJECT).settle().heal()
 
 
+CALLING = """
+import fnop
+
+def charge(who): ...
+
+@fnop.on.create("xs.example.com")
+async def paid(name, **_):
+    await fnop.call(charge, who=name)
+    await fnop.adopt({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
+"""
+SCRIPT = """
+from fnop.testing import External
+
+class Till(External):
+    def __init__(self):
+        self.charged = []
+
+    def charge(self, who):
+        self.created(who)
+        self.charged.append(who)
+
+CALLS = {"charge": Till().charge}
+"""
+
+
+def test_the_test_of_a_failure_has_the_models_of_the_script(folder: Path) -> None:
+    file = operator(folder, CALLING)
+    (folder / "script.py").write_text(SCRIPT)
+    result = called(file, "--script", "script.py", "--without", "pure")
+    assert "2 things are made outside, 1 in the benign run" in result.stdout
+    recording = result.stdout.partition("   recording ")[2].splitlines()[0]
+    (folder / "test_found.py").write_text(called("--as-test", recording).stdout)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    again = subprocess.run(
+        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
+    )
+    assert "things are made outside" in again.stdout, again.stdout
+
+
+def test_models_in_a_simulation_go_by_bare_names_too(folder: Path) -> None:
+    seen: list[str] = []
+    calls = {"charge": lambda who: seen.append(who)}
+    file = operator(folder, CALLING)
+    sim = Simulation(file, crds="crd.yaml", objects=OBJECT, calls=calls)
+    assert sim.settle().settled
+    assert seen == ["x"]
+
+
+def test_a_finalized_namespace_that_is_held_can_be_changed(folder: Path) -> None:
+    sim = Simulation(operator(folder, CALLING), crds="crd.yaml")
+    held = {"name": "team", "finalizers": ["example.com/held"]}
+    sim.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": held})
+    sim.delete("namespaces/team").settle()
+    sim.edit("namespaces/team", metadata={"finalizers": None}).settle()
+    assert "namespaces/team" not in sim
+
+
 def test_a_script_is_explored(folder: Path) -> None:
     bad = operator(folder, BUGGY)
     explored = explore(bad, create(OBJECT), crds="crd.yaml")

@@ -10,10 +10,12 @@ from hypothesis import given, strategies as st
 
 import fnop
 from fnop import Registry
+from fnop.adapters.check_report import as_lines
 from fnop.adapters.checking import cases_of, subjects_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply, delete, edit, wait
+from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.explore import Case, Explorer, digest_of
 from fnop.interpreters.check.faults import (
     BY_NAME,
@@ -283,6 +285,39 @@ def test_what_was_made_outside_goes_with_its_object(cleans_up: bool) -> None:
     case = case_of(registry, apply(example()), delete(NAME), calls=calls)
     found = [each.property for each in Explorer(case).benign.violations]
     assert found == ([] if cleans_up else ["no_orphans"])
+
+
+def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
+    """Another moment is another slot, and no second thing."""
+    registry = Registry()
+
+    @fnop.timer("fnopexamples", interval=600, registry=registry)
+    async def backup(name: str, now: Any, **_: Any) -> None:
+        await fnop.call(charge, key=f"{name}-{now:%H%M}")
+
+    class Backups(PutService):
+        def made(self, key: str) -> None:
+            self.put(key)
+
+    calls = {f"{charge.__module__}:charge": Backups().made}
+    assert found(Explorer(case_of(registry, apply(example()), calls=calls))) == {}
+
+
+def test_an_error_of_the_simulator_loses_one_schedule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explorer = children()
+    campaign = Campaign([explorer.case], Options(budget=3))
+    tasks = campaign.tasks()[1:]
+
+    def broken(schedule: Any) -> Any:
+        raise KeyError("finalizers")
+
+    monkeypatch.setattr(campaign.explorers[0], "tried", broken)
+    report = campaign.report(campaign.run(tasks), tasks)
+    assert report.unknown == 3
+    assert report.broken[0] == "KeyError: 'finalizers'"
+    assert any("the simulator itself fails" in line for line in as_lines(report, ()))
 
 
 def test_an_upgrade_is_tried_where_there_is_former_code() -> None:

@@ -424,9 +424,11 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
         metadata["namespace"] = old["namespace"]
     if "deletionTimestamp" in old:
         metadata["deletionTimestamp"] = old["deletionTimestamp"]
-        metadata.setdefault(
-            "deletionGracePeriodSeconds", old.get("deletionGracePeriodSeconds", 0)
-        )
+        # A namespace that is being deleted has none.
+        if "deletionGracePeriodSeconds" in old:
+            metadata.setdefault(
+                "deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"]
+            )
     metadata.pop("generation", None)
     if "generation" in old:
         metadata["generation"] = old["generation"]

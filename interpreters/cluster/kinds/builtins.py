@@ -519,9 +519,11 @@ Keep = Callable[[Object, Object], Object]
 
 
 def _kept_namespace(new: Object, old: Object) -> Object:
-    """Keep spec.finalizers, which only `/finalize` changes."""
-    kept = {"finalizers": old["spec"]["finalizers"]}
-    return {**new, "spec": {**(new.get("spec") or {}), **kept}}
+    """Keep spec.finalizers, which only `/finalize` changes, until it has none."""
+    spec = {k: v for k, v in (new.get("spec") or {}).items() if k != "finalizers"}
+    if "finalizers" in (old.get("spec") or {}):
+        spec["finalizers"] = old["spec"]["finalizers"]
+    return {**new, "spec": spec}
 
 
 def _kept_daemon_set(new: Object, old: Object) -> Object:
