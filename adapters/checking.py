@@ -11,7 +11,7 @@ from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.roles import Family
 from fnop.interpreters.actions import ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, prepared
@@ -25,10 +25,8 @@ Manifest = dict[str, Any]
 
 # Files beside an operator that are taken where no manifests are given.
 BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.yaml")
-# The roles whose handlers are called for a change of a field.
-_CALLED_FOR_CHANGES = frozenset(
-    (Role.UPDATE, Role.FIELD, Role.EVENT, Role.DAEMON, Role.TIMER, Role.INDEX)
-)
+# The families of handlers that see each state of an object.
+_SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND))
 _DEFINITION = "CustomResourceDefinition"
 
 
@@ -85,20 +83,18 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
     return catalogue_of(run).of_manifest(manifest)
 
 
-# The roles whose handlers serve objects: an index, or a spy of events, only looks.
-_SERVING = frozenset(
-    (Role.CREATE, Role.UPDATE, Role.DELETE, Role.RESUME, Role.FIELD, Role.DAEMON)
-) | {Role.TIMER}
+# The families of handlers that serve objects: an index, or a spy of events, only looks.
+_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
     """The kinds that handlers serve, or else those that they look at."""
     catalogue = catalogue_of(run)
-    for roles in (_SERVING, frozenset(Role)):
+    for families in (_SERVING, frozenset(Family)):
         found = [
             resource
             for handler in program.handlers
-            if handler.selector is not None and handler.role in roles
+            if handler.selector is not None and handler.rule.family in families
             for resource in catalogue.resources
             if handler.selector.matches(resource) and resource.preferred
         ]
@@ -308,7 +304,7 @@ def _default_scripts(program: Program, base: Case, subjects: Subjects) -> list[S
 
 def _is_called_for_changes(program: Program, resource: Resource) -> bool:
     return any(
-        handler.role in _CALLED_FOR_CHANGES
+        handler.rule.compares or handler.rule.family in _SEEING
         for handler in program.handlers
         if handler.selector is not None and handler.selector.matches(resource)
     )

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import BACKGROUND, Role
+from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff
 from fnop.effects import Refused
 from fnop.interpreters.actions import Delete
@@ -287,8 +288,9 @@ def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
     Only where a handler is called for deletions: others may keep it on purpose.
     """
     trial = seen.trial
-    roles = {each.role for each in trial.scene.program.handlers}
-    if seen is not benign.seen or Role.DELETE not in roles:
+    handlers = trial.scene.program.handlers
+    cleans_up = any(each.rule.reasons == (Reason.DELETE,) for each in handlers)
+    if seen is not benign.seen or not cleans_up:
         return
     script, outside = trial.scene.script, trial.outside
     deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]

@@ -112,6 +112,7 @@ class Trial:
         self.rested = -1
         self._delivered: Delivery | None = None
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._noted = 0  # versions that the operator's own notes have made
         self._still: tuple[int, int, float] = (0, 0, 0.0)
         self._rivals_at: dict[tuple[str, Any], str] = {}
         self._begun_at = 0
@@ -273,7 +274,7 @@ class Trial:
 
     def _waits_in_vain(self) -> bool:
         """Whether nothing has changed for so long that nobody is going to change it."""
-        run, version = self.run, self.run.cluster.version
+        run, version = self.run, self.run.cluster.version - self._noted
         if version != self._still[0]:
             self._still = version, self.turns, run.clock.elapsed
         _, turns, since = self._still
@@ -311,7 +312,8 @@ class Trial:
         """Begin to wait for the next rest."""
         self._calm, self._begun_at = Calm(), self.turns
         self._written, self._waited = len(self.writes), self.waited
-        self._still = self.run.cluster.version, self.turns, self.run.clock.elapsed
+        version = self.run.cluster.version - self._noted
+        self._still = version, self.turns, self.run.clock.elapsed
         self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
 
     # -------------------------------------------------------------------- at rest
@@ -445,6 +447,7 @@ class Trial:
         after = self.run.cluster.version
         path = self._path(command)
         if after != before:
+            self._noted += 0 if site.handler else after - before
             self.tell("operator", site)
             uid = (command.subject.uid or "") if command.subject else ""
             self.writes.append(
