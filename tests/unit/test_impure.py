@@ -1325,8 +1325,9 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
             )
         return run.lines
 
-    lines = asyncio.run(story())
-    (line,) = [each for each in lines if "has been blocked" in each]
+    lines = [each for each in asyncio.run(story()) if "has been blocked" in each]
+    # The garbage collector of a large process may block it, too, for so short a time.
+    (line,) = [each for each in lines if "forgets" in each]
     assert "the coroutine forgets of default/example-1 goes on without an await" in line
     assert "test_impure.py:" in line
     assert " in forgets" in line
