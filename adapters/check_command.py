@@ -389,7 +389,7 @@ class _Checking:
         _working = self.campaign, tasks
         context = multiprocessing.get_context("fork")
         with (
-            context.Pool(self.options["jobs"]) as pool,
+            context.Pool(self.options["jobs"], _as_a_worker) as pool,
             self._progress(len(tasks)) as bar,
         ):
             found = chain.from_iterable(pool.imap(_tried_in_process, places))
@@ -512,6 +512,12 @@ class _Checking:
 
 _PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
 _working: tuple[Campaign, Sequence[Task]] | None = None
+
+
+def _as_a_worker() -> None:
+    """Let the first process alone answer signals: it ends its workers."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _tried_in_process(places: Iterable[int]) -> list[Result]:
