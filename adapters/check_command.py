@@ -255,10 +255,9 @@ class _Checking:
         except KeyboardInterrupt:
             self._end = self._clock.now().mono
             self._say("interrupted; what is known by now:")
-        results = self._results
-        report = self.campaign.report(results, tasks)
+        report = self.campaign.report(self._results, tasks)
         shown = [*self._shown(report)]
-        self._write(report, results, tasks, shown)
+        self._write(report, shown)
         return _status(report)
 
     # ------------------------------------------------------------------- preparing
@@ -286,7 +285,7 @@ class _Checking:
             settings = Settings(operator=options["name"])
             program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
-            calls = _calls_of(load(options["calls"]), self.paths, modules)
+            calls = _calls_of([*load(options["calls"]), *modules])
             given = [*options["crds"], *options["objects"]]
             if not given and not (modules and hasattr(modules[0], "CRDS")):
                 given = found_beside(Path(self.paths[0]))
@@ -482,8 +481,6 @@ class _Checking:
     def _write(
         self,
         report: Report,
-        results: Sequence[Result],
-        tasks: Sequence[Task],
         shown: Sequence[tuple[Case, Failure, int, str]],
     ) -> None:
         from fnop.adapters import check_report
@@ -533,20 +530,11 @@ def _status(report: Report) -> int:
     return 0 if known > 0 else EXIT_UNKNOWN
 
 
-def _calls_of(
-    files: Sequence[Any], paths: Sequence[str], modules: Sequence[Any]
-) -> Mapping[Any, Callable[..., Any]]:
-    """The models of called functions, by the names that the operator gives them."""
-    from fnop.adapters.loading import module_of_file
-
+def _calls_of(modules: Iterable[Any]) -> dict[Any, Callable[..., Any]]:
+    """The models of called functions that files define."""
     found: dict[Any, Callable[..., Any]] = {}
-    for module in (*files, *modules):
-        for name, model in getattr(module, "CALLS", {}).items():
-            if isinstance(name, str) and ":" not in name:
-                for path in paths:
-                    found[f"{module_of_file(path).__name__}:{name}"] = model
-            else:
-                found[name] = model
+    for module in modules:
+        found |= getattr(module, "CALLS", {})
     return found
 
 

@@ -53,7 +53,7 @@ def case_of(folder: Path, variant: str) -> Case:
     file = folder / f"{variant}.py"
     script = _module(folder / "script.py", f"bench_bugs_{folder.name}_script")
     names: dict[str, Any] = vars(script)
-    calls = models_for(_named(names.get("CALLS", {}), file))
+    calls = models_for(names.get("CALLS", {}))
     settings = names.get("SETTINGS", Settings())
     return Case(
         Program(handlers_of_file(file), settings),
@@ -66,17 +66,6 @@ def case_of(folder: Path, variant: str) -> Case:
         expectations=expectations_in(names),
         history=tuple(names.get("HISTORY", ())),
     )
-
-
-def _named(calls: dict[Any, Any], file: Path) -> dict[Any, Any]:
-    """Models by the names of functions, which are those of the operator's file."""
-    from fnop.adapters.loading import module_of_file
-
-    module = module_of_file(file).__name__
-    return {
-        f"{module}:{name}" if isinstance(name, str) and ":" not in name else name: model
-        for name, model in calls.items()
-    }
 
 
 def _module(file: Path, name: str) -> Any:

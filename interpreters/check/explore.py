@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -202,7 +202,7 @@ def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
     return Benign(
         seen,
         learned(seen.world, again.world),
-        handled_kinds(case.program, trial),
+        handled_kinds(trial),
         has_background(case.program),
         None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
@@ -478,11 +478,9 @@ _CONTROLLERS = {
 
 def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
     """The faults that last for the whole script."""
-    base = trial.scene.base.cluster
     controllers: set[str] = {"garbage"} if trial.writes else set()
     for event in seen_by(trial).events:
         controllers |= set(_CONTROLLERS.get(event.resource, ()))
-    del base
     for kind in FAULTS:
         if Place.RUN not in kind.places:
             continue
@@ -525,6 +523,3 @@ def digest_of(seen: Seen) -> str:
 def is_special(schedule: Schedule) -> bool:
     """Whether it takes several API servers, or a restored backup."""
     return any(each.kind.name in _SPECIAL for each in schedule)
-
-
-Progress = Callable[[int, int], None]

@@ -105,7 +105,7 @@ def seen_by(trial: Trial) -> Seen:
     return Seen(trial, events, writes, world, healed)
 
 
-def handled_kinds(program: Program, trial: Trial) -> frozenset[str]:
+def handled_kinds(trial: Trial) -> frozenset[str]:
     """The kinds that handlers are called for, as aliases name them."""
     kinds = trial.run.machine.state.survey.kinds
     return frozenset(

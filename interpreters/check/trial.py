@@ -113,12 +113,12 @@ class Trial:
         self._delivered: Delivery | None = None
         self._seen: dict[tuple[str, str], dict[str, int]] = {}
         self._noted = 0  # versions that the operator's own notes have made
-        self._still: tuple[int, int, float] = (0, 0, 0.0)
+        self._still: tuple[int, int, float]  # see `rest_anew`
         self._rivals_at: dict[tuple[str, Any], str] = {}
-        self._begun_at = 0
         # The operator has not begun yet where all the script is to be a backlog.
         backlog = any(each.kind.name == "F18:backlog" for each in self.left)
-        self.attach(run or (scene.base if backlog else scene.booted).fork())
+        self._direct(run or (scene.base if backlog else scene.booted).fork())
+        self.rest_anew()
         self._begin()
 
     def _begin(self) -> None:
@@ -144,12 +144,11 @@ class Trial:
         self.second = second
         second.director = Beside(self)
 
-    def attach(self, run: SimulatedRun) -> None:
+    def _direct(self, run: SimulatedRun) -> None:
         """Direct this run from now on."""
         self.run = run
         run.director = self
         run.on_say = self.hears
-        self.rest_anew()
 
     def fork(self) -> Trial:
         """The same trial, which goes on apart.
@@ -160,14 +159,11 @@ class Trial:
         for name in _CONTAINERS:
             setattr(twin, name, getattr(self, name).copy())
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
-        calm, begun = copy.copy(self._calm), self._begun_at
-        written, waited, still = self._written, self._waited, self._still
-        twin.attach(self.run.fork())
+        twin._calm = copy.copy(self._calm)
+        twin._direct(self.run.fork())
         if self.second is not None:
             twin.second = self.second.fork(twin.run.clock)
             twin.second.director = Beside(twin)
-        twin._calm, twin._begun_at = calm, begun
-        twin._written, twin._waited, twin._still = written, waited, still
         return twin
 
     # ------------------------------------------------------------------ the loop

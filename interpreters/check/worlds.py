@@ -133,7 +133,8 @@ def world_of(
         for _, each in found
         if target_of("", each)[1:] != each["metadata"]["name"]
     }
-    systems = externals_of(calls or {})
+    # Models by bare names alone are a mapping that is empty, and not nothing.
+    systems = externals_of({} if calls is None else calls)
     for system in systems:
         generated |= system.aliases()
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
