@@ -35,12 +35,14 @@ __all__ = [
     "Patch",
     "Random",
     "Remember",
+    "Requeue",
     "Resume",
     "Return",
     "Sleep",
     "Target",
     "Wait",
     "Witness",
+    "check_manifest",
     "unanswered",
 ]
 
@@ -364,8 +366,11 @@ class Patch(_Asking):
 
 def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     effect._freeze(name, dict)
-    manifest = getattr(effect, name)
-    label = type(effect).__name__
+    check_manifest(getattr(effect, name), type(effect).__name__, named=named)
+
+
+def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
+    """Raise `ValueError` for a manifest that no API server takes."""
     for key in ("apiVersion", "kind"):
         if not isinstance(manifest.get(key), str) or not manifest[key]:
             raise ValueError(f"{label}: the manifest has no {key}")
@@ -696,6 +701,13 @@ class Log(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Requeue(_Effect):
+    """Call the reconcile handlers of an object again, though it has not changed."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
 class Remember(_Effect):
     """Merge changes into the object's memo; None removes a key."""
 
@@ -725,6 +737,7 @@ Effect = (
     | Random
     | Log
     | Remember
+    | Requeue
 )
 """Any effect: the type of one entry of a plan.
 

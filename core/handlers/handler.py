@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from fnop.core.api.resources import Selector
+from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.filters import Callback, Filters
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
@@ -14,6 +14,7 @@ from fnop.core.handlers.schedule import Schedule
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.table import Table
 
 __all__ = ["Handler", "declarer_of"]
 
@@ -47,6 +48,11 @@ class Handler:
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
+    # The kinds that a reconcile handler owns, by its own words for them; then, once
+    # they are known, the served ones.
+    owns: tuple[tuple[str, Selector], ...] = ()
+    owned: Mapping[str, Resource] = field(default_factory=Table)
+    resync: float | None = None
 
     @property
     def label(self) -> str:

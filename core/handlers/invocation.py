@@ -19,12 +19,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from fnop.core.children.synchronise import (
+    ChildrenFailed,
+    Synchronised,
+    synchronise,
+)
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
-from fnop.core.handlers.plans import EFFECTS, identity, plan_of, refuse_lost
+from fnop.core.handlers.plans import (
+    EFFECTS,
+    desired_in,
+    identity,
+    plan_of,
+    refuse_lost,
+)
 from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
@@ -61,7 +72,7 @@ from fnop.effects import (
     Witness,
     outcomes,
 )
-from fnop.effects.values import read_only
+from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of, encode
 
 __all__ = [
@@ -95,7 +106,8 @@ class Ending(NamedTuple):
     """The end of an attempt: its plan, or its failure.
 
     `patches` were collected by the argument `patch`; `children` are the sub-handlers
-    that it has declared, `settings` the ones that a startup handler has returned.
+    that it has declared, `settings` the ones that a startup handler has returned. It
+    `holds` an object whose children have to be deleted before it.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -103,6 +115,7 @@ class Ending(NamedTuple):
     failure: Failure | None = None
     children: tuple[Handler, ...] = ()
     settings: Settings | None = None
+    holds: bool = False
 
 
 class Advance(NamedTuple):
@@ -123,6 +136,8 @@ class _Drive:
     __slots__ = (
         "conversation",
         "declaring",
+        "holds",
+        "rest",
         "situation",
         "taken",
         "told",
@@ -138,6 +153,9 @@ class _Drive:
         self.told = 0
         self.declaring = Declaring(situation.handler, situation.indices)
         self.conversation: Any = None
+        # The part of an answer that is not what is desired.
+        self.rest: Any = None
+        self.holds = False
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run the author's code, and collect its effects and sub-handlers."""
@@ -164,7 +182,7 @@ class _Drive:
         arguments = arguments_for(self.situation, self.writers)
         found = self.guarded(lambda: handler.fn(**arguments))
         if handler.signature.form is Form.PLAN:
-            return _Returned(found)
+            return self.ended(found)
         self.conversation = found
         return self.go(lambda: found.send(None))
 
@@ -172,12 +190,40 @@ class _Drive:
         try:
             asked = self.guarded(move)
         except StopIteration as stop:
-            return _Returned(stop.value)
+            return self.ended(stop.value)
         if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
             raise TypeError(_not_awaitable(asked))
         self.taken.add(identity(asked))
         self.witness.unasked = 0
         return _Asked(asked)
+
+    def ended(self, value: Any) -> Any:
+        """The end of the author's part; what it desires is made so, then that ends."""
+        keeping = self.situation.keeping
+        if isinstance(value, Synchronised):
+            return _Returned(self.settled(value))
+        if keeping is None:
+            return _Returned(value)
+        desired, self.rest = desired_in(value)
+        if desired is None:
+            return _Returned(value)
+        self.taken.add(identity(desired))
+        self.conversation = synchronise(desired, keeping.owned, keeping.keeper)
+        return self.go(lambda: self.conversation.send(None))
+
+    def settled(self, found: Synchronised) -> list[Effect]:
+        """The plan after all children are looked after; raises if one has failed.
+
+        What is told about them is written all the same.
+        """
+        assert self.situation.keeping is not None
+        keeper, patch = self.situation.keeping.keeper, self.writers.patch
+        self.holds = found.holds
+        patch.status.update(thaw_json(found.status))
+        patch.fns.append(lambda body: found.change(keeper, body))
+        if found.failure is not None:
+            raise found.failure
+        return [*plan_of(self.rest or None), *found.effects]
 
     def answer(self, effect: Effect, entry: JournalEntry) -> Any:
         """Send the answer of `effect` to the conversation that awaits it."""
@@ -340,7 +386,8 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     _close(drive)
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
-    ending = Ending((), _patches_of(drive), failure_of(refused or problem))
+    failure = failure_of(refused or problem)
+    ending = Ending((), _patches_of(drive), failure, holds=drive.holds)
     return Advance(lines, end=ending)
 
 
@@ -360,6 +407,8 @@ def failure_of(problem: BaseException) -> Failure:
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)
+        case ChildrenFailed():
+            return Failure(name, message)  # no error in the author's code
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)
         case _:
@@ -384,7 +433,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         patches = drive.writers.patch.changes()
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patches, None, drive.children, settings)
+    ending = Ending(plan, patches, None, drive.children, settings, drive.holds)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 

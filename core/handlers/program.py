@@ -14,6 +14,7 @@ from fnop.core.handlers.roles import (
     CHANGES,
     EVENTS,
     INDICES,
+    LEVELS,
     Role,
 )
 from fnop.core.handlers.settings import Settings
@@ -34,7 +35,8 @@ class Kind:
 
     `selectors` are those by which the API server selects its objects.
     With `remembers` the decisions after a restart depend on the last-handled state;
-    otherwise nothing is stored on the objects.
+    otherwise nothing is stored on the objects.  It `is_owned` if a reconcile handler
+    of another kind, or of its own, names it in `owns=`.
     """
 
     resource: Resource
@@ -45,6 +47,8 @@ class Kind:
     remembers: bool
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
+    levels: tuple[Handler, ...] = ()
+    is_owned: bool = False
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
 
     @property
@@ -68,6 +72,8 @@ def kind_of(
     resource: Resource,
     handlers: Iterable[Handler],
     settings: Settings = _SETTINGS,
+    *,
+    is_owned: bool = False,
 ) -> Kind:
     """The part of a program for one resource."""
     handlers = tuple(handlers)
@@ -96,7 +102,12 @@ def kind_of(
         any(each.rule.remembers for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
-        selectors_of(handlers, settings.selector),
+        tuple(each for each in handlers if each.role in LEVELS),
+        is_owned,
+        # Children have to be seen whatever handlers of their own kind select.
+        selectors_of(
+            () if is_owned else handlers, "" if is_owned else settings.selector
+        ),
     )
 
 
@@ -116,19 +127,24 @@ class Program:
     )
 
     def kind(
-        self, resource: Resource, handlers: tuple[Handler, ...], settings: Settings
+        self,
+        resource: Resource,
+        handlers: tuple[Handler, ...],
+        settings: Settings,
+        *,
+        is_owned: bool = False,
     ) -> Kind:
         """`kind_of`, which is computed once for the very same resource and settings.
 
         So it is where a simulated operator begins again and again.
         """
         # By identity: kept with what they are of, no other one can have it.
-        key = identity_of(resource), handlers, identity_of(settings)
+        key = identity_of(resource), handlers, identity_of(settings), is_owned
         known = self._kinds.get(key)
         if known is None:
             if len(self._kinds) >= _KINDS_MAX:
                 self._kinds.clear()
-            kind = kind_of(resource, handlers, settings)
+            kind = kind_of(resource, handlers, settings, is_owned=is_owned)
             known = self._kinds[key] = resource, settings, kind
         return known[2]
 

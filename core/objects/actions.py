@@ -18,9 +18,16 @@ from fnop.core.objects.background import (
     StopRun,
     UnscheduleRun,
 )
+from fnop.core.objects.levels import (
+    AwaitChildren,
+    CallLevel,
+    ForgetLevel,
+    StopLevel,
+    clearing,
+)
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Change, Invocation, PendingEvent
+from fnop.core.state.record import Change, Invocation, ObjectRecord, PendingEvent
 
 __all__ = [
     "Abandon",
@@ -38,6 +45,7 @@ __all__ = [
     "StartAttempt",
     "TimeOut",
     "Write",
+    "cleared_first",
     "earlier",
     "first_due",
     "is_due",
@@ -150,6 +158,9 @@ Action = (
     | StopRun
     | RescheduleRun
     | UnscheduleRun
+    | CallLevel
+    | StopLevel
+    | ForgetLevel
     | StartAttempt
     | Conclude
     | TimeOut
@@ -162,6 +173,15 @@ Action = (
     | ReadLive
     | Forget
 )
+
+
+def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The next action about children that go before a deleted object, if there are."""
+    match clearing(at, record) if at.kind.levels else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
 
 
 def is_due(moment: float | None, at: Circumstances) -> bool:

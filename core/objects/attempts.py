@@ -23,18 +23,19 @@ from fnop.core.objects.awaited_changes import (
 )
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
-from fnop.core.objects.expectations import shown, vanished
+from fnop.core.objects.expectations import learn, shown, vanished
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
-from fnop.core.values.body import Key
+from fnop.core.values.body import Body, Key
 from fnop.effects import (
     Again,
     Answer,
     Applied,
+    Apply,
     Create,
     Delete,
     Effect,
@@ -73,7 +74,7 @@ def let_go(
     one that does not take `stopped` is cancelled.
     """
     work = record.work or IDLE
-    for each in (*work.running, *work.background_runs):
+    for each in (*work.running, *work.level_runs, *work.background_runs):
         context.live.drop(_live_key(context.key, each))
     for each in work.background_runs:
         is_deaf = not each.handler.signature.takes("stopped")
@@ -153,6 +154,7 @@ def store(context: Context, record: ObjectRecord, invocation: Invocation) -> Non
         running=_put(work.running, invocation),
         event_runs=_put(work.event_runs, invocation),
         background_runs=_put(work.background_runs, invocation),
+        level_runs=_put(work.level_runs, invocation),
     )
     context.put(record._replace(work=work))
 
@@ -226,6 +228,7 @@ def _drive(
         patches=end.patches,
         failure=end.failure,
         parts=_not_awaited(invocation, end.children),
+        holds=end.holds,
     )
 
 
@@ -370,6 +373,9 @@ def answer_effect(
         record = shown(context, record, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
         pace_another(context, invocation, invocation.in_flight, outcome.object)
+        if isinstance(invocation.in_flight.effect, Apply):
+            key = invocation.in_flight.requests[0].address.key
+            learn(context.of(key), Body(outcome.object))
     found = proceed(invocation.in_flight, outcome, context.now, context.jitter())
     if not isinstance(found, InFlight):
         _answered(context, record, invocation, found)

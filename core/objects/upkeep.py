@@ -12,7 +12,7 @@ from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
-from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write
+from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write, cleared_first
 from fnop.core.objects.detection import is_held
 from fnop.core.objects.progression import current_progress, mark_of, may_save
 from fnop.core.objects.selection import Circumstances
@@ -141,6 +141,8 @@ def _record_deletion(
         if not is_held(at, record.body):
             stored = record.stored._replace(progress={})
             return RecordInMemory(stored, ends=True, released=True)
+        if (clear := cleared_first(at, record)) is not None:
+            return clear
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)

@@ -300,7 +300,8 @@ def _may_serve(turn: Turn) -> bool:
         return True  # no request is sent for it
     if not turn.has_slot():
         return False
-    return not turn.objects.indices or are_filled(turn)
+    awaits = turn.objects.indices or turn.objects.family.owners
+    return not awaits or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:

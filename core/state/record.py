@@ -31,6 +31,7 @@ __all__ = [
     "Declared",
     "Expectation",
     "Invocation",
+    "LevelState",
     "ObjectRecord",
     "PendingEvent",
     "Report",
@@ -75,6 +76,8 @@ class Invocation(NamedTuple):
     created: Mapping[Key, str] = NOTHING
     # It has requested an effect: a failure may leave something half done.
     acts: bool = False
+    # A call of a reconcile handler that desires what must be deleted before its owner.
+    holds: bool = False
 
     @property
     def handler(self) -> Handler:
@@ -139,6 +142,24 @@ class RunState(NamedTuple):
     timed_for: str | None = None
 
 
+@quick
+class LevelState(NamedTuple):
+    """The state of a reconcile handler of an object between its calls.
+
+    `body` and `children` (versions by key) are what the last call has seen; None before
+    the first one.  It is called again at the monotonic time `start` even if these are
+    the same; `over` means that it has failed for good with these.  `holds` means that
+    children of its set have to be deleted before the object; None if that is unknown.
+    """
+
+    body: Body | None = None
+    children: Mapping[Key, str] = NOTHING
+    start: float | None = None
+    over: bool = False
+    progress: Progress = FRESH
+    holds: bool | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
     """A watch event for which an event handler has not been called yet."""
@@ -169,6 +190,7 @@ class Work(NamedTuple):
     running: tuple[Invocation, ...] = ()
     event_runs: tuple[Invocation, ...] = ()
     background_runs: tuple[Invocation, ...] = ()
+    level_runs: tuple[Invocation, ...] = ()
     pending_events: tuple[PendingEvent, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -181,8 +203,13 @@ class Work(NamedTuple):
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:
-        """The attempts of event handlers, of daemons and timers, and of the change."""
-        return (*self.event_runs, *self.background_runs, *self.running)
+        """All attempts: first those that are independent, then those in one order."""
+        return (
+            *self.event_runs,
+            *self.background_runs,
+            *self.level_runs,
+            *self.running,
+        )
 
     @property
     def is_over(self) -> bool:
@@ -271,6 +298,8 @@ class ObjectRecord(NamedTuple):
     # The daemons and timers by handler id, and when the object last changed.
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
+    # The reconcile handlers by id.
+    levels: Mapping[str, LevelState] = NOTHING
     reports: Reports = NO_REPORTS
     # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False
