@@ -1,8 +1,8 @@
 """From what is desired to what is there: one conversation of effects.
 
-`synchronise` is a coroutine like an author's handler. It applies what differs, in an
-order that Kubernetes likes, deletes what is owned and not desired any more, and ends
-with the object's conditions and status. A child that fails stops no other one.
+`synchronise` is a generator of effects, as a handler may be. It applies what differs,
+in an order that Kubernetes likes, deletes what is owned and not desired any more, and
+ends with the object's conditions and status. A child that fails stops no other one.
 
 It asks for nothing where all is as desired: the digest of what was last applied is on
 each child, and `managedFields` tell whether its fields are still ours.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fnop.core.api.resources import Resource
 from fnop.core.children.fields import lost_fields, managers_of
@@ -73,6 +73,11 @@ _IMMUTABLE = re.compile(
     r"|Forbidden: updates to|pod updates may not change",
     re.IGNORECASE,
 )
+
+
+T = TypeVar("T")
+# Effects, the answers to them, and a result.
+Conversation: TypeAlias = Generator[Effect, Any, T]
 
 
 class ChildrenFailed(Exception):
@@ -161,7 +166,9 @@ class _Told:
         return next((e for e in names if e in self.failing or e in self.pending), "")
 
 
-async def synchronise(desired: Desired, owned: Owned, keeper: Keeper) -> Synchronised:
+def synchronise(
+    desired: Desired, owned: Owned, keeper: Keeper
+) -> Conversation[Synchronised]:
     """Make the children as desired; returns what is to be told about it.
 
     Deletions come last, in the reverse order. What is deleted is owned by the object's
@@ -173,11 +180,11 @@ async def synchronise(desired: Desired, owned: Owned, keeper: Keeper) -> Synchro
         if each.is_outside and not keeper.is_held:
             told.pending[each.label] = "waits for the finalizer of its owner"
         else:
-            await _settled(each, owned, keeper, told)
+            yield from _settled(each, owned, keeper, told)
     wanted = {each.key for each in planned} | _unplanned(desired.children, told, owned)
     for key in sorted(owned.bodies, key=_from_the_last(owned)):
         if key not in wanted:
-            await _pruned(key, owned.bodies[key], keeper, told)
+            yield from _pruned(key, owned.bodies[key], keeper, told)
     holds = any(each.is_outside for each in planned)
     return _ending(desired, keeper, told, holds=holds)
 
@@ -313,9 +320,9 @@ def _unplanned(children: Iterable[Child], told: _Told, owned: Owned) -> set[Key]
 # ------------------------------------------------------------------------ applying
 
 
-async def _settled(
+def _settled(
     planned: _Planned, owned: Owned, keeper: Keeper, told: _Told
-) -> None:
+) -> Conversation[None]:
     """Make one child as desired, unless it is, or cannot be just now."""
     label, live = planned.label, owned.bodies.get(planned.key)
     blocker = told.blocks(planned.child.after)
@@ -335,9 +342,9 @@ async def _settled(
     if lost is None:
         return
     try:
-        await _applied(planned, live, lost)
+        yield from _applied(planned, live, lost)
     except (Refused, TemporaryError) as problem:
-        await _refused(planned, live, problem, told)
+        yield from _refused(planned, live, problem, told)
 
 
 def _foreign(live: Body, planned: _Planned, keeper: Keeper) -> str:
@@ -365,27 +372,29 @@ def _drift(planned: _Planned, live: Body | None, keeper: Keeper) -> list[str] | 
     return lost_fields(planned.manifest, live.data, keeper.manager) or None
 
 
-async def _applied(planned: _Planned, live: Body | None, lost: list[str]) -> None:
+def _applied(
+    planned: _Planned, live: Body | None, lost: list[str]
+) -> Conversation[None]:
     manifest = planned.manifest
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
-    after = await Apply(manifest, force=planned.child.force)
+    after = yield Apply(manifest, force=planned.child.force)
     if live is None or not lost:
         return
     if after["metadata"].get("resourceVersion") == live.version:
         text = "which the API server does not keep: its definition has no such field"
-        await Log("warning", f"{planned.label} desires {', '.join(lost)}, {text}")
+        yield Log("warning", f"{planned.label} desires {', '.join(lost)}, {text}")
         return
     who = sorted({name for path in lost for name in managers_of(live.data, path)})
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
-    await Log("info", f"repaired {text}", {"repaired": planned.label})
-    await Event("Repaired", text[:1000])
+    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Event("Repaired", text[:1000])
 
 
-async def _refused(
+def _refused(
     planned: _Planned, live: Body | None, problem: Exception, told: _Told
-) -> None:
+) -> Conversation[None]:
     """Note why a child was refused; replace it where that is asked for."""
     text = str(problem) or type(problem).__name__
     is_fixed = (
@@ -401,9 +410,9 @@ async def _refused(
         told.failing[planned.label] = f"{text}; {remedy}"
     else:
         told.pending[planned.label] = "is replaced, for a field of it cannot be changed"
-        await Log("info", f"replacing {planned.label}: {text}")
-        await Event("Replacing", f"{planned.label}: {text}"[:1000])
-        await _deleted(planned.key, live, told, planned.label)
+        yield Log("info", f"replacing {planned.label}: {text}")
+        yield Event("Replacing", f"{planned.label}: {text}"[:1000])
+        yield from _deleted(planned.key, live, told, planned.label)
 
 
 # ------------------------------------------------------------------------- pruning
@@ -414,30 +423,30 @@ def _from_the_last(owned: Owned) -> Any:
     return lambda key: (-ranks[key.resource], key)
 
 
-async def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> None:
+def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
     if body.mapping("labels").get(SET_LABEL) != keeper.set or body.is_deleting:
         return  # not of this set; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
     if KEEP_ANNOTATION not in body.mapping("annotations"):
-        await Log("info", f"deleting {label}, which is no longer desired")
-        await _deleted(key, body, told, label)
+        yield Log("info", f"deleting {label}, which is no longer desired")
+        yield from _deleted(key, body, told, label)
         return
     names = (OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION)
     marks = {"labels": {SET_LABEL: None}, "annotations": dict.fromkeys(names)}
-    await Log("info", f"letting go of {label}, which is no longer desired")
+    yield Log("info", f"letting go of {label}, which is no longer desired")
     try:
-        await Patch(_target(key, body), {"metadata": marks})
+        yield Patch(_target(key, body), {"metadata": marks})
     except (Refused, TemporaryError) as problem:
         if not _is_gone(problem):
             told.failing[label] = f"cannot be let go: {problem}"
 
 
-async def _deleted(key: Key, body: Body, told: _Told, label: str) -> None:
+def _deleted(key: Key, body: Body, told: _Told, label: str) -> Conversation[None]:
     references = body.meta.get("ownerReferences") or ()
     waits = any(isinstance(e, dict) and e.get("blockOwnerDeletion") for e in references)
     try:
-        await Delete(
+        yield Delete(
             _target(key, body),
             uid=body.uid,
             propagation="Foreground" if waits else "Background",
