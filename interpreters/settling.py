@@ -215,11 +215,12 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     if record is None:
         return False
     work = record.work or IDLE
-    if work.running or work.event_runs or work.writing is not None:
+    if work.running or work.level_runs or work.event_runs or work.writing is not None:
         return False
     left = _unfinished(record)
     if not left:
-        return bool(record.background)  # it waits for daemons and timers
+        # It waits for daemons and timers, or for a reconcile handler's time.
+        return bool(record.background or record.levels)
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
         for name in left
@@ -227,9 +228,11 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 
 def _unfinished(record: ObjectRecord) -> set[str]:
-    """The handlers of a change that has begun and that they are not done with."""
+    """The handlers that are not done: of a change that has begun, or after a failure."""
     handlers = {**record.stored.progress, **(record.work or IDLE).progress}
-    return {name for name, each in handlers.items() if not each.is_finished}
+    begun = {name for name, each in handlers.items() if not each.is_finished}
+    levels = record.levels.items()
+    return begun | {name for name, each in levels if each.has_failed and not each.over}
 
 
 def is_left(record: ObjectRecord | None, handler: str) -> bool:

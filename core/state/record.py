@@ -159,6 +159,11 @@ class LevelState(NamedTuple):
     progress: Progress = FRESH
     holds: bool | None = None
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last call has failed."""
+        return self.progress.retries > 0
+
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
