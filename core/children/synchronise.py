@@ -329,15 +329,17 @@ def _settled(
     if blocker:
         told.pending[label] = f"waits for {blocker}"
         return
+    if live is not None and live.is_deleting:
+        told.pending[label] = _ANEW
+        return
     if live is None:
         live = owned.find(planned.key)
         problem = _foreign(live, planned, keeper) if live is not None else ""
         if problem:
             told.failing[label] = problem
+            if problem == _ANEW and live is not None and not live.is_deleting:
+                yield from _deleted(planned.key, live, told, label)
             return
-    if live is not None and live.is_deleting:
-        told.pending[label] = "is being deleted, and is made anew when it is gone"
-        return
     lost = _drift(planned, live, keeper)
     if lost is None:
         return
@@ -347,8 +349,17 @@ def _settled(
         yield from _refused(planned, live, problem, told)
 
 
+_ANEW = "is being deleted, and is made anew when it is gone"
+
+
 def _foreign(live: Body, planned: _Planned, keeper: Keeper) -> str:
-    """Why an object of the child's name may not be taken over; "" if it may."""
+    """Why an object of the child's name may not be taken over; "" if it may.
+
+    What a former owner of this name has left against its will is not taken over: it may
+    hold what is no business of this one.
+    """
+    if live.is_deleting:
+        return _ANEW
     references = live.meta.get("ownerReferences")
     for each in references if isinstance(references, list) else ():
         if isinstance(each, dict) and each.get("controller"):
@@ -357,6 +368,9 @@ def _foreign(live: Body, planned: _Planned, keeper: Keeper) -> str:
     ours = owner_mark(keeper.resource, keeper.owner)
     if mark and mark.rpartition("/")[0] != ours.rpartition("/")[0]:
         return f"exists, and belongs to {mark.rpartition('/')[0]}"
+    is_kept = KEEP_ANNOTATION in live.mapping("annotations")
+    if mark and mark != ours and not is_kept:
+        return _ANEW
     if planned.child.adopt or mark == ours:
         return ""
     why = "was kept from a former owner of this name" if mark else "nobody owns it"

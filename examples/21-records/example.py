@@ -27,14 +27,15 @@ async def record(
     wanted = {f"{host}.{spec['zone']}": spec["address"] for host in spec["hosts"]}
     index = children["configmaps"].get(name)
     noted = None if index is None else index.get("data", {})
-    if noted == wanted:
-        ready = fnop.condition("Ready", True, "Published")
-        return fnop.desired(index_of(name, noted), conditions=ready)
-    if noted != {}:
-        pending = fnop.condition("Ready", False, "Publishing")
-        return fnop.desired(index_of(name, {}), conditions=pending)
-    await fnop.call(put_records, owner=uid, records=wanted)
-    return fnop.desired(index_of(name, wanted), status={"records": len(wanted)})
+    if noted == {}:
+        await fnop.call(put_records, owner=uid, records=wanted)
+        noted = wanted
+    known = noted == wanted
+    return fnop.desired(
+        index_of(name, wanted if known else {}),
+        conditions=fnop.condition("Ready", known, "Published" if known else "Changing"),
+        status={"records": len(wanted)},
+    )
 
 
 @fnop.on.delete("records")

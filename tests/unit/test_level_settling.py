@@ -84,3 +84,11 @@ def test_its_objects_are_edited_in_a_check() -> None:
     names = [each.name for each in cases_of(program, found)]
     assert any("edit" in each for each in names), names
 
+
+def test_the_order_of_conditions_makes_no_other_world() -> None:
+    ready, synced = {"type": "Ready", "status": "True"}, {"type": "Synced"}
+    one, other = (
+        normal({**example(), "status": {"conditions": [*given]}})
+        for given in ((ready, synced), (synced, ready))
+    )
+    assert one == other
