@@ -215,11 +215,13 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     if record is None:
         return False
     work = record.work or IDLE
-    if work.running or work.event_runs or work.writing is not None:
+    runs = work.running or work.event_runs or work.level_runs
+    if runs or work.writing is not None:
         return False
     left = _unfinished(record)
     if not left:
-        return bool(record.background)  # it waits for daemons and timers
+        # It waits for daemons and timers, or for a time that a handler has given.
+        return bool(record.background or record.levels)
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
         for name in left
@@ -227,9 +229,10 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 
 def _unfinished(record: ObjectRecord) -> set[str]:
-    """The handlers of a change that has begun and that they are not done with."""
+    """The handlers that are not done with a change, or with the present state."""
     handlers = {**record.stored.progress, **(record.work or IDLE).progress}
-    return {name for name, each in handlers.items() if not each.is_finished}
+    left = {name for name, each in handlers.items() if not each.is_finished}
+    return left | {name for name, each in record.levels.items() if each.is_failing}
 
 
 def is_left(record: ObjectRecord | None, handler: str) -> bool:
@@ -242,6 +245,9 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
     run_state = record.background.get(handler)
     if run_state is not None:
         return not run_state.over
+    level = record.levels.get(handler)
+    if level is not None:
+        return level.is_failing
     running = {each.handler.id for each in (record.work or IDLE).invocations}
     progress = record.progress_of(handler)
     if progress is not None and handler not in running:

@@ -159,6 +159,11 @@ class LevelState(NamedTuple):
     progress: Progress = FRESH
     holds: bool | None = None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether its last call has failed, and it is tried again."""
+        return self.progress.retries > 0 and not self.over
+
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
