@@ -215,12 +215,11 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     if record is None:
         return False
     work = record.work or IDLE
-    runs = work.running or work.event_runs or work.level_runs
-    if runs or work.writing is not None:
+    if work.running or work.level_runs or work.event_runs or work.writing is not None:
         return False
     left = _unfinished(record)
     if not left:
-        # It waits for daemons and timers, or for a time that a handler has given.
+        # It waits for daemons and timers, or for a reconcile handler's time.
         return bool(record.background or record.levels)
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
@@ -229,10 +228,11 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 
 def _unfinished(record: ObjectRecord) -> set[str]:
-    """The handlers that are not done with a change, or with the present state."""
+    """The handlers that are not done: of a change that has begun, or after a failure."""
     handlers = {**record.stored.progress, **(record.work or IDLE).progress}
-    left = {name for name, each in handlers.items() if not each.is_finished}
-    return left | {name for name, each in record.levels.items() if each.is_failing}
+    begun = {name for name, each in handlers.items() if not each.is_finished}
+    levels = record.levels.items()
+    return begun | {name for name, each in levels if each.has_failed and not each.over}
 
 
 def is_left(record: ObjectRecord | None, handler: str) -> bool:
@@ -245,9 +245,6 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
     run_state = record.background.get(handler)
     if run_state is not None:
         return not run_state.over
-    level = record.levels.get(handler)
-    if level is not None:
-        return level.is_failing
     running = {each.handler.id for each in (record.work or IDLE).invocations}
     progress = record.progress_of(handler)
     if progress is not None and handler not in running:

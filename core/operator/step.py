@@ -119,49 +119,34 @@ def step(
 
 
 def is_settled(state: State) -> bool:
-    """Whether nothing is under way, and nothing is due, now or later.
-
-    That a handler is to look at an object again, at a time, is nothing that is left.
-    """
+    """Whether nothing is under way and nothing is due, now or later."""
     phase = state.lifecycle.phase
     return phase is Phase.ENDED or (
         phase in IN_SERVICE
         and not state.requests.pending
-        and all(_only_looks_again(state, key) for key in state.objects.queue.due)
+        and not len(state.objects.queue)
         and state.survey.discovery is None
         and state.streams.are_at_rest
     )
 
 
-def _only_looks_again(state: State, key: Key) -> bool:
-    """Whether an object is as desired, and due only because a time will have come."""
-    record = state.objects.records.get(key)
-    if record is None or record.work is not None or record.background:
-        return False
-    return bool(record.levels) and not _is_failing(record)
-
-
-def _is_failing(record: ObjectRecord) -> bool:
-    return any(each.is_failing for each in record.levels.values())
-
-
 def background_horizon(
     state: State, now: Now, outside: Iterable[float] = ()
 ) -> float | None:
-    """The time when all daemons and timers have run, if nothing else is under way.
+    """The time when all that repeats by the clock has run, if nothing else is under way.
 
+    That are daemons, timers, and reconcile handlers that have asked to be called again.
     It is the latest of their next moments (R36).  Those of impure daemons that wait are
     only known `outside`.  Moments later than an hour from `now`, such as the new year,
-    are not awaited, nor is the time when an object is reconciled again without a
-    change.  None where a change is being handled, a request is pending, or nothing at
-    all is due later.
+    are not awaited.  None where a change is being handled, a request is pending, or
+    nothing at all is due later.
     """
     if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
         return None
     moments: list[float] = list(outside)
     for key, (due, _) in state.objects.queue.due.items():
         record = state.objects.records.get(key)
-        if record is None or not _only_background(record):
+        if record is None or not _only_repeats(record):
             return None
         work = record.work or IDLE
         if any(each.in_flight is not None for each in work.background_runs):
@@ -169,19 +154,22 @@ def background_horizon(
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)
-    if not moments and not len(state.objects.queue):
+        starts = (each.start for each in record.levels.values())
+        moments += (each for each in starts if each is not None)
+    if not moments:
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
     return max(near, default=now.mono)
 
 
-def _only_background(record: ObjectRecord) -> bool:
-    """Whether it waits for its daemons and timers, or to be reconciled again."""
-    if _is_failing(record):
+def _only_repeats(record: ObjectRecord) -> bool:
+    """Whether an object waits for nothing but daemons, timers and `again=`."""
+    work, levels = record.work, record.levels.values()
+    if work is not None and not work._replace(background_runs=()).is_over:
         return False
-    work = record.work or IDLE
-    waits = bool(record.background or record.levels)
-    return waits and work._replace(background_runs=()).is_over
+    if any(each.has_failed and not each.over for each in levels):
+        return False
+    return bool(record.background) or any(each.start is not None for each in levels)
 
 
 # -------------------------------------------------------------------- fold

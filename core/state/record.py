@@ -160,9 +160,9 @@ class LevelState(NamedTuple):
     holds: bool | None = None
 
     @property
-    def is_failing(self) -> bool:
-        """Whether its last call has failed, and it is tried again."""
-        return self.progress.retries > 0 and not self.over
+    def has_failed(self) -> bool:
+        """Whether the last call has failed."""
+        return self.progress.retries > 0
 
 
 @dataclass(frozen=True, slots=True)
