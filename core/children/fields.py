@@ -58,7 +58,8 @@ def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
 
 def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     found = (live.get("metadata") or {}).get("managedFields")
-    yield from (each for each in found or () if isinstance(each, Mapping))
+    entries = found if isinstance(found, list) else ()
+    yield from (each for each in entries if isinstance(each, Mapping))
 
 
 def _lost(value: Any, owned: Any, path: str) -> Iterator[str]:
