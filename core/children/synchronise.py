@@ -42,6 +42,7 @@ __all__ = [
     "ChildrenFailed",
     "Keeper",
     "Synchronised",
+    "is_immutable",
     "outside",
     "set_of",
     "synchronise",
@@ -69,8 +70,8 @@ _ORDER = (
 _RANKS = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
 
 _IMMUTABLE = re.compile(
-    r"immutable|may not be changed|cannot be changed|updates to .* are forbidden"
-    r"|Forbidden: updates to|pod updates may not change",
+    r"immutable|(may not|can ?not) (be )?changed?\b|updates to .* are forbidden"
+    r"|Forbidden: updates to",
     re.IGNORECASE,
 )
 
@@ -139,6 +140,15 @@ def set_of(marker: str, handler: str) -> str:
     '414192e313ab5b36'
     """
     return digest(f"{marker}/{handler}")[:16]
+
+
+def is_immutable(message: str) -> bool:
+    """Whether an API server refuses a write since a field cannot be changed.
+
+    >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
+    True
+    """
+    return _IMMUTABLE.search(message) is not None
 
 
 class _Planned(NamedTuple):
@@ -415,7 +425,7 @@ def _refused(
         isinstance(problem, Refused)
         and problem.status == 422
         and live is not None
-        and _IMMUTABLE.search(text) is not None
+        and is_immutable(text)
     )
     if not is_fixed or live is None:
         told.failing[planned.label] = text

@@ -95,7 +95,7 @@ def service(name: str) -> dict[str, Any]:
         "spec": {
             "clusterIP": "None",
             "selector": {"database": name},
-            "ports": [{"name": "sql", "port": PORT}],
+            "ports": [{"name": "sql", "port": PORT, "protocol": "TCP"}],
         },
     }
 
@@ -110,7 +110,7 @@ def workload(
     container = {
         "name": "database",
         "image": "database:1",
-        "ports": [{"containerPort": PORT}],
+        "ports": [{"containerPort": PORT, "protocol": "TCP"}],
         "env": [{"name": "PASSWORD", "valueFrom": password}],
         "envFrom": [{"configMapRef": {"name": name}}],
     }
