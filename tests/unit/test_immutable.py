@@ -8,7 +8,7 @@ from fnop.core.children.synchronise import is_immutable
 
 # As kube-apiserver words them, by the file of its validation.
 SAID = {
-    "apimachinery": 'Secret "a" is invalid: type: Invalid value: "b": field is immutable',
+    "apimachinery": 'type: Invalid value: "b": field is immutable',
     "rbac": 'roleRef: Invalid value: {"kind":"ClusterRole"}: cannot change roleRef',
     "apps": "spec: Forbidden: updates to statefulset spec for fields other than "
     "'replicas', 'template' and 'updateStrategy' are forbidden",
