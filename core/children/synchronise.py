@@ -16,11 +16,12 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fnop.core.api.resources import Resource
-from fnop.core.children.fields import lost_fields, managers_of
+from fnop.core.children.fields import folded, lost_fields, managers_of
 from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owner_mark
 from fnop.core.memory.conditions import Condition, conditions_with
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import Refused, TemporaryError
+from fnop.core.values.merge import applied
 from fnop.core.values.now import wall_seconds
 from fnop.effects import (
     Again,
@@ -342,7 +343,13 @@ def _settled(
     if lost is None:
         return
     try:
-        yield from _applied(planned, live, lost)
+        try:
+            yield from _applied(planned, live, lost, keeper)
+        except Refused as problem:
+            lists = _lists(planned.manifest, lost)
+            if live is None or not lists or problem.status != 422:
+                raise
+            yield from _rewritten(planned, live, lists, keeper)
     except (Refused, TemporaryError) as problem:
         yield from _refused(planned, live, problem, told)
 
@@ -369,13 +376,19 @@ def _drift(planned: _Planned, live: Body | None, keeper: Keeper) -> list[str] | 
         return []
     if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.digest:
         return []
+    if folded(live.data, keeper.manager) is not None:
+        return []
     return lost_fields(planned.manifest, live.data, keeper.manager) or None
 
 
 def _applied(
-    planned: _Planned, live: Body | None, lost: list[str]
+    planned: _Planned, live: Body | None, lost: list[str], keeper: Keeper
 ) -> Conversation[None]:
     manifest = planned.manifest
+    fields = None if live is None else folded(live.data, keeper.manager)
+    if live is not None and fields is not None:
+        change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
+        yield Patch(_target(planned.key, live), None, (change,))
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
     after = yield Apply(manifest, force=planned.child.force)
@@ -388,6 +401,37 @@ def _applied(
     who = sorted({name for path in lost for name in managers_of(live.data, path)})
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
+    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Event("Repaired", text[:1000])
+
+
+def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
+    """The lists of a manifest of which elements are lost, as a merge patch."""
+    found: dict[str, Any] = {}
+    for path in lost:
+        names = path.partition("[")[0].split(".")
+        value: Any = manifest
+        for name in names:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if not isinstance(value, list):
+            continue
+        for name in reversed(names):
+            value = {name: value}
+        found = applied(value, found)
+    return found
+
+
+def _rewritten(
+    planned: _Planned, live: Body, lists: Mapping[str, Any], keeper: Keeper
+) -> Conversation[None]:
+    """Set lists as a whole, and apply then.
+
+    Somebody has put elements into them beside which ours are not valid, such as another
+    port of the same name: an apply adds its elements, and removes those of no other.
+    """
+    after = yield Patch(_target(planned.key, live), lists)
+    yield from _applied(planned, Body(thaw_json(after)), [], keeper)
+    text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
 
