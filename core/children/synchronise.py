@@ -150,7 +150,8 @@ class _Planned(NamedTuple):
     key: Key
     resource: Resource
     manifest: dict[str, Any]
-    digest: str
+    # The set and the digest of the manifest, as it is kept on the child.
+    applied: str
     # Nobody but this operator deletes it with its owner.
     is_outside: bool
 
@@ -260,7 +261,7 @@ def _addressed(child: Child, resource: Resource, keeper: Keeper) -> _Planned:
         meta["ownerReferences"] = [_reference(keeper, foreground=child.foreground)]
     if marks or meta.get("annotations"):
         meta["annotations"] = {**(meta.get("annotations") or {}), **marks}
-    text = digest(manifest)
+    text = f"{keeper.set}.{digest(manifest)}"
     meta["annotations"] = {**(meta.get("annotations") or {}), APPLIED_ANNOTATION: text}
     key = Key(resource.key, place or "", meta["name"])
     is_outside = is_out_of_reach and not child.keep
@@ -374,7 +375,7 @@ def _drift(planned: _Planned, live: Body | None, keeper: Keeper) -> list[str] | 
     """The fields that others have changed; None where nothing is to be applied."""
     if live is None:
         return []
-    if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.digest:
+    if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.applied:
         return []
     if folded(live.data, keeper.manager) is not None:
         return []
@@ -469,8 +470,8 @@ def _from_the_last(owned: Owned) -> Any:
 
 def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
-    if body.mapping("labels").get(SET_LABEL) != keeper.set or body.is_deleting:
-        return  # not of this set; or it goes already
+    if not _is_of(body, keeper.set) or body.is_deleting:
+        return  # somebody else's; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
     if KEEP_ANNOTATION not in body.mapping("annotations"):
         yield Log("info", f"deleting {label}, which is no longer desired")
@@ -500,12 +501,19 @@ def _deleted(key: Key, body: Body, told: _Told, label: str) -> Conversation[None
             told.failing[label] = f"cannot be deleted: {problem}"
 
 
+def _is_of(body: Body, set: str) -> bool:
+    """Whether a handler has applied an object; users may take one of the marks away."""
+    applied = body.mapping("annotations").get(APPLIED_ANNOTATION)
+    is_applied = isinstance(applied, str) and applied.startswith(f"{set}.")
+    return is_applied or body.mapping("labels").get(SET_LABEL) == set
+
+
 def outside(bodies: Mapping[Key, Body], set: str) -> dict[Key, Body]:
     """The children of a set that only its operator deletes with their owner."""
     return {
         key: body
         for key, body in bodies.items()
-        if body.mapping("labels").get(SET_LABEL) == set
+        if _is_of(body, set)
         and OWNER_ANNOTATION in body.mapping("annotations")
         and KEEP_ANNOTATION not in body.mapping("annotations")
     }

@@ -83,4 +83,3 @@ def test_its_objects_are_edited_in_a_check() -> None:
     assert [each["kind"] for each in found.subjects] == ["FnopExample"]
     names = [each.name for each in cases_of(program, found)]
     assert any("edit" in each for each in names), names
-
