@@ -455,10 +455,10 @@ def _generation(kind: Kind, new: Object, old: Object, subresource: str | None) -
         if after.get("annotations") != before.get("annotations"):
             return current + 1
     for name in old.keys() | new.keys():
-        after, before = new.get(name, ABSENT), old.get(name, ABSENT)
-        if after is before or name in outside:
+        if name in outside:
             continue
-        if not same(after, before):
+        after, before = new.get(name, ABSENT), old.get(name, ABSENT)
+        if after is not before and not same(after, before):
             return current + 1
     return current
 
