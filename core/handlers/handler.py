@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -47,16 +48,21 @@ class Handler:
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
+    # What follows from these, and is asked for all the time.
+    rule: RoleRule = dataclasses.field(init=False, repr=False)
+    """The row of its role in the table."""
+    takes_all: bool = dataclasses.field(init=False, repr=False)
+    """Whether it is for every object of its kinds."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", ROLES[self.role])
+        takes_all = self.owner is None and self.filters.is_trivial
+        object.__setattr__(self, "takes_all", takes_all)
 
     @property
     def label(self) -> str:
         """The handler as log lines name it: its role and its id."""
         return f"{self.role.value} handler {self.id}"
-
-    @property
-    def rule(self) -> RoleRule:
-        """The row of its role in the table."""
-        return ROLES[self.role]
 
     @property
     def holds(self) -> bool:
@@ -74,11 +80,6 @@ class Handler:
     @property
     def field(self) -> Path:
         return self.filters.field
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether it is for every object of its kinds."""
-        return self.owner is None and self.filters.is_trivial
 
     def backoff_or(self, default: float | Backoff) -> float | Backoff:
         """The wait after an arbitrary error: its own `backoff=`, or else the default.

@@ -381,10 +381,6 @@ class Turn:
             self.lifecycle = self.lifecycle._replace(frozen=reason)
             self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
 
-    def keeps_still(self, key: Key) -> bool:
-        """Whether a handler's freeze forbids to begin anything more with an object."""
-        return self.lifecycle.frozen is not None and key != ACTIVITY
-
     def rediscover(self) -> None:
         """Repeat discovery after a while: an effect names a kind that is missing."""
         self.survey = missing(self.survey, self.now, self.settings.rediscovery_seconds)
