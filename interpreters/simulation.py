@@ -457,13 +457,11 @@ class SimulatedRun:
         An operator that has settled waits for the cluster's controllers alone: with
         `recurring` also for its own next look for kinds that are not there.
         """
-        settled = is_settled(self.state) and not self.looks_again
-        settled = settled and not self.strands.wakes
-        alarm = self._alarm
+        alarm, moments = self._alarm, self.strands.wakes
         planned = simulated.due(self.cluster)
-        if alarm is not None and settled and not recurring:
-            alarm = alarm if alarm <= self.clock.elapsed else None
-        moments = self.strands.wakes
+        if alarm is not None and alarm > self.clock.elapsed and not recurring:
+            waits = not is_settled(self.state) or self.looks_again or moments
+            alarm = alarm if waits else None
         if alarm is not None:
             moments.append(alarm)
         if planned is not None:

@@ -159,7 +159,7 @@ class Turn:
         ) = state
         # The settings in force: the program's, or as changed by startup handlers.
         self.settings = settings_of(program, self.lifecycle)
-        self.counters = counters._replace(step=counters.step + 1)
+        self.counters = Counters(counters.seed, counters.serial, counters.step + 1)
         self.streams = OpenStreams(streams)
         self.objects = OpenObjects(objects, now.mono)
 
