@@ -218,6 +218,10 @@ def _frozen(value: Any) -> Any:
         return value if -(2**63) <= value < 2**64 else _UNUSUAL
     if kind is dict:
         return _frozen_mapping(value)
+    if kind is list:
+        return _frozen_list(value)
+    if kind is float:
+        return value if math.isfinite(value) else _UNUSUAL
     if kind is ReadOnlyDict or kind is ReadOnlyList:
         return value  # it has been frozen, or comes from JSON
     return _UNUSUAL
@@ -231,6 +235,11 @@ def _frozen_mapping(value: dict[Any, Any]) -> Any:
             return _UNUSUAL
         found[key] = frozen
     return ReadOnlyDict(found)
+
+
+def _frozen_list(value: list[Any]) -> Any:
+    found = [_frozen(item) for item in value]
+    return _UNUSUAL if _UNUSUAL in found else ReadOnlyList(found)
 
 
 def _freeze(value: Any, where: str) -> Any:

@@ -48,7 +48,7 @@ class Handler:
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
-    # What follows from these, and is asked for all the time.
+    # Two consequences of these, which are asked for all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""
     takes_all: bool = dataclasses.field(init=False, repr=False)
