@@ -17,7 +17,12 @@ from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
-from fnop.effects.values import check_seconds, freeze_json, without_addresses
+from fnop.effects.values import (
+    check_seconds,
+    freeze_json,
+    read_only,
+    without_addresses,
+)
 
 __all__ = [
     "Adopt",
@@ -347,6 +352,23 @@ class Patch(_Asking):
             raise ValueError(
                 "Patch changes nothing; give fields, such as patch(status={...})"
             )
+
+    @classmethod
+    def of_parts(cls, merge: dict[str, Any], subresource: str | None) -> Patch:
+        """A merge patch of the handled object, made of other effects and of objects.
+
+        Their values are known to be JSON: they are made read-only, and not checked.
+
+        >>> Patch.of_parts({"status": {"size": 1}}, "status").merge["status"]
+        {'size': 1}
+        """
+        patch: Patch = object.__new__(cls)
+        put = object.__setattr__
+        put(patch, "target", None)
+        put(patch, "merge", read_only(merge))
+        put(patch, "json", ())
+        put(patch, "subresource", subresource)
+        return patch
 
     def _check_operations(self) -> None:
         operations = tuple(

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["lost_fields", "managers_of"]
+__all__ = ["folded", "lost_fields", "managers_of"]
 
 # Not kept among a manager's fields, since they name the object itself.
 _NAMES = frozenset(("apiVersion", "kind"))
@@ -49,11 +49,17 @@ def lost_fields(
 
 def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
     for entry in _entries(live):
-        is_applied = entry.get("operation") == "Apply" and not entry.get("subresource")
-        if is_applied and entry.get("manager") == manager:
+        if _is_by(entry, manager, "Apply"):
             fields = entry.get("fieldsV1")
             return fields if isinstance(fields, Mapping) else {}
     return {}
+
+
+def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
+    """Whether an entry is of a manager, and of the object itself."""
+    is_whole = not entry.get("subresource")
+    found = entry.get("manager"), entry.get("operation")
+    return is_whole and found == (manager, operation)
 
 
 def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -106,6 +112,35 @@ def _parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
+
+
+def folded(live: Mapping[str, Any], manager: str) -> list[dict[str, Any]] | None:
+    """The managed fields, where what a manager has updated counts as applied by it.
+
+    None where they are so already. A field that the same manager has both applied and
+    updated, for example by creating the object, would stay when it is no longer
+    applied (Kubernetes: "upgrading from client-side apply to server-side apply").
+
+    >>> mine = {"manager": "me", "operation": "Update", "fieldsV1": {"f:data": {}}}
+    >>> folded({"metadata": {"managedFields": [mine]}}, "me")
+    [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
+    """
+    entries = [*_entries(live)]
+    updated = [each for each in entries if _is_by(each, manager, "Update")]
+    if not updated:
+        return None
+    applied = [each for each in entries if _is_by(each, manager, "Apply")]
+    tree: Mapping[str, Any] = {}
+    for each in (*applied, *updated):
+        tree = _united(tree, each.get("fieldsV1") or {})
+    ours = {**(applied or updated)[0], "operation": "Apply", "fieldsV1": tree}
+    others = [dict(each) for each in entries if each not in (*applied, *updated)]
+    return [ours, *others]
+
+
+def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {k: _united(one[k], v) for k, v in other.items() if k in one}
+    return {**one, **other, **both}
 
 
 def managers_of(live: Mapping[str, Any], path: str) -> list[str]:

@@ -16,11 +16,12 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fnop.core.api.resources import Resource
-from fnop.core.children.fields import lost_fields, managers_of
+from fnop.core.children.fields import folded, lost_fields, managers_of
 from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owner_mark
 from fnop.core.memory.conditions import Condition, conditions_with
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import Refused, TemporaryError
+from fnop.core.values.merge import applied
 from fnop.core.values.now import wall_seconds
 from fnop.effects import (
     Again,
@@ -159,7 +160,8 @@ class _Planned(NamedTuple):
     key: Key
     resource: Resource
     manifest: dict[str, Any]
-    digest: str
+    # The set and the digest of the manifest, as it is kept on the child.
+    applied: str
     # Nobody but this operator deletes it with its owner.
     is_outside: bool
 
@@ -269,7 +271,7 @@ def _addressed(child: Child, resource: Resource, keeper: Keeper) -> _Planned:
         meta["ownerReferences"] = [_reference(keeper, foreground=child.foreground)]
     if marks or meta.get("annotations"):
         meta["annotations"] = {**(meta.get("annotations") or {}), **marks}
-    text = digest(manifest)
+    text = f"{keeper.set}.{digest(manifest)}"
     meta["annotations"] = {**(meta.get("annotations") or {}), APPLIED_ANNOTATION: text}
     key = Key(resource.key, place or "", meta["name"])
     is_outside = is_out_of_reach and not child.keep
@@ -354,7 +356,13 @@ def _settled(
     if lost is None:
         return
     try:
-        yield from _applied(planned, live, lost)
+        try:
+            yield from _applied(planned, live, lost, keeper)
+        except Refused as problem:
+            lists = _lists(planned.manifest, lost)
+            if live is None or not lists or problem.status != 422:
+                raise
+            yield from _rewritten(planned, live, lists, keeper)
     except (Refused, TemporaryError) as problem:
         yield from _refused(planned, live, problem, told)
 
@@ -391,15 +399,21 @@ def _drift(planned: _Planned, live: Body | None, keeper: Keeper) -> list[str] | 
     """The fields that others have changed; None where nothing is to be applied."""
     if live is None:
         return []
-    if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.digest:
+    if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.applied:
+        return []
+    if folded(live.data, keeper.manager) is not None:
         return []
     return lost_fields(planned.manifest, live.data, keeper.manager) or None
 
 
 def _applied(
-    planned: _Planned, live: Body | None, lost: list[str]
+    planned: _Planned, live: Body | None, lost: list[str], keeper: Keeper
 ) -> Conversation[None]:
     manifest = planned.manifest
+    fields = None if live is None else folded(live.data, keeper.manager)
+    if live is not None and fields is not None:
+        change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
+        yield Patch(_target(planned.key, live), None, (change,))
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
     after = yield Apply(manifest, force=planned.child.force)
@@ -412,6 +426,37 @@ def _applied(
     who = sorted({name for path in lost for name in managers_of(live.data, path)})
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
+    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Event("Repaired", text[:1000])
+
+
+def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
+    """The lists of a manifest of which elements are lost, as a merge patch."""
+    found: dict[str, Any] = {}
+    for path in lost:
+        names = path.partition("[")[0].split(".")
+        value: Any = manifest
+        for name in names:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if not isinstance(value, list):
+            continue
+        for name in reversed(names):
+            value = {name: value}
+        found = applied(value, found)
+    return found
+
+
+def _rewritten(
+    planned: _Planned, live: Body, lists: Mapping[str, Any], keeper: Keeper
+) -> Conversation[None]:
+    """Set lists as a whole, and apply then.
+
+    Somebody has put elements into them beside which ours are not valid, such as another
+    port of the same name: an apply adds its elements, and removes those of no other.
+    """
+    after = yield Patch(_target(planned.key, live), lists)
+    yield from _applied(planned, Body(thaw_json(after)), [], keeper)
+    text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
 
@@ -449,8 +494,8 @@ def _from_the_last(owned: Owned) -> Any:
 
 def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
-    if body.mapping("labels").get(SET_LABEL) != keeper.set or body.is_deleting:
-        return  # not of this set; or it goes already
+    if not _is_of(body, keeper.set) or body.is_deleting:
+        return  # somebody else's; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
     if KEEP_ANNOTATION not in body.mapping("annotations"):
         yield Log("info", f"deleting {label}, which is no longer desired")
@@ -480,12 +525,19 @@ def _deleted(key: Key, body: Body, told: _Told, label: str) -> Conversation[None
             told.failing[label] = f"cannot be deleted: {problem}"
 
 
+def _is_of(body: Body, set: str) -> bool:
+    """Whether a handler has applied an object; users may take one of the marks away."""
+    applied = body.mapping("annotations").get(APPLIED_ANNOTATION)
+    is_applied = isinstance(applied, str) and applied.startswith(f"{set}.")
+    return is_applied or body.mapping("labels").get(SET_LABEL) == set
+
+
 def outside(bodies: Mapping[Key, Body], set: str) -> dict[Key, Body]:
     """The children of a set that only its operator deletes with their owner."""
     return {
         key: body
         for key, body in bodies.items()
-        if body.mapping("labels").get(SET_LABEL) == set
+        if _is_of(body, set)
         and OWNER_ANNOTATION in body.mapping("annotations")
         and KEEP_ANNOTATION not in body.mapping("annotations")
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,6 +125,12 @@ class Program:
     _kinds: dict[Any, tuple[Resource, Settings, Kind]] = field(
         init=False, default_factory=dict, repr=False
     )
+    # The roles of the handlers, by their ids.
+    roles: Mapping[str, Role] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        roles = {each.id: each.role for each in self.handlers}
+        object.__setattr__(self, "roles", roles)
 
     def kind(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -188,7 +188,9 @@ def is_due(moment: float | None, at: Circumstances) -> bool:
     return moment is not None and moment <= at.now.mono
 
 
-def first_due(invocations: Iterable[Invocation]) -> float | None:
+def first_due(invocations: tuple[Invocation, ...]) -> float | None:
+    if not invocations:
+        return None
     moments = [due for each in invocations if (due := each.due) is not None]
     return min(moments, default=None)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fnop.core.handlers import invocation as driving
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import Family
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
     Failure,
@@ -57,6 +58,8 @@ __all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "s
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# A request of a reconcile handler that nobody knows the end of is sent so often.
+LEVEL_TRIES = 2
 # The time for which the request of a cancelled conversation is awaited.
 OUTSTANDING_SECONDS = 60.0
 # A wait can be this long only by the server's advice: then each one is logged.
@@ -376,7 +379,11 @@ def answer_effect(
         if isinstance(invocation.in_flight.effect, Apply):
             key = invocation.in_flight.requests[0].address.key
             learn(context.of(key), Body(outcome.object))
-    found = proceed(invocation.in_flight, outcome, context.now, context.jitter())
+    found = (
+        outcome
+        if _gives_up(invocation, outcome)
+        else proceed(invocation.in_flight, outcome, context.now, context.jitter())
+    )
     if not isinstance(found, InFlight):
         _answered(context, record, invocation, found)
     elif found.due is not None and found.due > context.now.mono:
@@ -386,6 +393,18 @@ def answer_effect(
     else:
         store(context, record, send(context, invocation, found))
     context.due()
+
+
+def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
+    """Whether the answer is final, though a try might still succeed.
+
+    A reconcile handler is called again as a whole; meanwhile its other children, and
+    changes of the object, must not wait for one request that fails each time.
+    """
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    is_level = invocation.handler.rule.family is Family.LEVEL
+    return is_level and isinstance(outcome, Unknown) and in_flight.tries >= LEVEL_TRIES
 
 
 def _answered(

@@ -133,9 +133,9 @@ def is_settled(state: State) -> bool:
 def background_horizon(
     state: State, now: Now, outside: Iterable[float] = ()
 ) -> float | None:
-    """The time when all that repeats by the clock has run, if nothing else is under way.
+    """The time when all that repeats by the clock has run, if nothing else goes on.
 
-    That are daemons, timers, and reconcile handlers that have asked to be called again.
+    It is daemons, timers, and reconcile handlers that have asked to be called again.
     It is the latest of their next moments (R36).  Those of impure daemons that wait are
     only known `outside`.  Moments later than an hour from `now`, such as the new year,
     are not awaited.  None where a change is being handled, a request is pending, or

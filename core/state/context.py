@@ -114,7 +114,7 @@ class Context:
     @property
     def keeps_still(self) -> bool:
         """Whether a handler's freeze forbids to begin anything more."""
-        return self._turn.keeps_still(self.key)
+        return self._turn.lifecycle.frozen is not None and not self.is_activity
 
     @property
     def catalogue(self) -> Catalogue:

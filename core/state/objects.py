@@ -142,14 +142,15 @@ class OpenObjects:
         queue: that is the common case, and the order is the same.
         """
         first, fresh = self.queue.next_due(), self._fresh
-        if fresh is not None and (first is None or first > self._now):
+        if first is not None and first <= self._now:
+            key: Key | None
+            key, self.queue = self.queue.take(self._now)
+            return key
+        if fresh is not None:
             self._fresh = None
             if first is not None:
                 self.queue = self.queue.discard(fresh)
-            return fresh
-        key: Key | None
-        key, self.queue = self.queue.take(self._now)
-        return key
+        return fresh
 
     def enqueue(self) -> None:
         """Queue the key that became due in this step and was not reconciled by it."""

@@ -565,3 +565,56 @@ def test_desired_is_no_answer_of_other_handlers() -> None:
 def test_what_cannot_be_desired(make: Any, told: str) -> None:
     with pytest.raises((ValueError, TypeError), match=told):
         make()
+
+
+def test_a_child_that_the_server_fails_for_stops_no_other_one() -> None:
+    # Server-side apply answers a value of a wrong type with 500.
+    wrong = config_map("a-wrong")
+    wrong["data"] = {"a": 1}
+    op = Desiring(wrong, config_map("one", a="1"), config_map("two")).begin()
+    assert data_of(op.sim, "one") == {"a": "1"}
+    status, reason, message = op.synced()
+    assert (status, reason) == ("False", "Failing")
+    assert message.startswith("configmap/a-wrong ")
+    op.desire(config_map("one", a="2"))
+    assert data_of(op.sim, "one") == {"a": "2"}
+    assert data_of(op.sim, "two") is None
+    assert op.synced()[0] == "True"
+
+
+def ports(**first: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"name": "sql", "port": 5432, **first}]},
+    }
+
+
+def test_a_list_that_somebody_has_made_another_is_set_anew() -> None:
+    op = Desiring(ports(), owns="services").begin()
+    theirs = [{"name": "sql", "port": 1}]
+    op.sim.edit("services/s", spec={"ports": theirs}).settle()
+    found = op.sim.get("services/s")
+    assert found is not None
+    assert [each["port"] for each in found.spec["ports"]] == [5432]
+    assert op.synced()[0] == "True"
+    op.desire({**ports(), "spec": {"ports": [{"name": "http", "port": 80}]}})
+    found = op.sim.get("services/s")
+    assert found is not None
+    assert [each["port"] for each in found.spec["ports"]] == [80]
+
+
+def test_fields_of_a_child_that_was_created_before_can_be_removed() -> None:
+    op = Desiring()
+
+    @fnop.on.create(KIND, registry=op.registry)
+    def create(**_: Any) -> fnop.Effect:
+        return fnop.adopt(config_map("one", a="1", b="2"))
+
+    op.sim = simulation(op.registry)
+    op.begin()
+    assert data_of(op.sim, "one") == {"a": "1", "b": "2"}
+    op.desire(config_map("one", a="1"))
+    assert data_of(op.sim, "one") == {"a": "1"}
+    assert op.synced()[0] == "True"
