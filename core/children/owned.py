@@ -9,16 +9,19 @@ does one that is to outlive its owner, which the garbage collector would delete.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.api.resources import Resource
 from fnop.core.values.body import Body, Key, View
+from fnop.core.values.table import NOTHING
 
 __all__ = [
     "OWNER_ANNOTATION",
+    "Checked",
     "Children",
     "Owned",
     "Owner",
+    "Views",
     "owner_mark",
     "owners_of",
 ]
@@ -74,6 +77,35 @@ def owner_mark(resource: Resource, owner: Body) -> str:
     return f"{kind}/{owner.namespace or ''}/{owner.name}/{owner.uid}"
 
 
+# The versions of children, and what was applied to them, when they were as desired.
+Checked: TypeAlias = Mapping[Key, tuple[str, str]]
+
+
+class Views(Mapping[str, View]):
+    """Objects by name, each made a view when it is asked for."""
+
+    __slots__ = ("_bodies", "_wall")
+
+    def __init__(self, bodies: Mapping[str, Body], wall: float) -> None:
+        self._bodies = bodies
+        self._wall = wall
+
+    def __getitem__(self, name: str) -> View:
+        return View.of(self._bodies[name].data, self._wall)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bodies)
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bodies
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 class Children(Mapping[str, Mapping[str, View]]):
     """The argument `children`: what an object owns, by kind and by name.
 
@@ -108,12 +140,14 @@ class Owned(NamedTuple):
     """The children of an object: an immutable value, as of the beginning of an attempt.
 
     `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;
-    `find` answers any object of these kinds, whoever owns it.
+    `find` answers any object of these kinds, whoever owns it; `checked` are those that
+    the last call has found as desired.
     """
 
     kinds: Mapping[str, Resource]
     bodies: Mapping[Key, Body]
     find: Callable[[Key], Body | None]
+    checked: Checked = NOTHING
 
     def resource_of(self, manifest: Mapping[str, Any]) -> Resource | None:
         """The owned kind that a manifest is of."""
@@ -125,10 +159,10 @@ class Owned(NamedTuple):
 
     def children(self, namespace: str | None, wall: float) -> Children:
         """The argument `children`, of an owner in this namespace, at a time (Unix)."""
-        found: dict[str, dict[str, View]] = {word: {} for word in self.kinds}
+        found: dict[str, dict[str, Body]] = {word: {} for word in self.kinds}
         words = {each.key: word for word, each in self.kinds.items()}
         for key in sorted(self.bodies):
             near = key.namespace in ("", namespace or "")
             name = key.name if near else f"{key.namespace}/{key.name}"
-            found[words[key.resource]][name] = View.of(self.bodies[key].data, wall)
-        return Children(found)
+            found[words[key.resource]][name] = self.bodies[key]
+        return Children({kind: Views(each, wall) for kind, each in found.items()})

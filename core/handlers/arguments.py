@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
 from fnop.core.children.owned import Children, Owned
-from fnop.core.children.synchronise import Keeper
+from fnop.core.children.planning import Keeper
 from fnop.core.handlers.filters import Callback
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import EVENTS, kwargs_of

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from fnop.core.children.synchronise import (
@@ -106,8 +107,8 @@ class Ending(NamedTuple):
     """The end of an attempt: its plan, or its failure.
 
     `patches` were collected by the argument `patch`; `children` are the sub-handlers
-    that it has declared, `settings` the ones that a startup handler has returned. It
-    `holds` an object whose children have to be deleted before it.
+    that it has declared, `settings` the ones that a startup handler has returned. Of a
+    reconcile handler's children it says how they were `synchronised`.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -115,7 +116,7 @@ class Ending(NamedTuple):
     failure: Failure | None = None
     children: tuple[Handler, ...] = ()
     settings: Settings | None = None
-    holds: bool = False
+    synchronised: Synchronised | None = None
 
 
 class Advance(NamedTuple):
@@ -136,9 +137,9 @@ class _Drive:
     __slots__ = (
         "conversation",
         "declaring",
-        "holds",
         "rest",
         "situation",
+        "synchronised",
         "taken",
         "told",
         "witness",
@@ -155,7 +156,7 @@ class _Drive:
         self.conversation: Any = None
         # The part of an answer that is not what is desired.
         self.rest: Any = None
-        self.holds = False
+        self.synchronised: Synchronised | None = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run the author's code, and collect its effects and sub-handlers."""
@@ -216,11 +217,8 @@ class _Drive:
 
         What is told about them is written all the same.
         """
-        assert self.situation.keeping is not None
-        keeper, patch = self.situation.keeping.keeper, self.writers.patch
-        self.holds = found.holds
-        patch.status.update(thaw_json(found.status))
-        patch.fns.append(lambda body: found.change(keeper, body))
+        self.synchronised = found
+        self.writers.patch.status.update(thaw_json(found.status))
         if found.failure is not None:
             raise found.failure
         return [*plan_of(self.rest or None), *found.effects]
@@ -233,6 +231,18 @@ class _Drive:
         if isinstance(found, Exception):
             return self.go(lambda: self.conversation.throw(found))
         return self.go(lambda: self.conversation.send(found))
+
+    @property
+    def patches(self) -> tuple[Patch | Transform, ...]:
+        """The changes of the object by the argument `patch`, and by its conditions.
+
+        Raises `TypeError` or `ValueError` for what cannot be written.
+        """
+        found, keeping = self.writers.patch.changes(), self.situation.keeping
+        end = self.synchronised
+        if end is None or keeping is None or not end.conditions:
+            return found
+        return *found, Transform(partial(end.tell, keeping.keeper))
 
     def fresh_lines(self) -> tuple[Log, ...]:
         lines = tuple(self.writers.lines[self.told :])
@@ -387,7 +397,7 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
     failure = failure_of(refused or problem)
-    ending = Ending((), _patches_of(drive), failure, holds=drive.holds)
+    ending = Ending((), _patches_of(drive), failure, synchronised=drive.synchronised)
     return Advance(lines, end=ending)
 
 
@@ -417,7 +427,7 @@ def failure_of(problem: BaseException) -> Failure:
 
 def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:
     try:
-        return drive.writers.patch.changes()
+        return drive.patches
     except (TypeError, ValueError):
         return ()
 
@@ -430,10 +440,10 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         _refuse_lost_settings(drive, settings)
         plan = plan_of(value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
-        patches = drive.writers.patch.changes()
+        patches = drive.patches
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patches, None, drive.children, settings, drive.holds)
+    ending = Ending(plan, patches, None, drive.children, settings, drive.synchronised)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 

@@ -231,7 +231,7 @@ def _drive(
         patches=end.patches,
         failure=end.failure,
         parts=_not_awaited(invocation, end.children),
-        holds=end.holds,
+        synchronised=end.synchronised,
     )
 
 

@@ -27,6 +27,7 @@ from fnop.core.state.record import (
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
+from fnop.core.values.table import NOTHING
 
 __all__ = ["finish", "keep", "left", "report"]
 
@@ -158,11 +159,13 @@ def _level_ended(
     else:
         start = progress.due_at(context.now)
         state = state._replace(start=start, progress=progress)
-    if invocation.holds and not state.holds:
+    end = invocation.synchronised
+    holds = end is not None and end.holds
+    if holds and not state.holds:
         asked = context.now.mono  # it goes on once the finalizer is there
     if asked is not None:
         state = state._replace(start=asked)
-    state = state._replace(holds=invocation.holds)
+    state = state._replace(holds=holds, checked=end.checked if end else NOTHING)
     return record._replace(levels={**record.levels, handler.id: state}), said
 
 

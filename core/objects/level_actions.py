@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.children.owned import Owned
-from fnop.core.children.synchronise import Keeper, set_of
+from fnop.core.children.planning import Keeper, set_of
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -106,7 +106,8 @@ def _keeping(context: Context, record: ObjectRecord, handler: Handler) -> Keepin
     found = {key: _body_of(context, key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
-    owned = Owned(handler.owned, bodies, context.bodies)
+    state = record.levels.get(handler.id) or LevelState()
+    owned = Owned(handler.owned, bodies, context.bodies, state.checked)
     keeper = Keeper(
         record.body,
         context.kind.resource,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fnop.core.children.synchronise import outside, set_of
+from fnop.core.children.planning import outside, set_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.memory.observation import essence_of
 from fnop.core.objects.selection import Circumstances, prematches

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fnop.core.children.owned import Checked
+from fnop.core.children.synchronise import Synchronised
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Journal
@@ -76,8 +78,8 @@ class Invocation(NamedTuple):
     created: Mapping[Key, str] = NOTHING
     # It has requested an effect: a failure may leave something half done.
     acts: bool = False
-    # A call of a reconcile handler that desires what must be deleted before its owner.
-    holds: bool = False
+    # The end of a reconcile handler's children, where it desires any.
+    synchronised: Synchronised | None = None
 
     @property
     def handler(self) -> Handler:
@@ -150,6 +152,7 @@ class LevelState(NamedTuple):
     the first one.  It is called again at the monotonic time `start` even if these are
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown.
+    `checked` are the children that were found as desired.
     """
 
     body: Body | None = None
@@ -158,6 +161,7 @@ class LevelState(NamedTuple):
     over: bool = False
     progress: Progress = FRESH
     holds: bool | None = None
+    checked: Checked = NOTHING
 
     @property
     def has_failed(self) -> bool:
