@@ -229,7 +229,7 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 
 def _unfinished(record: ObjectRecord) -> set[str]:
-    """The handlers that are not done: of a change that has begun, or after a failure."""
+    """The handlers that are not done: of a change under way, or after a failure."""
     handlers = {**record.stored.progress, **(record.work or IDLE).progress}
     begun = {name for name, each in handlers.items() if not each.is_finished}
     levels = record.levels.items()

@@ -49,6 +49,7 @@ __all__ = [
     "SYNCED",
     "ChildrenFailed",
     "Synchronised",
+    "is_immutable",
     "synchronise",
 ]
 
@@ -56,8 +57,8 @@ __all__ = [
 SYNCED = "Synced"
 
 _IMMUTABLE = re.compile(
-    r"immutable|may not be changed|cannot be changed|updates to .* are forbidden"
-    r"|Forbidden: updates to|pod updates may not change",
+    r"immutable|(may not|can ?not) (be )?changed?\b|updates to .* are forbidden"
+    r"|Forbidden: updates to",
     re.IGNORECASE,
 )
 
@@ -105,6 +106,15 @@ def _merged(
         told = Condition(*words, keeper.wall, generation)
         merged = conditions_with(merged, each.type, told, moment)
     return merged
+
+
+def is_immutable(message: str) -> bool:
+    """Whether an API server refuses a write since a field cannot be changed.
+
+    >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
+    True
+    """
+    return _IMMUTABLE.search(message) is not None
 
 
 class _Told:
@@ -168,15 +178,17 @@ def _settled(
     if blocker:
         told.pending[label] = f"waits for {blocker}"
         return
+    if live is not None and live.is_deleting:
+        told.pending[label] = _ANEW
+        return
     if live is None:
         live = owned.find(planned.key)
         problem = _foreign(live, planned, keeper) if live is not None else ""
         if problem:
             told.failing[label] = problem
+            if problem == _ANEW and live is not None and not live.is_deleting:
+                yield from _deleted(planned.key, live, told, label)
             return
-    if live is not None and live.is_deleting:
-        told.pending[label] = "is being deleted, and is made anew when it is gone"
-        return
     known = None if live is None else (live.version, planned.applied)
     if known is not None and owned.checked.get(planned.key) == known:
         told.checked[planned.key] = known
@@ -197,8 +209,17 @@ def _settled(
         yield from _refused(planned, live, problem, told)
 
 
+_ANEW = "is being deleted, and is made anew when it is gone"
+
+
 def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
-    """Why an object of the child's name may not be taken over; "" if it may."""
+    """Why an object of the child's name may not be taken over; "" if it may.
+
+    What a former owner of this name has left against its will is not taken over: it may
+    hold what is no business of this one.
+    """
+    if live.is_deleting:
+        return _ANEW
     references = live.meta.get("ownerReferences")
     for each in references if isinstance(references, list) else ():
         if isinstance(each, dict) and each.get("controller"):
@@ -207,6 +228,9 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     ours = owner_mark(keeper.resource, keeper.owner)
     if mark and mark.rpartition("/")[0] != ours.rpartition("/")[0]:
         return f"exists, and belongs to {mark.rpartition('/')[0]}"
+    is_kept = KEEP_ANNOTATION in live.mapping("annotations")
+    if mark and mark != ours and not is_kept:
+        return _ANEW
     if planned.child.adopt or mark == ours:
         return ""
     why = "was kept from a former owner of this name" if mark else "nobody owns it"
@@ -289,7 +313,7 @@ def _refused(
         isinstance(problem, Refused)
         and problem.status == 422
         and live is not None
-        and _IMMUTABLE.search(text) is not None
+        and is_immutable(text)
     )
     if not is_fixed or live is None:
         told.failing[planned.label] = text

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from base64 import b64encode
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import fnop
@@ -42,7 +42,9 @@ async def database(
                 on_immutable="replace",
             ),
         ],
-        conditions=fnop.condition("Ready", ready == size, "Replicas", f"{ready}/{size}"),
+        conditions=fnop.condition(
+            "Ready", ready == size, "Replicas", f"{ready}/{size}"
+        ),
         status={"endpoint": f"{name}.{namespace}.svc:{PORT}"},
         again=(made + period - now).total_seconds(),
     )
@@ -52,13 +54,13 @@ def password_in(secret: Any) -> tuple[str, datetime]:
     """The password, and when it was made; "" where there is none."""
     try:
         made = datetime.fromisoformat(secret["metadata"]["annotations"][MADE])
-        return secret["data"]["password"], made
+        return secret["data"]["password"], made.replace(tzinfo=UTC)
     except (TypeError, KeyError, ValueError):
-        return "", datetime.min
+        return "", datetime.fromtimestamp(0, UTC)
 
 
 def next_size(wanted: int, stateful_set: Any) -> int:
-    """The replicas to ask for now: fewer only one by one, each when the last is gone."""
+    """The replicas to ask for now: fewer only one by one, each when the last went."""
     asked = stateful_set.get("spec", {}).get("replicas", 0)
     if wanted >= asked:
         return wanted
@@ -93,7 +95,7 @@ def service(name: str) -> dict[str, Any]:
         "spec": {
             "clusterIP": "None",
             "selector": {"database": name},
-            "ports": [{"name": "sql", "port": PORT}],
+            "ports": [{"name": "sql", "port": PORT, "protocol": "TCP"}],
         },
     }
 
@@ -108,7 +110,7 @@ def workload(
     container = {
         "name": "database",
         "image": "database:1",
-        "ports": [{"containerPort": PORT}],
+        "ports": [{"containerPort": PORT, "protocol": "TCP"}],
         "env": [{"name": "PASSWORD", "valueFrom": password}],
         "envFrom": [{"configMapRef": {"name": name}}],
     }

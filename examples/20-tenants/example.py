@@ -28,7 +28,7 @@ def users(name: str, namespace: str, spec: fnop.Spec, **_: Any) -> dict[str, str
 def users_of(
     name: str, namespace: str, users: fnop.Index[str, str] = fnop.INDEX, **_: Any
 ) -> Sequence[str]:
-    """A template that comes, changes or goes is the affair of the tenants that use it."""
+    """A template that changes or goes is the affair of the tenants that use it."""
     return users.get(f"{namespace}/{name}", ())
 
 
@@ -41,7 +41,7 @@ def tenant(
     quotas: fnop.Index[str, Any] = fnop.INDEX,
     **_: Any,
 ) -> fnop.Desired:
-    """All of it is outside of the tenant's namespace, and goes before the tenant does."""
+    """All of it is outside of the tenant's namespace, and goes before the tenant."""
     place = f"{namespace}-{name}"
     found = quotas.get(f"{namespace}/{spec['template']}", ())
     hard = dict(found[0]) if found else CLOSED

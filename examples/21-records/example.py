@@ -7,6 +7,8 @@ from typing import Any
 
 import fnop
 
+NOTED, CHANGING = "records.fnop.dev/noted", "changing"
+
 
 def put_records(owner: str, records: dict[str, str]) -> None:
     """Make these the records of the owner, and leave it no others."""
@@ -20,21 +22,23 @@ def put_records(owner: str, records: dict[str, str]) -> None:
 async def record(
     spec: fnop.Spec, name: str, uid: str, children: Any, **_: Any
 ) -> fnop.Desired:
-    """The index tells what the name server has for sure; nothing, while it is told.
+    """The index notes what the name server has for sure: nothing, while it is told.
 
     So a crash, or a change that is taken back halfway, leaves no doubt.
     """
     wanted = {f"{host}.{spec['zone']}": spec["address"] for host in spec["hosts"]}
+    text = json.dumps(wanted, sort_keys=True)
     index = children["configmaps"].get(name)
-    noted = None if index is None else index.get("data", {})
-    if noted == wanted:
-        ready = fnop.condition("Ready", True, "Published")
-        return fnop.desired(index_of(name, noted), conditions=ready)
-    if noted != {}:
-        pending = fnop.condition("Ready", False, "Publishing")
-        return fnop.desired(index_of(name, {}), conditions=pending)
-    await fnop.call(put_records, owner=uid, records=wanted)
-    return fnop.desired(index_of(name, wanted), status={"records": len(wanted)})
+    noted = index.annotations.get(NOTED) if index else None
+    if noted == CHANGING:
+        await fnop.call(put_records, owner=uid, records=wanted)
+        noted = text
+    known = noted == text
+    return fnop.desired(
+        index_of(name, text, wanted) if known else index_of(name, CHANGING, {}),
+        conditions=fnop.condition("Ready", known, "Published" if known else "Changing"),
+        status={"records": len(wanted)},
+    )
 
 
 @fnop.on.delete("records")
@@ -42,10 +46,10 @@ async def forget(uid: str, **_: Any) -> None:
     await fnop.call(put_records, owner=uid, records={})
 
 
-def index_of(name: str, records: dict[str, str]) -> dict[str, Any]:
+def index_of(name: str, noted: str, records: dict[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {"records": "published"}},
+        "metadata": {"name": name, "annotations": {NOTED: noted}},
         "data": records,
     }

@@ -11,6 +11,7 @@ from fnop.adapters.checking import cases_of, subjects_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.worlds import _stripped
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
 
@@ -83,3 +84,12 @@ def test_its_objects_are_edited_in_a_check() -> None:
     assert [each["kind"] for each in found.subjects] == ["FnopExample"]
     names = [each.name for each in cases_of(program, found)]
     assert any("edit" in each for each in names), names
+
+
+def test_the_order_of_conditions_makes_no_other_world() -> None:
+    ready, synced = {"type": "Ready", "status": "True"}, {"type": "Synced"}
+    one, other = (
+        _stripped({**example(), "status": {"conditions": [*given]}})
+        for given in ((ready, synced), (synced, ready))
+    )
+    assert one == other
