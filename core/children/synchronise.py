@@ -95,15 +95,6 @@ class Synchronised(NamedTuple):
         body["status"] = {**status, "conditions": merged}
 
 
-def is_immutable(message: str) -> bool:
-    """Whether an API server refuses a write since a field cannot be changed.
-
-    >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
-    True
-    """
-    return _IMMUTABLE.search(message) is not None
-
-
 def _merged(
     conditions: Iterable[StatusCondition], keeper: Keeper, status: Mapping[str, Any]
 ) -> list[Any]:
@@ -115,6 +106,15 @@ def _merged(
         told = Condition(*words, keeper.wall, generation)
         merged = conditions_with(merged, each.type, told, moment)
     return merged
+
+
+def is_immutable(message: str) -> bool:
+    """Whether an API server refuses a write since a field cannot be changed.
+
+    >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
+    True
+    """
+    return _IMMUTABLE.search(message) is not None
 
 
 class _Told:

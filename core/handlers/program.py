@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.handler import Handler
@@ -21,12 +21,24 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import Observation
 from fnop.core.values.diff import Path
 
-__all__ = ["Kind", "Program", "kind_of"]
+__all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
 # Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
 identity_of = object.__hash__
 
 _SETTINGS = Settings()
+
+
+class OwnedBy(NamedTuple):
+    """A kind that owns objects of another one, for a handler of it.
+
+    `sees_all` tells whether all its objects are followed: then one that is not known is
+    not there.
+    """
+
+    resource: Resource
+    handler: Handler
+    sees_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +47,8 @@ class Kind:
 
     `selectors` are those by which the API server selects its objects.
     With `remembers` the decisions after a restart depend on the last-handled state;
-    otherwise nothing is stored on the objects.  It `is_owned` if a reconcile handler
-    of another kind, or of its own, names it in `owns=`.
+    otherwise nothing is stored on the objects.  It is `owned_by` the kinds whose
+    reconcile handlers name it in `owns=`.
     """
 
     resource: Resource
@@ -48,8 +60,13 @@ class Kind:
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
     levels: tuple[Handler, ...] = ()
-    is_owned: bool = False
+    owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether a reconcile handler owns objects of this kind."""
+        return bool(self.owned_by)
 
     @property
     def overlooks(self) -> bool:
@@ -73,7 +90,7 @@ def kind_of(
     handlers: Iterable[Handler],
     settings: Settings = _SETTINGS,
     *,
-    is_owned: bool = False,
+    owned_by: tuple[OwnedBy, ...] = (),
 ) -> Kind:
     """The part of a program for one resource."""
     handlers = tuple(handlers)
@@ -103,10 +120,10 @@ def kind_of(
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
         tuple(each for each in handlers if each.role in LEVELS),
-        is_owned,
+        owned_by,
         # Children have to be seen whatever handlers of their own kind select.
         selectors_of(
-            () if is_owned else handlers, "" if is_owned else settings.selector
+            () if owned_by else handlers, "" if owned_by else settings.selector
         ),
     )
 
@@ -138,19 +155,19 @@ class Program:
         handlers: tuple[Handler, ...],
         settings: Settings,
         *,
-        is_owned: bool = False,
+        owned_by: tuple[OwnedBy, ...] = (),
     ) -> Kind:
         """`kind_of`, which is computed once for the very same resource and settings.
 
         So it is where a simulated operator begins again and again.
         """
         # By identity: kept with what they are of, no other one can have it.
-        key = identity_of(resource), handlers, identity_of(settings), is_owned
+        key = identity_of(resource), handlers, identity_of(settings), owned_by
         known = self._kinds.get(key)
         if known is None:
             if len(self._kinds) >= _KINDS_MAX:
                 self._kinds.clear()
-            kind = kind_of(resource, handlers, settings, is_owned=is_owned)
+            kind = kind_of(resource, handlers, settings, owned_by=owned_by)
             known = self._kinds[key] = resource, settings, kind
         return known[2]
 

@@ -24,6 +24,7 @@ from fnop.core.objects.levels import (
     ForgetLevel,
     StopLevel,
     clearing,
+    collecting,
 )
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
@@ -46,6 +47,7 @@ __all__ = [
     "TimeOut",
     "Write",
     "cleared_first",
+    "collected",
     "earlier",
     "first_due",
     "is_due",
@@ -178,6 +180,15 @@ Action = (
 def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
     """The next action about children that go before a deleted object, if there are."""
     match clearing(at, record) if at.kind.levels else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
+
+
+def collected(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The deletion of the object itself, where its owner is gone."""
+    match collecting(at, record) if at.kind.owned_by else None:
         case AwaitChildren(until):
             return Rest(until)
         case found:

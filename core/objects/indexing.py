@@ -156,7 +156,7 @@ def _values(result: Any) -> Mapping[Any, Any] | None:
 def are_filled(turn: Turn) -> bool:
     """Whether handlers may be called: all kinds that others depend on have been listed.
 
-    They are those with an index, and those that are owned.
+    They are those with an index, those that are owned, and their owners.
 
     A kind that cannot be listed, refused or broken, is not awaited.
     """
@@ -168,4 +168,4 @@ def are_filled(turn: Turn) -> bool:
 
 
 def _is_awaited(kind: Kind) -> bool:
-    return bool(kind.indexers) or kind.is_owned
+    return bool(kind.indexers or kind.levels or kind.owned_by)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fnop.core.children.owned import Owned
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from fnop.core.children.owned import Owned, owners_of
 from fnop.core.children.planning import Keeper, set_of
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
@@ -11,12 +15,20 @@ from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.home import takes_conditions
-from fnop.core.objects.levels import CallLevel, ForgetLevel, StopLevel, forgotten
+from fnop.core.objects.levels import (
+    CallLevel,
+    ForgetLevel,
+    Purpose,
+    StopLevel,
+    at_key,
+    forgotten,
+)
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
+from fnop.effects import Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
 from fnop.effects.values import same_json
 
@@ -29,8 +41,8 @@ def run_level(
     action: CallLevel | StopLevel | ForgetLevel,
 ) -> None:
     match action:
-        case CallLevel(handler, clears):
-            _call(context, record, handler, clears=clears)
+        case CallLevel(handler, purpose):
+            _call(context, record, handler, purpose)
         case StopLevel(invocation):
             _stop(context, record, invocation)
         case ForgetLevel(handler):
@@ -38,7 +50,7 @@ def run_level(
 
 
 def _call(
-    context: Context, record: ObjectRecord, handler: Handler, *, clears: bool
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
 ) -> None:
     """Begin a call, unless the handler's time has run out."""
     state = record.levels.get(handler.id) or LevelState()
@@ -48,8 +60,7 @@ def _call(
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, state)
         return
-    if clears:
-        handler = replace(handler, fn=_nothing, signature=_NOTHING)
+    handler = _with_task(context, record, handler, purpose)
     started = context.now.wall if progress.started is None else progress.started
     progress = progress._replace(started=started, until=None, due=None)
     situation = Situation(
@@ -58,12 +69,14 @@ def _call(
         context.now,
         context.kind.resource,
         record.body,
-        "delete" if clears else None,
+        None if purpose is Purpose.KEEP else purpose.value,
         retry=progress.retries,
         started=started,
         memo=record.memo,
         indices=context.indices,
-        keeping=_keeping(context, record, handler),
+        keeping=None
+        if purpose is Purpose.COLLECT
+        else _keeping(context, record, handler),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
@@ -82,12 +95,44 @@ def _call(
     go_on(context, record, invocation)
 
 
-_NOTHING = Signature(Form.PLAN, (), False)
+_PLAN = Signature(Form.PLAN, (), False)
+_GENERATOR = Signature(Form.GENERATOR, (), False)
 
 
-def _nothing() -> Desired:
-    """The answer of a handler whose object is deleted."""
-    return Desired()
+def _with_task(
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+) -> Handler:
+    """The handler; its author's function is not called where it has nothing to say."""
+    match purpose:
+        case Purpose.KEEP:
+            return handler
+        case Purpose.CLEAR:
+            return replace(handler, fn=Desired, signature=_PLAN)
+        case Purpose.COLLECT:
+            fn = partial(_collect, context.key, record.body, _owner_of(context, record))
+            return replace(handler, fn=fn, signature=_GENERATOR)
+
+
+def _owner_of(context: Context, record: ObjectRecord) -> Target:
+    """The owner that an orphan's annotation names."""
+    for owner in reversed(owners_of(record.body)):
+        for by in context.kind.owned_by:
+            if (owner.group, owner.kind) == (by.resource.group, by.resource.kind):
+                key = at_key(owner, by)
+                place = key.namespace or None
+                found = Target.existing(key.resource, key.name, place)
+                return replace(found, uid=owner.uid)
+    raise AssertionError("it is collected for an owner of a kind that is followed")
+
+
+def _collect(key: Key, body: Body, owner: Target) -> Generator[Effect, Any, None]:
+    """Delete an orphan, if its owner is not there by a live read either."""
+    found = yield Get(owner)
+    if found is not None and found["metadata"].get("uid") == owner.uid:
+        return
+    yield Log("info", f"deleting it: {owner}, for which it was made, is gone")
+    target = Target.existing(key.resource, key.name, key.namespace or None)
+    yield Delete(target, uid=body.uid, propagation="Background")
 
 
 def _is_new(state: LevelState, body: Body) -> bool:

@@ -18,10 +18,13 @@ object.  A deleted object is for its `on.delete` handlers alone.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
+from fnop.core.children.owned import OWNER_ANNOTATION, Owner, owners_of
 from fnop.core.children.planning import outside, set_of
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import OwnedBy
 from fnop.core.memory.observation import essence_of
 from fnop.core.objects.selection import Circumstances, prematches
 from fnop.core.state.record import Invocation, LevelState, ObjectRecord, Work
@@ -32,9 +35,12 @@ __all__ = [
     "AwaitChildren",
     "CallLevel",
     "ForgetLevel",
+    "Purpose",
     "StopLevel",
+    "at_key",
     "call_due",
     "clearing",
+    "collecting",
     "forgotten",
     "holds_children",
     "level_action",
@@ -43,14 +49,24 @@ __all__ = [
 ]
 
 
-class CallLevel(NamedTuple):
-    """Call a reconcile handler for the object as it is now.
+class Purpose(Enum):
+    """What a call is for; only KEEP calls the author's function.
 
-    One that `clears` is not called: its children are deleted, as nothing is desired.
+    - KEEP: to make the children as desired
+    - CLEAR: to delete those that go before their owner, which is deleted
+    - COLLECT: to delete the object itself, whose owner is gone
     """
 
+    KEEP = "keep"
+    CLEAR = "clear"
+    COLLECT = "collect"
+
+
+class CallLevel(NamedTuple):
+    """Call a reconcile handler for the object as it is now."""
+
     handler: Handler
-    clears: bool = False
+    purpose: Purpose = Purpose.KEEP
 
 
 class StopLevel(NamedTuple):
@@ -76,8 +92,8 @@ def level_action(
 ) -> StopLevel | ForgetLevel | None:
     """The next action about handlers that the object is no longer for."""
     for each in work.level_runs:
-        clears = each.situation.reason is not None and not record.gone
-        if at.stopping or not (clears or _is_wanted(at, record, each.handler)):
+        is_own = each.situation.reason is not None and not record.gone
+        if at.stopping or not (is_own or _is_wanted(at, record, each.handler)):
             return StopLevel(each)
     if at.stopping or record.body.is_deleting:
         return None
@@ -121,8 +137,62 @@ def clearing(
         if waits:
             return AwaitChildren(state.start)
         if not all(body.is_deleting for body in found.values()):
-            return CallLevel(handler, clears=True)
+            return CallLevel(handler, Purpose.CLEAR)
     return AwaitChildren() if left else None
+
+
+def collecting(
+    at: Circumstances, record: ObjectRecord
+) -> CallLevel | AwaitChildren | None:
+    """The deletion of an object whose owner is gone, and which Kubernetes leaves.
+
+    It is one that names its owner in fnop's annotation alone. Others are collected by
+    the garbage collector.
+    """
+    body = record.body
+    mark = body.mapping("annotations").get(OWNER_ANNOTATION)
+    if not mark or body.is_deleting:
+        return None
+    for owner in owners_of(body):
+        for by in at.kind.owned_by:
+            if _is_orphan_of(at, body, owner, by):
+                return _collect(at, record, by.handler)
+    return None
+
+
+def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> bool:
+    """Whether an object was made for an owner of this kind that is not there."""
+    if not by.sees_all or (owner.group, owner.kind) != (
+        by.resource.group,
+        by.resource.kind,
+    ):
+        return False
+    served = at.settings.namespaces
+    if served is not None and owner.namespace not in served:
+        return False  # it may be there, and is not followed
+    if not outside(
+        {at_key(owner, by): body}, set_of(at.settings.marker, by.handler.id)
+    ):
+        return False
+    found = at.body_of(at_key(owner, by))
+    return found is None or found.uid != owner.uid
+
+
+def at_key(owner: Owner, by: OwnedBy) -> Key:
+    """The key of an owner."""
+    place = owner.namespace if by.resource.namespaced else ""
+    return Key(by.resource.key, place, owner.name)
+
+
+def _collect(
+    at: Circumstances, record: ObjectRecord, handler: Handler
+) -> CallLevel | AwaitChildren | None:
+    state = record.levels.get(handler.id) or LevelState()
+    if state.start is not None and state.start > at.now.mono:
+        return AwaitChildren(state.start)
+    if state.body is not None and state.body.version == record.body.version:
+        return CallLevel(handler, Purpose.COLLECT) if state.has_failed else None
+    return CallLevel(handler, Purpose.COLLECT)
 
 
 def _bodies(at: Circumstances) -> dict[Key, Body]:

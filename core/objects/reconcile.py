@@ -27,6 +27,7 @@ from fnop.core.objects.actions import (
     Rest,
     Write,
     cleared_first,
+    collected,
     earlier,
     first_due,
     is_due,
@@ -179,6 +180,8 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
         return Rest(earlier(waking, work.outstanding_until))
     if work.level_runs:
         return Rest(waking)  # one at a time for one object
+    if (orphan := collected(at, record)) is not None:
+        return orphan
     if not work.running and _is_being_written(at, record, work):
         return Rest(waking)
     action = _change(at, record, work)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from fnop.core.api import discovery as discovering
 from fnop.core.api.namespaces import has_patterns, served_namespaces
-from fnop.core.api.resources import Resource, Selector
+from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind
+from fnop.core.handlers.program import Kind, OwnedBy
+from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.operator.coordination import (
     discovered,
     lacks_peering,
@@ -215,13 +216,17 @@ def _follow_all(
 ) -> None:
     """Follow these kinds for handlers, and no others."""
     wanted: dict[StreamKey, Stream] = {}
-    owners = _owners(by_resource, resources)
+    owned_by = _owned_by(turn, by_resource, resources)
+    owners = Table({k: tuple(e.resource for e in v) for k, v in owned_by.items()})
     family = turn.objects.family
     if owners != family.owners:
         turn.objects.family = family._replace(owners=owners)
     for key, handlers in by_resource.items():
         kind = turn.program.kind(
-            resources[key], tuple(handlers), turn.settings, is_owned=key in owners
+            resources[key],
+            tuple(handlers),
+            turn.settings,
+            owned_by=owned_by.get(key, ()),
         )
         turn.survey = turn.survey.with_kind(kind)
         for stream in _streams_of(turn, kind):
@@ -233,19 +238,21 @@ def _follow_all(
             leave(turn, present)
 
 
-def _owners(
-    by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
-) -> Table[str, tuple[Resource, ...]]:
-    """The kinds that own something, by the owned kind; those are followed, too."""
-    found: dict[str, tuple[Resource, ...]] = {}
+def _owned_by(
+    turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
+) -> dict[str, tuple[OwnedBy, ...]]:
+    """Who owns objects of a kind, by the owned kind; those are followed, too."""
+    found: dict[str, tuple[OwnedBy, ...]] = {}
     for key, handlers in tuple(by_resource.items()):
-        for owned in (e for each in handlers for e in each.owned.values()):
-            by_resource.setdefault(owned.key, [])
-            resources.setdefault(owned.key, owned)
-            known = found.get(owned.key, ())
-            if resources[key] not in known:
-                found[owned.key] = (*known, resources[key])
-    return Table(found)
+        owning = [each for each in handlers if each.owned]
+        selects = owning and selectors_of(handlers, turn.settings.selector)
+        for handler in owning:
+            owner = OwnedBy(resources[key], handler, selects == Selectors())
+            for owned in handler.owned.values():
+                by_resource.setdefault(owned.key, [])
+                resources.setdefault(owned.key, owned)
+                found[owned.key] = (*found.get(owned.key, ()), owner)
+    return found
 
 
 def _with_owned(

@@ -86,6 +86,9 @@ class OpenObjects:
         """Forget an object."""
         if key.resource in self.family.owners:
             self._relate(key, None)
+        gone = self.get(key) if self.family.children else None
+        for child in sorted(self.owned_by(gone.body)) if gone else ():
+            self.due(child)  # nobody owns it any more
         self._touched[key] = None
         self.queue = self.queue.discard(key)
         if self._fresh == key:

@@ -618,3 +618,29 @@ def test_fields_of_a_child_that_was_created_before_can_be_removed() -> None:
     op.desire(config_map("one", a="1"))
     assert data_of(op.sim, "one") == {"a": "1"}
     assert op.synced()[0] == "True"
+
+
+def test_what_the_garbage_collector_leaves_is_deleted_when_its_owner_is_gone() -> None:
+    far, kept = config_map("far", "kube-public"), config_map("kept", "kube-public")
+    op = Desiring(far, fnop.child(kept, keep=True), config_map("near")).begin()
+    # Somebody takes the finalizer off, and the object goes.
+    op.sim.stop()
+    op.sim.edit(NAME, metadata={"finalizers": None}).delete(NAME).settle()
+    assert op.sim.get(NAME) is None
+    assert data_of(op.sim, "far", namespace="kube-public") is not None
+    op.sim.restart().settle()
+    assert data_of(op.sim, "far", namespace="kube-public") is None
+    assert data_of(op.sim, "kept", namespace="kube-public") is not None
+
+
+def test_what_appears_for_an_owner_that_is_gone_is_deleted() -> None:
+    op = Desiring(config_map("far", "kube-public")).begin()
+    found = op.sim.get("configmaps/far", namespace="kube-public")
+    assert found is not None
+    late = {**found, "metadata": {**found["metadata"]}}
+    for name in ("uid", "resourceVersion", "managedFields", "creationTimestamp"):
+        del late["metadata"][name]
+    op.sim.delete(NAME).settle()
+    assert data_of(op.sim, "far", namespace="kube-public") is None
+    op.sim.apply(late).settle()  # as a request that was on its way
+    assert data_of(op.sim, "far", namespace="kube-public") is None
