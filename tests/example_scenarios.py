@@ -812,6 +812,11 @@ def retemplate(change: Manifest) -> Callable[[World], None]:
     return lambda world: world.edit("configmaps", "small", change)
 
 
+def restart_and_retemplate(world: World) -> None:
+    world.restart()
+    world.edit("configmaps", "small", {"data": {"pods": "30"}})
+
+
 TENANTS = Story(
     "20-tenants",
     (
@@ -829,8 +834,8 @@ TENANTS = Story(
             (quota(pods="20", requests_cpu="4"),),
         ),
         Step(
-            restart,
-            (said("handler tenant succeeded"), quota(pods="20", requests_cpu="4")),
+            restart_and_retemplate,
+            (quota(pods="30", requests_cpu="4"), synced("tenants")),
         ),
         # What a binding refers to is for good: it is made anew.
         Step(

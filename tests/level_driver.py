@@ -345,7 +345,8 @@ CLOSED = (("data",), ("spec", "hard"), ("spec", "selector"))
 
 def differing(wanted: Any, found: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
     """The fields that are not as wanted; more may be there but in CLOSED mappings."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
+    if isinstance(wanted, dict) and isinstance(found or {}, dict):
+        found = found or {}
         for key, value in wanted.items():
             yield from differing(value, found.get(key), (*path, key))
         more = found.keys() - wanted.keys()
@@ -557,7 +558,7 @@ RECORDS = Subject(
         "configmaps": [
             {"data": {"www.example.org": "203.0.113.9"}},
             {"metadata": {"annotations": {"records.fnop.dev/noted": "x"}}},
-            {"metadata": {"labels": None}},
+            {"metadata": {"labels": {"fnop.dev/set": None}}},
         ]
     },
     notes={"configmaps": [{"data": {"others": "1"}}]},
