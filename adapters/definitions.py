@@ -330,9 +330,9 @@ def _checked(definition: Object, classes: Sequence[type]) -> Object:
     causes = (response.body.get("details") or {}).get("causes") or ()
     for cause in causes:
         where = _place(cause.get("field") or "", definition, classes)
-        raise DefinitionProblem(
-            f"{where}: an API server would refuse it: {cause.get('message')}"
-        )
+        # Behind the first line of a fault in a rule there is a drawing of the place.
+        why = (cause.get("message") or "").partition("\n")[0]
+        raise DefinitionProblem(f"{where}: an API server would refuse it: {why}")
     raise DefinitionProblem(
         f"{definition['metadata']['name']}: an API server would refuse it: "
         f"{response.body.get('message')}"

@@ -270,24 +270,20 @@ def _of_model(cls: Any) -> Iterator[Field]:
 
 
 def _texts_below_fields(cls: type) -> Mapping[str, str]:
-    """The string literals below fields, which editors show as their docstrings."""
+    """The string literals below fields, which editors show as their docstrings.
+
+    Those of a TypedDict's bases are not found, which Python forgets.
+    """
     found: dict[str, str] = {}
-    for each in reversed(_with_bases(cls)):
+    for each in reversed(cls.__mro__):
         found |= _texts_in_source(each)
     return found
 
 
-def _with_bases(cls: type) -> list[type]:
-    """The class and its bases; those of a TypedDict are not in its MRO."""
-    found = [*cls.__mro__]
-    for base in vars(cls).get("__orig_bases__", ()):
-        if isinstance(base, type) and base not in found:
-            found += _with_bases(base)
-    return [each for each in found if each.__module__ != "builtins"]
-
-
 @lru_cache(maxsize=1024)
 def _texts_in_source(cls: type) -> Mapping[str, str]:
+    if "__annotations__" not in vars(cls):
+        return {}
     try:
         tree = ast.parse(dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):

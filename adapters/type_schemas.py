@@ -26,7 +26,7 @@ from fnop.adapters.type_fields import (
     keeps_unknown,
     unwrapped,
 )
-from fnop.core.api.definitions import Rule, Schema, schema_marks
+from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]
@@ -60,14 +60,15 @@ _ENUMERABLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Place(NamedTuple):
-    """A field of a class, and the classes around it, the outermost first."""
+    """A field of a class, or "" for all of it, and the classes around it."""
 
     cls: type
     field: str
     around: tuple[type, ...]
 
     def problem(self, text: str) -> DefinitionProblem:
-        return DefinitionProblem(f"{self.cls.__qualname__}.{self.field}: {text}")
+        where = ".".join(filter(None, (self.cls.__qualname__, self.field)))
+        return DefinitionProblem(f"{where}: {text}")
 
 
 def schema_of_class(
@@ -94,7 +95,7 @@ def schema_of_class(
     if properties:
         node["properties"] = properties
     for mark in schema_marks(cls):
-        _add(node, mark, Place(cls, "*", around))
+        _add(node, mark, Place(cls, "", around))
     return node
 
 
@@ -229,6 +230,7 @@ def _shown(hint: Any) -> str:
 # --------------------------------------------------------------------------- marks
 
 _NUMBERS, _TEXTS = ("integer", "number"), ("string",)
+_OBJECTS = ("x-kubernetes-map-type", "x-kubernetes-embedded-resource", _KEEPS)
 # The types that a keyword is about; for others the server takes it without effect.
 _ABOUT: dict[str, tuple[str, ...]] = {
     "format": (*_NUMBERS, *_TEXTS),
@@ -242,8 +244,8 @@ _ABOUT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("x-kubernetes-list-type", "x-kubernetes-list-map-keys"), ("array",)
     ),
+    **dict.fromkeys(_OBJECTS, ("object",)),
 }
-_OBJECTS = ("x-kubernetes-map-type", "x-kubernetes-embedded-resource", _KEEPS)
 
 
 def _add(node: Node, mark: Any, place: Place) -> None:
@@ -267,23 +269,24 @@ def _add(node: Node, mark: Any, place: Place) -> None:
         node[keyword] = [*value] if isinstance(value, tuple) else value
 
 
+_WORDS = {"array": "lists", "object": "objects", "string": "texts"}
+
+
 def _check_keyword(node: Node, keyword: str, place: Place) -> None:
-    kind = node.get("type", "")
-    if keyword in _OBJECTS:
-        if kind not in ("", "object"):
-            raise place.problem(
-                f"{keyword} is about objects, and this is of type {kind}"
-            )
+    """Refuse a keyword that is about other types; one about objects makes it one."""
+    kinds = {node.get("type", "")}
+    if keyword in _OBJECTS and kinds == {""}:
         node["type"] = "object"
         return
+    if _NUMBER_OR_TEXT.items() <= node.items():
+        kinds = {"integer", "string"}
     about = _ABOUT.get(keyword)
-    kinds = (
-        ("integer", "string") if _NUMBER_OR_TEXT.items() <= node.items() else (kind,)
-    )
-    if about is not None and not set(about) & set(kinds):
+    if about is not None and kinds.isdisjoint(about):
+        words = joined([*dict.fromkeys(_WORDS.get(each, "numbers") for each in about)])
+        (kind,) = kinds
+        shown = f"of type {kind}" if kind else "of any type"
         raise place.problem(
-            f"{keyword} is about values of the type {' or '.join(about)}, and this is "
-            f"{'of type ' + kind if kind else 'of any type'}; leave it out"
+            f"{OPTIONS[keyword]}= is about {words}, and this is {shown}; leave it out"
         )
 
 

@@ -23,6 +23,7 @@ from typing import (
 from fnop.core.values.errors import RegistrationError, hint_of
 
 __all__ = [
+    "OPTIONS",
     "Column",
     "Definition",
     "Given",
@@ -202,6 +203,12 @@ _KEYWORDS = {
     "preserve_unknown": "x-kubernetes-preserve-unknown-fields",
     "embedded": "x-kubernetes-embedded-resource",
 }
+OPTIONS = {keyword: option for option, keyword in reversed(_KEYWORDS.items())} | {
+    "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum",
+}
+"""The option of `fnop.schema` for each keyword."""
+
 # OpenAPI 3.0: a limit, and a flag beside it that the limit itself is excluded.
 _FLAGS = {
     "exclusive_minimum": "exclusiveMinimum",
@@ -223,6 +230,11 @@ class Schema(NamedTuple):
             raise RegistrationError(
                 f"@fnop.schema(...) decorates classes, and {cls!r:.60} is none; a "
                 "field has it in its type: Annotated[str, fnop.schema(...)]"
+            )
+        if self.name is not None or self.default is not None:
+            raise RegistrationError(
+                f"@fnop.schema of the class {cls.__qualname__}: name= and default= are "
+                "those of one field; write them in its type"
             )
         setattr(cls, _SCHEMAS, (*schema_marks(cls), self))
         return cls
