@@ -1,4 +1,4 @@
-"""The kind of `operator.py`: its definition (CRD) is made of these types."""
+"""The kind of `databases.py`: its definition (CRD) is made of these types."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
