@@ -400,10 +400,15 @@ def _members(value: Any, place: Place) -> Iterator[tuple[str, Any]]:
 def _without_defaults(value: Any, node: Node) -> Any:
     """A default without what the server fills in by itself: the defaults inside of it.
 
+    The server judges a default by its rules before it fills anything in, so that one
+    with rules has to be whole.
+
     >>> inner = {"properties": {"a": {"default": 1}, "b": {}}}
     >>> _without_defaults({"a": 1, "b": 2}, inner)
     {'b': 2}
     """
+    if "x-kubernetes-validations" in node:
+        return value
     if isinstance(value, list):
         return [_without_defaults(each, node.get("items", {})) for each in value]
     if not isinstance(value, dict):

@@ -263,6 +263,21 @@ def test_a_default_is_the_servers_and_its_field_is_not_required(
     assert "required" not in spec_of(kind_of(one))
 
 
+@fnop.schema(rules=[fnop.rule("self.low <= self.high")])
+@dataclass(frozen=True)
+class Range:
+    low: int = 0
+    high: int = 9
+
+
+def test_a_default_that_a_rule_judges_is_whole() -> None:
+    """The server judges it before it fills anything in: {} would have no `low`."""
+    assert field_of(Range, default=Range(1))["default"] == {"low": 1, "high": 9}
+    assert field_of(Range, default=Range())["default"] == {"low": 0, "high": 9}
+    outer = made("Outer", [("range", Range, Range(1))], frozen=True)
+    assert field_of(outer, default=outer())["default"] == {}
+
+
 @dataclass(frozen=True)
 class Texts:
     """The texts of a class.
