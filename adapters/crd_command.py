@@ -83,7 +83,8 @@ def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
     if check is None:
         click.echo(text, nl=False)
     else:
-        _compare(check, text, f"fnop crd {' '.join(paths)}")
+        named = [*paths, *(f"-m {each}" for each in module)]
+        _compare(check, text, f"fnop crd {' '.join(named)}")
 
 
 def _compare(file: str, text: str, command: str) -> None:

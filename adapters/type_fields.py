@@ -11,8 +11,8 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
@@ -176,6 +176,17 @@ def _field(
     return Field(alias or name, name, hint, marks, needed, default, description)
 
 
+def _made(factory: Callable[[], Any], cls: type, name: str) -> Given:
+    """The default that a factory of the author's makes."""
+    try:
+        return Given(factory())
+    except Exception as problem:
+        raise DefinitionProblem(
+            f"{cls.__qualname__}.{name}: the factory of its default fails: {problem}; "
+            "let it need nothing, or write the default itself"
+        ) from problem
+
+
 def _hints(cls: type) -> dict[str, Any]:
     """The types of the fields, with forward references resolved."""
     try:
@@ -211,7 +222,7 @@ def _of_dataclass(cls: Any) -> Iterator[Field]:
         if each.default is not dataclasses.MISSING:
             default: Given | None = Given(each.default)
         elif each.default_factory is not dataclasses.MISSING:
-            default = Given(each.default_factory())
+            default = _made(each.default_factory, cls, each.name)
         else:
             default = None
         yield _field(each.name, hints[each.name], default, required=each.init)
@@ -254,7 +265,8 @@ def _of_model(cls: Any) -> Iterator[Field]:
     for name, info in cls.model_fields.items():
         given = None
         if not info.is_required():
-            given = Given(info.get_default(call_default_factory=True))
+            make = partial(info.get_default, call_default_factory=True)
+            given = _made(make, cls, name)
         yield _field(
             name,
             info.annotation,

@@ -8,7 +8,7 @@ translation of types is in `fnop.adapters.type_schemas`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import (
     Annotated,
     Any,
@@ -46,6 +46,7 @@ __all__ = [
 __tracebackhide__ = True
 
 Class = TypeVar("Class", bound=type)
+Part = TypeVar("Part")
 _DEFINITION, _SCHEMAS = "__fnop_definition__", "__fnop_schemas__"
 
 
@@ -240,6 +241,26 @@ class Schema(NamedTuple):
         return cls
 
 
+_SAMPLES: dict[type, str] = {
+    str: "['db']",
+    Column: "[fnop.column('Size', '.spec.size')]",
+    Rule: "[fnop.rule('self.low <= self.high')]",
+}
+
+
+def _each_of(kind: type[Part], given: Sequence[Part], label: str) -> tuple[Part, ...]:
+    """The parts that were given; raises `RegistrationError` for others.
+
+    A text in the place of a list of texts would be one of letters.
+    """
+    parts = None if isinstance(given, (str, kind)) else tuple(given)
+    if parts is None or not all(isinstance(each, kind) for each in parts):
+        raise RegistrationError(
+            f"{label} takes a list, such as {_SAMPLES[kind]}, not {given!r:.60}"
+        )
+    return parts
+
+
 def schema(**options: Unpack[SchemaOptions]) -> Schema:
     """A mark that says more of a field than its type: limits, texts, rules.
 
@@ -274,7 +295,7 @@ def schema(**options: Unpack[SchemaOptions]) -> Schema:
         if option in _FLAGS:
             keywords[_FLAGS[option]] = True
     default = Given(options["default"]) if "default" in options else None
-    rules = tuple(options.get("rules", ()))
+    rules = _each_of(Rule, options.get("rules", ()), "fnop.schema: rules=")
     return Schema(tuple(keywords.items()), options.get("name"), default, rules)
 
 
@@ -385,7 +406,12 @@ def definition(
             f"fnop.definition({name!r}): scope={scope!r} must be "
             f"{_SCOPES[0]!r} or {_SCOPES[1]!r}"
         )
-    _check_texts(name, short_names=short_names, categories=categories)
+    label = f"fnop.definition({name!r})"
+    shorts = _each_of(str, short_names, f"{label}: short_names=")
+    groups = _each_of(str, categories, f"{label}: categories=")
+    shown = _each_of(Column, columns, f"{label}: columns=")
+    judging = _each_of(Rule, rules, f"{label}: rules=")
+    paths = _each_of(str, selectable, f"{label}: selectable=")
 
     def decorate(cls: Class) -> Class:
         named = kind or cls.__name__
@@ -396,12 +422,12 @@ def definition(
             named,
             singular or named.lower(),
             scope,
-            tuple(short_names),
-            tuple(categories),
-            tuple(columns),
+            shorts,
+            groups,
+            shown,
             scale,
-            tuple(rules),
-            tuple(selectable),
+            judging,
+            paths,
             conditions,
             storage,
             served,
@@ -411,16 +437,6 @@ def definition(
         return cls
 
     return decorate
-
-
-def _check_texts(name: str, **lists: Any) -> None:
-    """Refuse a text in the place of a list of texts: it would be one of letters."""
-    for option, value in lists.items():
-        if isinstance(value, (str, Mapping)):
-            raise RegistrationError(
-                f"fnop.definition({name!r}): {option}= takes a list, such as "
-                f"[{value!r:.60}]"
-            )
 
 
 def definition_of(value: Any) -> Definition | None:

@@ -271,7 +271,10 @@ def test_the_status_keeps_fnops_state_and_conditions_are_a_map(place: Place) -> 
         )
         assert status == 200, found
     types = [each["type"] for each in found["status"]["conditions"]]
-    assert sorted(types) == ["Ready", "fnop.dev/default"]
+    # 1.20 forgets what it knows of an object in which unknown fields are kept, when it
+    # applies to it: there the list is one value.
+    alone = ["fnop.dev/default"]
+    assert sorted(types) == (alone if place.version == "1.20" else ["Ready", *alone])
     for wrong in (
         {**ready, "status": "yes"},
         {"type": "Ready"},

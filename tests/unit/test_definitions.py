@@ -446,6 +446,19 @@ class Naive:
     at: datetime = datetime(2026, 1, 1)  # noqa: DTZ001 (this is the mistake)
 
 
+def failing() -> str:
+    raise RuntimeError("there is no disk")
+
+
+@dataclass
+class Failing:
+    disk: str = field(default_factory=failing)
+
+
+class FailingModel(pydantic.BaseModel):
+    disk: str = pydantic.Field(default_factory=failing)
+
+
 @dataclass(frozen=True)
 class Emptied:
     size: int | None = 1
@@ -467,6 +480,8 @@ REFUSED: list[tuple[Any, str]] = [
     (Unknown, "Unknown.what: its type names Nowhere, which is not known"),
     (Twice, "Twice.b: another field is a, too; rename one"),
     (Naive, "Naive.at: its default .* has no time zone.* give it tzinfo=UTC"),
+    (Failing, "Failing.disk: the factory of its default fails: there is no disk"),
+    (FailingModel, "FailingModel.disk: the factory of its default fails: there is no"),
     (Emptying, "Emptying.inner: its default has None in size"),
     (
         Annotated[str, fnop.schema(minimum=1)],
@@ -533,7 +548,22 @@ def test_a_class_without_fields_is_no_kind() -> None:
         ),
         (
             lambda: fnop.definition("a.v1.b.c", short_names="db"),
-            r"short_names= takes a list, such as \['db'\]",
+            r"short_names= takes a list, such as \['db'\], not 'db'",
+        ),
+        (
+            lambda: fnop.definition("a.v1.b.c", rules=["self.x"]),  # type: ignore[list-item]
+            r"rules= takes a list, such as \[fnop.rule\(",
+        ),
+        (
+            lambda: fnop.definition(
+                "a.v1.b.c",
+                columns=fnop.column("A", ".a"),
+            ),
+            r"columns= takes a list, such as \[fnop.column\(",
+        ),
+        (
+            lambda: fnop.schema(rules=fnop.rule("self")),
+            r"fnop.schema: rules= takes a list",
         ),
         (
             lambda: fnop.schema(minimun=1),  # type: ignore[call-arg]
