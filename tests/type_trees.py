@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field, make_dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 import pydantic
@@ -86,7 +87,8 @@ def forms(draw: st.DrawFn, depth: int) -> Form:
     classes = ("dataclass", "model", "typed mapping")
     kind = draw(st.sampled_from(("scalar", *(nested + classes if depth else ()))))
     if kind == "scalar":
-        return draw(st.sampled_from(SCALARS))
+        scalar: Form = draw(st.sampled_from(SCALARS))
+        return scalar
     if kind == "open":
         return plain(Any, {"x": [1, None]}, "a", [])
     if kind == "set":
@@ -104,9 +106,10 @@ def forms(draw: st.DrawFn, depth: int) -> Form:
     if kind == "keyed":
         return draw(keyed(depth - 1))
     inner = draw(forms(depth - 1))
+    hint: Any = inner.hint
     if kind == "list":
-        return Form(list[inner.hint], lists_of(inner.values))
-    return Form(dict[str, inner.hint], mappings_of(inner.values))
+        return Form(list[hint], lists_of(inner.values))
+    return Form(dict[str, hint], mappings_of(inner.values))
 
 
 def lists_of(values: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
@@ -156,12 +159,16 @@ def made(kind: str, hints: Mapping[str, Any], defaults: Mapping[str, Value]) -> 
     return make_dataclass(
         name,
         [
-            (each, hint, field(default_factory=lambda v=defaults[each].python: v))
+            (each, hint, field(default_factory=partial(_same, defaults[each].python)))
             if each in defaults
             else (each, hint)
             for each, hint in hints.items()
         ],
     )
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @st.composite
