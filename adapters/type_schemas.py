@@ -141,6 +141,11 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
         return _of_values([each.value for each in hint], place)
     if is_record(hint):
         return _of_record(hint, place)
+    if is_record(origin):
+        raise place.problem(
+            f"{_shown(hint)} is a generic class, whose parameters are not followed; "
+            "take a class with the types written out"
+        )
     raise place.problem(
         f"{_shown(hint)} has no schema; take a dataclass, a TypedDict, or a type that "
         "JSON has, and Any for a value of any form"

@@ -16,12 +16,14 @@ from types import ModuleType
 from typing import (
     Annotated,
     Any,
+    Generic,
     Literal,
     NewType,
     NotRequired,
     Optional,
     Required,
     TypedDict,
+    TypeVar,
 )
 
 import pydantic
@@ -446,6 +448,14 @@ class Naive:
     at: datetime = datetime(2026, 1, 1)  # noqa: DTZ001 (this is the mistake)
 
 
+T = TypeVar("T")
+
+
+@dataclass
+class Page(Generic[T]):
+    items: list[T]
+
+
 def failing() -> str:
     raise RuntimeError("there is no disk")
 
@@ -474,6 +484,8 @@ REFUSED: list[tuple[Any, str | None]] = [
     (Inner | Mapped, "One.a: Inner . Mapped is a choice .* a class with an optional"),
     (tuple[int, str], "One.a: a tuple with a type for each place .* take tuple"),
     (dict[int, str], r"One.a: the keys of a mapping are texts, .* dict\[str, X\]"),
+    (Page[int], r"One.a: .*Page\[int\] is a generic class, .* written out"),
+    (Page, "Page.items: ~T has no schema"),
     (complex, "One.a: complex has no schema; take a dataclass"),
     (Literal["a", 1], "One.a: the values 'a' and 1 are not of one type"),
     (Loop, "Loop.again: Loop is inside of itself, .* take Any"),
