@@ -26,7 +26,7 @@ Manifest = dict[str, Any]
 # Files beside an operator that are taken where no manifests are given.
 BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.yaml")
 # The families of handlers that see each state of an object.
-_SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND))
+_SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL))
 _DEFINITION = "CustomResourceDefinition"
 
 
@@ -84,7 +84,7 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
 
 
 # The families of handlers that serve objects: an index, or a spy of events, only looks.
-_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND))
+_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, case_of
 from fnop.adapters.checking import cases_of, found_beside, manifests_in, subjects_of
-from fnop.adapters.loading import handlers_of_file
+from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.explore import Case, Explorer, Verdict
@@ -50,7 +50,13 @@ def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
             continue
         program = Program(handlers_of_file(file), Settings())
         subjects = subjects_of(program, manifests_in(manifests))
-        found[file.parent.name] = cases_of(program, subjects)
+        beside = (file.with_name(name) for name in ("script.py", "models.py"))
+        script = next((each for each in beside if each.exists()), None)
+        module = None if script is None else module_of_file(script)
+        calls = getattr(module, "CALLS", {})
+        found[file.parent.name] = cases_of(
+            program, subjects, calls=calls, module=module
+        )
     for folder in () if examples_only else BUGS:
         if (folder / "fixed.py").exists():
             found[folder.name] = [case_of(folder, "fixed")]

@@ -28,6 +28,7 @@ from fnop.effects.effects import (
     Patch,
     Random,
     Remember,
+    Requeue,
     Resume,
     Return,
     Sleep,
@@ -55,6 +56,7 @@ __all__ = [
     "patch",
     "random",
     "remember",
+    "requeue",
     "result",
     "resume",
     "sleep",
@@ -641,6 +643,26 @@ def remember(**changes: _Any) -> Remember:
     {'address': '10.0.0.7'}
     """
     return Remember(changes)
+
+
+def requeue(
+    where: _Targeted | str, *, name: str = "", namespace: str | None = None
+) -> Requeue:
+    """Call the reconcile handlers of another object again, though nothing has changed.
+
+    `where` is a kind, with a `name` and a `namespace` (by default that of the handled
+    object); or an object that was read, or a target. Nothing is written. An object that
+    this operator does not know is left alone. Raises `ValueError` for a kind without a
+    name.
+
+    >>> requeue("databases", name="x").target.name
+    'x'
+    """
+    if not isinstance(where, str):
+        return Requeue(_target_of(where))
+    if not name:
+        raise ValueError("fnop.requeue(kind, name=...) needs the name of an object")
+    return Requeue(Target(where, name, namespace))
 
 
 def freeze(reason: str) -> Freeze:

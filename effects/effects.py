@@ -17,7 +17,12 @@ from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fnop.effects.names import check_name, check_namespace, check_subresource
-from fnop.effects.values import check_seconds, freeze_json, without_addresses
+from fnop.effects.values import (
+    check_seconds,
+    freeze_json,
+    read_only,
+    without_addresses,
+)
 
 __all__ = [
     "Adopt",
@@ -35,12 +40,14 @@ __all__ = [
     "Patch",
     "Random",
     "Remember",
+    "Requeue",
     "Resume",
     "Return",
     "Sleep",
     "Target",
     "Wait",
     "Witness",
+    "check_manifest",
     "unanswered",
 ]
 
@@ -346,6 +353,23 @@ class Patch(_Asking):
                 "Patch changes nothing; give fields, such as patch(status={...})"
             )
 
+    @classmethod
+    def of_parts(cls, merge: dict[str, Any], subresource: str | None) -> Patch:
+        """A merge patch of the handled object, made of other effects and of objects.
+
+        Their values are known to be JSON: they are made read-only, and not checked.
+
+        >>> Patch.of_parts({"status": {"size": 1}}, "status").merge["status"]
+        {'size': 1}
+        """
+        patch: Patch = object.__new__(cls)
+        put = object.__setattr__
+        put(patch, "target", None)
+        put(patch, "merge", read_only(merge))
+        put(patch, "json", ())
+        put(patch, "subresource", subresource)
+        return patch
+
     def _check_operations(self) -> None:
         operations = tuple(
             freeze_json(operation, f"Patch.json[{n}]")
@@ -364,8 +388,11 @@ class Patch(_Asking):
 
 def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     effect._freeze(name, dict)
-    manifest = getattr(effect, name)
-    label = type(effect).__name__
+    check_manifest(getattr(effect, name), type(effect).__name__, named=named)
+
+
+def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
+    """Raise `ValueError` for a manifest that no API server takes."""
     for key in ("apiVersion", "kind"):
         if not isinstance(manifest.get(key), str) or not manifest[key]:
             raise ValueError(f"{label}: the manifest has no {key}")
@@ -696,6 +723,13 @@ class Log(_Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Requeue(_Effect):
+    """Call the reconcile handlers of an object again, though it has not changed."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
 class Remember(_Effect):
     """Merge changes into the object's memo; None removes a key."""
 
@@ -725,6 +759,7 @@ Effect = (
     | Random
     | Log
     | Remember
+    | Requeue
 )
 """Any effect: the type of one entry of a plan.
 

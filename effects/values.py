@@ -218,6 +218,10 @@ def _frozen(value: Any) -> Any:
         return value if -(2**63) <= value < 2**64 else _UNUSUAL
     if kind is dict:
         return _frozen_mapping(value)
+    if kind is list:
+        return _frozen_list(value)
+    if kind is float:
+        return value if math.isfinite(value) else _UNUSUAL
     if kind is ReadOnlyDict or kind is ReadOnlyList:
         return value  # it has been frozen, or comes from JSON
     return _UNUSUAL
@@ -231,6 +235,11 @@ def _frozen_mapping(value: dict[Any, Any]) -> Any:
             return _UNUSUAL
         found[key] = frozen
     return ReadOnlyDict(found)
+
+
+def _frozen_list(value: list[Any]) -> Any:
+    found = [_frozen(item) for item in value]
+    return _UNUSUAL if _UNUSUAL in found else ReadOnlyList(found)
 
 
 def _freeze(value: Any, where: str) -> Any:
@@ -332,13 +341,14 @@ def digest(value: Any) -> str:
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
 # Its possible ends.  A pattern with a fixed first letter is some 20 times as fast.
-_ENDS = (re.compile(rb"\.0(?:$|[\],}])"), re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])"))
+_POINT_ENDS = re.compile(rb"\.0(?:$|[\],}])")
+_EXPONENT_ENDS = re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])")
 
 
 def _has_whole_float(raw: bytes) -> bool:
     """Whether canonical JSON may hold a float that is a whole number."""
-    ends = any(end.search(raw) for end in _ENDS)
-    return ends and _WHOLE_FLOAT.search(raw) is not None
+    may = _POINT_ENDS.search(raw) or _EXPONENT_ENDS.search(raw)
+    return may is not None and _WHOLE_FLOAT.search(raw) is not None
 
 
 def _integral(value: Any) -> Any:

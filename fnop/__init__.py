@@ -34,6 +34,7 @@ from fnop.core.api.hierarchies import (
 )
 from fnop.core.api.ownership import owned as owned
 from fnop.core.api.resources import EVERYTHING as EVERYTHING, Resource as Resource
+from fnop.core.children.owned import Children as Children
 from fnop.core.handlers import lifecycles as lifecycles
 from fnop.core.handlers.connection import (
     ConnectionInfo as ConnectionInfo,
@@ -43,7 +44,9 @@ from fnop.core.handlers.decorators import (
     daemon as daemon,
     execute as execute,
     index as index,
+    maps as maps,
     on as on,
+    reconcile as reconcile,
     register as register,
     subhandler as subhandler,
     timer as timer,
@@ -73,9 +76,11 @@ from fnop.core.handlers.signatures import (
     Labels as Labels,
     Logger as Logger,
     LoginHandler as LoginHandler,
+    MapHandler as MapHandler,
     Patch as Patch,
     ProbeHandler as ProbeHandler,
     Reason as Reason,
+    ReconcileHandler as ReconcileHandler,
     Result as Result,
     Spec as Spec,
     StartupHandler as StartupHandler,
@@ -131,11 +136,20 @@ from fnop.effects.builders import (
     patch as patch,
     random as random,
     remember as remember,
+    requeue as requeue,
     result as result,
     resume as resume,
     sleep as sleep,
     target as target,
     warn as warn,
+)
+from fnop.effects.desired import (
+    Child as Child,
+    Desired as Desired,
+    StatusCondition as StatusCondition,
+    child as child,
+    condition as condition,
+    desired as desired,
 )
 from fnop.effects.effects import Effect as Effect, Target as Target
 

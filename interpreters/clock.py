@@ -64,22 +64,23 @@ class VirtualClock:
 
     def __init__(self, wall: float = EPOCH) -> None:
         self._start = wall
-        self._elapsed = 0.0
+        self._now = Now(wall, 0.0)
 
     def now(self) -> Now:
-        return Now(self._start + self._elapsed, self._elapsed)
+        return self._now
 
     def fork(self) -> VirtualClock:
         """A second clock that shows the same time, and goes by itself."""
         twin = VirtualClock(self._start)
-        twin._elapsed = self._elapsed
+        twin._now = self._now
         return twin
 
     @property
     def elapsed(self) -> float:
         """Virtual seconds since the beginning."""
-        return self._elapsed
+        return self._now.mono
 
     def advance_to(self, mono: float) -> None:
         """Let it be then; the past stays the past."""
-        self._elapsed = max(self._elapsed, mono)
+        if mono > self._now.mono:
+            self._now = Now(self._start + mono, mono)

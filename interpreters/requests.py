@@ -26,6 +26,7 @@ from fnop.effects import (
     Patch,
     Random,
     Remember,
+    Requeue,
     Resume,
     Return,
     Sleep,
@@ -75,7 +76,7 @@ def request_for(command: Perform, manager: str) -> ApiRequest:
             raise AssertionError("it is created, or asked for, in another way")
         case Sleep() | Wait() | Execute() | Return() | Again():
             raise AssertionError("the core waits, and decides, by itself")
-        case Event() | Log() | Remember() | Freeze() | Resume():
+        case Event() | Log() | Remember() | Requeue() | Freeze() | Resume():
             raise AssertionError("the core performs it by itself")
 
 

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND, EVENTS, Role
 from fnop.core.operator.step import State, background_horizon
 from fnop.core.seam.commands import Perform, Say, Subject
@@ -131,6 +130,8 @@ class Despair:
 
     def reason(self, state: State) -> str:
         """Name a handler that fails for ever, where only such are due; or ""."""
+        if not self.errors:
+            return ""
         failing: defaultdict[Key, set[str]] = defaultdict(set)
         for (key, handler), found in self.errors.items():
             if found.times >= (self._waits if found.foreseen else self._repeats):
@@ -215,11 +216,12 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     if record is None:
         return False
     work = record.work or IDLE
-    if work.running or work.event_runs or work.writing is not None:
+    if work.running or work.level_runs or work.event_runs or work.writing is not None:
         return False
     left = _unfinished(record)
     if not left:
-        return bool(record.background)  # it waits for daemons and timers
+        # It waits for daemons and timers, or for a reconcile handler's time.
+        return bool(record.background or record.levels)
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
         for name in left
@@ -227,9 +229,11 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 
 def _unfinished(record: ObjectRecord) -> set[str]:
-    """The handlers of a change that has begun and that they are not done with."""
+    """The handlers that are not done: of a change under way, or after a failure."""
     handlers = {**record.stored.progress, **(record.work or IDLE).progress}
-    return {name for name, each in handlers.items() if not each.is_finished}
+    begun = {name for name, each in handlers.items() if not each.is_finished}
+    levels = record.levels.items()
+    return begun | {name for name, each in levels if each.has_failed and not each.over}
 
 
 def is_left(record: ObjectRecord | None, handler: str) -> bool:
@@ -292,7 +296,7 @@ class Restlessness:
         self._run: SimulatedRun = weakref.proxy(run)
         # With a bound in time, only circles that let no time pass have to be found.
         self._bounded = bounded
-        self._roles = _roles(run.machine.program)
+        self._roles = run.machine.program.roles
         # By the writer and the path: a thousand objects may write one object.
         self._writes: dict[tuple[Key, str], _Writes] = {}
         self._ended: defaultdict[Key, int] = defaultdict(int)
@@ -364,6 +368,8 @@ class Restlessness:
             self._version, self._changed = run.cluster.version, run.steps
         if self._looped is not None:
             return self._loop(self._looped)
+        if run.steps - self._begun <= STEPS_MAX:
+            return ""  # too few for any circle: the way of nearly all runs
         if self._is_over(self._excess + run.steps - self._steps):
             return f"hardly any time passes: {self._busiest()}"
         if self._bounded:
@@ -462,10 +468,6 @@ def _dotted(pointer: str) -> str:
     """
     parts = (part.replace("~1", "/") for part in pointer.lstrip("/").split("/"))
     return ".".join(part.replace("~0", "~") for part in parts)
-
-
-def _roles(program: Program) -> dict[str, Role]:
-    return {each.id: each.role for each in program.handlers}
 
 
 def _writer(command: Perform) -> Key:

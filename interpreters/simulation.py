@@ -7,7 +7,6 @@ jumps.  Equal beginnings lead to equal ends, to the byte.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import weakref
 from collections import deque
@@ -184,12 +183,8 @@ class SimulatedRun:
         self._restless = Restlessness(self, bounded=False)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
-        self._begin_strands()
-
-    def _begin_strands(self) -> None:
         # Impure daemons, which are under way for as long as their objects live.
         self.strands = Strands(self.clock)
-        weakref.finalize(self, self.strands.close)
 
     def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
         """A second run that goes on from here, apart from this one.
@@ -203,7 +198,8 @@ class SimulatedRun:
         """
         if self.strands.calls:
             raise CannotFork("an impure daemon is under way: its thread has no copy")
-        twin = copy.copy(self)
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         twin.clock = clock or self.clock.fork()
         twin.machine = self.machine.fork()
         twin.calls = forked(self.calls)
@@ -215,7 +211,7 @@ class SimulatedRun:
         twin._kinds = {**self._kinds}
         twin._despair = self._despair.fork()
         twin._restless = Restlessness(twin, bounded=False)
-        twin._begin_strands()
+        twin.strands = Strands(twin.clock)
         return twin
 
     # ------------------------------------------------------------- the world
@@ -461,13 +457,11 @@ class SimulatedRun:
         An operator that has settled waits for the cluster's controllers alone: with
         `recurring` also for its own next look for kinds that are not there.
         """
-        settled = is_settled(self.state) and not self.looks_again
-        settled = settled and not self.strands.wakes
-        alarm = self._alarm
+        alarm, moments = self._alarm, self.strands.wakes
         planned = simulated.due(self.cluster)
-        if alarm is not None and settled and not recurring:
-            alarm = alarm if alarm <= self.clock.elapsed else None
-        moments = self.strands.wakes
+        if alarm is not None and alarm > self.clock.elapsed and not recurring:
+            waits = not is_settled(self.state) or self.looks_again or moments
+            alarm = alarm if waits else None
         if alarm is not None:
             moments.append(alarm)
         if planned is not None:
@@ -577,6 +571,7 @@ class SimulatedRun:
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
             if model is not None:
+                self.strands.end_with(self)
                 return self.strands.begin(command.id, model, call, say)
         if self.director is None:
             return self._outcome(command)

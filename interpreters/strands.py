@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
@@ -45,6 +46,12 @@ class Strands:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._strands: dict[int, _Strand] = {}
+        self._finalizer: weakref.finalize[..., Any] | None = None
+
+    def end_with(self, owner: object) -> None:
+        """End them all when their owner is freed, or the process ends."""
+        if self._finalizer is None:
+            self._finalizer = weakref.finalize(owner, self.close)
 
     @property
     def calls(self) -> Collection[int]:

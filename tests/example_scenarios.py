@@ -22,7 +22,9 @@ MARKER = "fnop.dev/default"
 class Picture(Protocol):
     """What can be seen of a cluster and an operator; kinds go by their plural."""
 
-    def get(self, kind: str, name: str) -> Manifest | None: ...
+    def get(
+        self, kind: str, name: str, namespace: str | None = None
+    ) -> Manifest | None: ...
 
     def objects(self, kind: str) -> list[Manifest]: ...
 
@@ -68,11 +70,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """One example; `failing` if a handler of it is meant to fail for good."""
+    """One example; `failing` if a handler of it is meant to fail for good.
+
+    One that is `everywhere` serves all namespaces.
+    """
 
     example: str
     steps: tuple[Step, ...]
     failing: bool = False
+    everywhere: bool = False
 
 
 def unmet(expectations: tuple[Expectation, ...], picture: Picture) -> list[str]:
@@ -684,6 +690,194 @@ INDEXING = Story(
     ),
 )
 
+
+def told(kind: str, condition: str, value: str, reason: str) -> Expectation:
+    """A condition of the example; the object that it is of has been seen as it is."""
+
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, "example-1") or {}
+        given = (found.get("status") or {}).get("conditions") or ()
+        return any(
+            (each["type"], each["status"], each["reason"]) == (condition, value, reason)
+            and each["observedGeneration"] == found["metadata"]["generation"]
+            for each in given
+        )
+
+    return Expectation(f"{condition} of {kind} is {value} for {reason}", holds)
+
+
+def synced(kind: str) -> Expectation:
+    return told(kind, "Synced", "True", "AsDesired")
+
+
+def spec_of(kind: str, name: str, field: str, value: Any) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get(kind, name)
+        return found is not None and bool(found["spec"].get(field) == value)
+
+    return Expectation(f"spec.{field} of {name} of {kind} is {value!r}", holds)
+
+
+def of_tenant(
+    kind: str, expected: Callable[[Manifest | None], bool], what: str
+) -> Expectation:
+    """Something that is so of a child of a tenant, in the tenant's namespace."""
+
+    def holds(seen: Picture) -> bool:
+        tenant = seen.get("tenants", "example-1") or {}
+        place = (tenant.get("status") or {}).get("namespace")
+        return place is not None and expected(seen.get(kind, "tenant", place))
+
+    return Expectation(f"{kind} of the tenant: {what}", holds)
+
+
+def quota(**hard: str) -> Expectation:
+    wanted = {name.replace("_", "."): value for name, value in hard.items()}
+    return of_tenant(
+        "resourcequotas",
+        lambda found: found is not None and found["spec"]["hard"] == wanted,
+        f"{wanted}",
+    )
+
+
+def members(*names: str, role: str) -> Expectation:
+    def expected(found: Manifest | None) -> bool:
+        return (
+            found is not None
+            and found["roleRef"]["name"] == role
+            and [each["name"] for each in found.get("subjects", ())] == [*names]
+        )
+
+    return of_tenant("rolebindings", expected, f"{names} are {role}")
+
+
+def hands_off_children(world: World) -> None:
+    """Somebody who does not keep their hands off what the database owns."""
+    world.edit("statefulsets", "example-1", {"spec": {"replicas": 5}})
+    world.edit("services", "example-1", {"spec": {"selector": {"database": "x"}}})
+
+
+DATABASE = Story(
+    "19-database",
+    (
+        Step(
+            create("19-database"),
+            (
+                synced("databases"),
+                told("databases", "Ready", "False", "Replicas"),
+                data("configmaps", "example-1", {"LOG_LEVEL": "info"}),
+                spec_of("statefulsets", "example-1", "replicas", 3),
+                spec_of("services", "example-1", "clusterIP", "None"),
+            ),
+        ),
+        # Nobody but the database says how many there are, and what is in the map.
+        Step(
+            hands_off_children,
+            (
+                spec_of("statefulsets", "example-1", "replicas", 3),
+                spec_of("services", "example-1", "selector", {"database": "example-1"}),
+                said("repaired service/example-1: spec.selector.database"),
+                synced("databases"),
+            ),
+        ),
+        Step(
+            delete("configmaps", "example-1"),
+            (data("configmaps", "example-1", {"LOG_LEVEL": "info"}),),
+        ),
+        Step(
+            edit(
+                {"spec": {"size": 1, "settings": {"LOG_LEVEL": "debug"}}}, "databases"
+            ),
+            (
+                data("configmaps", "example-1", {"LOG_LEVEL": "debug"}),
+                spec_of("statefulsets", "example-1", "replicas", 1),
+                synced("databases"),
+            ),
+        ),
+        Step(
+            delete("databases", "example-1"),
+            (
+                gone("databases"),
+                gone("statefulsets"),
+                gone("services"),
+                gone("configmaps"),
+                gone("secrets"),
+            ),
+        ),
+    ),
+)
+
+
+def retemplate(change: Manifest) -> Callable[[World], None]:
+    return lambda world: world.edit("configmaps", "small", change)
+
+
+TENANTS = Story(
+    "20-tenants",
+    (
+        Step(
+            create("20-tenants"),
+            (
+                synced("tenants"),
+                told("tenants", "Ready", "True", "Served"),
+                quota(pods="10", requests_cpu="4"),
+                members("anna", "ben", role="edit"),
+            ),
+        ),
+        Step(
+            retemplate({"data": {"pods": "20"}}),
+            (quota(pods="20", requests_cpu="4"),),
+        ),
+        Step(
+            restart,
+            (said("handler tenant succeeded"), quota(pods="20", requests_cpu="4")),
+        ),
+        # What a binding refers to is for good: it is made anew.
+        Step(
+            edit({"spec": {"role": "view", "members": ["carl"]}}, "tenants"),
+            (members("carl", role="view"), synced("tenants")),
+        ),
+        Step(
+            delete("configmaps", "small"),
+            (told("tenants", "Ready", "False", "NoTemplate"), quota(pods="0")),
+        ),
+        Step(delete("tenants", "example-1"), (gone("tenants"),)),
+    ),
+    everywhere=True,
+)
+
+RECORDS = Story(
+    "21-records",
+    (
+        Step(
+            create("21-records"),
+            (
+                told("records", "Ready", "True", "Published"),
+                data(
+                    "configmaps",
+                    "example-1",
+                    {"www.example.org": "192.0.2.1", "api.example.org": "192.0.2.1"},
+                ),
+            ),
+        ),
+        Step(
+            edit({"spec": {"hosts": ["www"], "address": "192.0.2.2"}}, "records"),
+            (
+                data("configmaps", "example-1", {"www.example.org": "192.0.2.2"}),
+                told("records", "Ready", "True", "Published"),
+            ),
+        ),
+        Step(
+            delete("configmaps", "example-1"),
+            (told("records", "Ready", "True", "Published"),),
+        ),
+        Step(
+            delete("records", "example-1"),
+            (gone("records"), gone("configmaps"), said("handler forget succeeded")),
+        ),
+    ),
+)
+
 STORIES = (
     MINIMAL,
     CHILDREN,
@@ -701,4 +895,7 @@ STORIES = (
     DAEMONS,
     TIMERS,
     INDEXING,
+    DATABASE,
+    TENANTS,
+    RECORDS,
 )

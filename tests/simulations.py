@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+import runpy
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from fnop.adapters.models import models_for
 from fnop.core.api.resources import path_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -42,6 +44,16 @@ def handlers_in(file: Path) -> tuple[Handler, ...]:
     handlers = default_registry.handlers
     default_registry.clear()
     return handlers
+
+
+def example_calls(name: str) -> dict[str, Callable[..., Any]]:
+    """The models of an example, freshly imported, by the names of what they model."""
+    file = ROOT / "examples" / name / "models.py"
+    return models_for(runpy.run_path(str(file))["CALLS"]) if file.exists() else {}
+
+
+def is_definition(manifest: dict[str, Any]) -> bool:
+    return bool(manifest["kind"] == "CustomResourceDefinition")
 
 
 def manifests_of(name: str) -> list[dict[str, Any]]:
@@ -99,13 +111,17 @@ class Scenario(SimulatedRun):
         apply_manifests(self, manifests)
         return self
 
-    def path(self, kind: str, name: str | None = None) -> str:
+    def path(
+        self, kind: str, name: str | None = None, namespace: str | None = None
+    ) -> str:
         resource = catalogue_of(self).lookup(kind)
         assert resource is not None, kind
-        return path_of(resource, "default", name)
+        return path_of(resource, namespace or "default", name)
 
-    def get(self, kind: str, name: str = "example-1") -> dict[str, Any] | None:
-        response = self.request(ApiRequest("GET", self.path(kind, name)))
+    def get(
+        self, kind: str, name: str = "example-1", namespace: str | None = None
+    ) -> dict[str, Any] | None:
+        response = self.request(ApiRequest("GET", self.path(kind, name, namespace)))
         return None if response.status == 404 else response.body
 
     def objects(self, kind: str) -> list[dict[str, Any]]:

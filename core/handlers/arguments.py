@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
+from fnop.core.children.owned import Children, Owned
+from fnop.core.children.planning import Keeper
 from fnop.core.handlers.filters import Callback
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import EVENTS, kwargs_of
@@ -24,6 +26,7 @@ from fnop.effects.values import ReadOnlyDict, read_only
 
 __all__ = [
     "PROVIDERS",
+    "Keeping",
     "Situation",
     "Writers",
     "arguments_for",
@@ -37,6 +40,7 @@ class Situation(NamedTuple):
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
     event (None for an object that was listed); `before` is the last-handled state.
+    `keeping` is for reconcile handlers alone.
     """
 
     handler: Handler
@@ -50,6 +54,14 @@ class Situation(NamedTuple):
     started: float = 0.0
     memo: ReadOnlyDict = ReadOnlyDict()
     indices: Mapping[str, Any] = NOTHING
+    keeping: Keeping | None = None
+
+
+class Keeping(NamedTuple):
+    """What a reconcile handler has beside its object: children, and their keeper."""
+
+    owned: Owned
+    keeper: Keeper
 
 
 class Writers:
@@ -91,6 +103,20 @@ def _type(situation: Situation) -> str | None:
     return situation.reason if situation.handler.role in EVENTS else None
 
 
+def _children(situation: Situation) -> Children:
+    assert situation.keeping is not None, "only reconcile handlers ask for children"
+    namespace, wall = _body(situation).namespace, situation.now.wall
+    return situation.keeping.owned.children(namespace, wall)
+
+
+def _conditions(situation: Situation) -> ReadOnlyDict:
+    """The conditions in the object's status, by type; malformed ones are left out."""
+    found = _body(situation).stanza("status").get("conditions")
+    given = found if isinstance(found, list) else ()
+    known = {e["type"]: e for e in given if isinstance(e, dict) and "type" in e}
+    return ReadOnlyDict(read_only(known))
+
+
 _Provider = Callable[[Situation, Writers], Any]
 
 PROVIDERS: dict[str, _Provider] = {
@@ -122,6 +148,8 @@ PROVIDERS: dict[str, _Provider] = {
     "event": lambda s, _: _event(s),
     "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
     "stopped": lambda _, writers: writers.stopped,
+    "children": lambda s, _: _children(s),
+    "conditions": lambda s, _: _conditions(s),
 }
 
 # Arguments that a handler gets only by name, and not by **kwargs (R1).

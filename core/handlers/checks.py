@@ -23,8 +23,10 @@ __all__ = [
     "check_daemon",
     "check_duration",
     "check_index",
+    "check_map",
     "check_options",
     "check_outside",
+    "check_reconcile",
     "function_of",
     "unchecked",
 ]
@@ -127,6 +129,24 @@ def check_daemon(declared: Declared) -> None:
         raise RegistrationError(
             f"{declared.name}: a daemon awaits something, such as fnop.sleep(5); "
             "make it async, or let it run in a thread with impure=True"
+        )
+
+
+def check_reconcile(declared: Declared) -> None:
+    """Refuse an impure one: what it desires follows from what it is given alone."""
+    if declared.is_impure:
+        raise RegistrationError(
+            f"{declared.name}: a reconcile handler is pure; let it ask the world by "
+            "fnop.call(function, ...)"
+        )
+
+
+def check_map(declared: Declared) -> None:
+    """Refuse a conversation: a mapping is a plain function of an object."""
+    if declared.signature.form is not Form.PLAN or declared.is_impure:
+        raise RegistrationError(
+            f"{declared.name}: a mapping is a plain function that answers names; it "
+            "can await and yield nothing"
         )
 
 

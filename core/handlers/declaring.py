@@ -28,12 +28,14 @@ from fnop.core.handlers.options import (
     SubhandlerOptions,
     options_of,
 )
+from fnop.core.handlers.plans import mapped
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.roles import (
     BACKGROUND,
     CHANGES,
     INDICES,
     ROLES,
+    Family,
     Finalizer,
     Role,
     RoleRule,
@@ -41,6 +43,7 @@ from fnop.core.handlers.roles import (
 )
 from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
 from fnop.core.handlers.signatures import ObjectCallback, names_in
+from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import (
@@ -298,6 +301,26 @@ def _owner(options: Mapping[str, Any], label: str) -> Selector | None:
     return _selector(words, {}, f"{label}: owner=")
 
 
+def _owns(options: Mapping[str, Any], label: str) -> tuple[tuple[str, Selector], ...]:
+    """The kinds in `owns=`, each by its word."""
+    given = options.get("owns") or ()
+    words = (given,) if isinstance(given, str) or not _is_several(given) else given
+    found = []
+    for word in words:
+        selector = _selector((word,), {}, f"{label}: owns=")
+        if selector.is_broad or not isinstance(word, str):
+            raise RegistrationError(
+                f"{label}: owns= names each kind by a text such as 'services', not "
+                f"{word!r:.40}"
+            )
+        found.append((word, selector))
+    return tuple(found)
+
+
+def _is_several(given: Any) -> bool:
+    return isinstance(given, (list, tuple, set, frozenset))
+
+
 def _is_broad_word(word: Any) -> bool:
     """Whether a word is EVERYTHING, or a function that selects kinds.
 
@@ -348,6 +371,10 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     return value
 
 
+# Of options that a role needs.
+_EXAMPLES = {"field": "spec.size", "to": "databases"}
+
+
 def _check_needs(
     rule: RoleRule, words: tuple[Any, ...], options: Mapping[str, Any]
 ) -> None:
@@ -358,7 +385,7 @@ def _check_needs(
     label = rule.decorator
     for name in rule.needs:
         if not options.get(name):
-            example = f"{name}='spec.size'"
+            example = f"{name}={_EXAMPLES[name]!r}"
             raise RegistrationError(f"{label} needs {name}=, such as {example}")
     if words and not rule.is_about_objects:
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
@@ -376,7 +403,9 @@ def declare(
     registry: Registry = options.get("registry") or default_registry
     filters = _filters(options, label, role, registry.indices)
     schedule = _schedule(role, options, label, registry.indices)
-    owner = _owner(options, label)
+    owner, owns = _owner(options, label), _owns(options, label)
+    check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
+    to = _named(options, label)
 
     def decorate(fn: Fn) -> Fn:
         own_id = _own_id(fn, role, options.get("id"), filters)
@@ -386,12 +415,13 @@ def declare(
         rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(
             own_id,
-            fn,
+            functools.partial(mapped, fn, to) if to else fn,
             role,
             signature,
             selector,
             filters,
             owner=owner,
+            owns=owns,
             schedule=schedule,
             function=function,
             **_plain(rule, options),
@@ -412,8 +442,21 @@ def _own_id(
     return f"{own_id}/{'.'.join(filters.field)}" if filters.field else own_id
 
 
+def _named(options: Mapping[str, Any], label: str) -> str:
+    """The kind in `to=`; "" without one."""
+    word = options.get("to")
+    if word is None:
+        return ""
+    if not isinstance(word, str) or _selector((word,), {}, f"{label}: to=").is_broad:
+        raise RegistrationError(
+            f"{label}: to= names one kind by a text such as 'databases', not "
+            f"{word!r:.40}"
+        )
+    return word
+
+
 _AS_GIVEN = (
-    *("timeout", "retries", "backoff", "param"),
+    *("timeout", "retries", "backoff", "param", "resync"),
     *("cancellation_backoff", "cancellation_timeout"),
 )
 _FLAGS = ("optional", "deleted", "write_ahead")
@@ -424,6 +467,8 @@ def _plain(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}
     usual = rule.finalizer is Finalizer.UNLESS_DECLINED
+    if rule.family is Family.LEVEL and found["backoff"] is None:
+        found["backoff"] = Backoff()
     return {
         **found,
         "errors": options.get("errors") or rule.errors,

@@ -19,7 +19,9 @@ from fnop.core.handlers.options import (
     FieldOptions,
     IndexOptions,
     LoginOptions,
+    MapOptions,
     ProbeOptions,
+    ReconcileOptions,
     ResumeOptions,
     SubhandlerOptions,
     TimerOptions,
@@ -34,7 +36,9 @@ from fnop.core.handlers.signatures import (
     EventHandler,
     IndexHandler,
     LoginHandler,
+    MapHandler,
     ProbeHandler,
+    ReconcileHandler,
     StartupHandler,
     TimerHandler,
 )
@@ -44,7 +48,9 @@ __all__ = [
     "daemon",
     "execute",
     "index",
+    "maps",
     "on",
+    "reconcile",
     "register",
     "subhandler",
     "timer",
@@ -63,6 +69,46 @@ EventFn = TypeVar("EventFn", bound=EventHandler)
 IndexFn = TypeVar("IndexFn", bound=IndexHandler)
 DaemonFn = TypeVar("DaemonFn", bound=DaemonHandler)
 TimerFn = TypeVar("TimerFn", bound=TimerHandler)
+ReconcileFn = TypeVar("ReconcileFn", bound=ReconcileHandler)
+MapFn = TypeVar("MapFn", bound=MapHandler)
+
+
+def reconcile(
+    *words: Word, **options: Unpack[ReconcileOptions]
+) -> Callable[[ReconcileFn], ReconcileFn]:
+    """Declare a reconcile handler: it says what should exist for an object.
+
+    It is called when the operator starts, and whenever the object, or anything that it
+    owns, has changed: a burst of changes is one call. For one object it is never called
+    twice at once, nor beside handlers of its changes. `words` name the kind. `options`:
+    `owns` names the kinds of which the object owns something; those are watched, and
+    are the `children` that the handler gets. `resync` calls it again after so many
+    seconds without a change. A failed call is tried again after a time that grows
+    (`backoff`, by default from 1 s to 60 s). The other options are in `fnop.on`.
+
+    The handler returns `fnop.desired(...)`. Raises `RegistrationError` for an unknown
+    argument or option.
+
+        @fnop.reconcile("databases", owns=["services", "statefulsets.apps"])
+        def database(spec, name, **_):
+            return fnop.desired([service(name), stateful_set(name, spec["size"])])
+    """
+    return declare(Role.RECONCILE, words, options)
+
+
+def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn]:
+    """Declare a mapping: which objects have to be looked at again for another one.
+
+    The function is called for each watch event of the kind that `words` name, and
+    answers names of objects of the kind in `to`: their reconcile handlers are called,
+    without any write. The other options are in `fnop.on`. Raises `RegistrationError`
+    for an unknown argument or option.
+
+        @fnop.maps("configmaps", to="tenants", labels={"template": fnop.PRESENT})
+        def tenants_of(name, tenants_by_template=fnop.INDEX, **_):
+            return tenants_by_template.get(name, ())
+    """
+    return declare(Role.MAP, words, options)
 
 
 def index(

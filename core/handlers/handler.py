@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import dataclasses
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from fnop.core.api.resources import Selector
+from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.filters import Callback, Filters
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
@@ -14,6 +15,7 @@ from fnop.core.handlers.schedule import Schedule
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.table import Table
 
 __all__ = ["Handler", "declarer_of"]
 
@@ -47,16 +49,26 @@ class Handler:
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
+    # The kinds that a reconcile handler owns, by its own words for them; then, once
+    # they are known, the served ones.
+    owns: tuple[tuple[str, Selector], ...] = ()
+    owned: Mapping[str, Resource] = dataclasses.field(default_factory=Table)
+    resync: float | None = None
+    # Two consequences of these, which are asked for all the time.
+    rule: RoleRule = dataclasses.field(init=False, repr=False)
+    """The row of its role in the table."""
+    takes_all: bool = dataclasses.field(init=False, repr=False)
+    """Whether it is for every object of its kinds."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", ROLES[self.role])
+        takes_all = self.owner is None and self.filters.is_trivial
+        object.__setattr__(self, "takes_all", takes_all)
 
     @property
     def label(self) -> str:
         """The handler as log lines name it: its role and its id."""
         return f"{self.role.value} handler {self.id}"
-
-    @property
-    def rule(self) -> RoleRule:
-        """The row of its role in the table."""
-        return ROLES[self.role]
 
     @property
     def holds(self) -> bool:
@@ -74,11 +86,6 @@ class Handler:
     @property
     def field(self) -> Path:
         return self.filters.field
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether it is for every object of its kinds."""
-        return self.owner is None and self.filters.is_trivial
 
     def backoff_or(self, default: float | Backoff) -> float | Backoff:
         """The wait after an arbitrary error: its own `backoff=`, or else the default.

@@ -17,14 +17,26 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from fnop.core.children.synchronise import (
+    ChildrenFailed,
+    Synchronised,
+    synchronise,
+)
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
-from fnop.core.handlers.plans import EFFECTS, identity, plan_of, refuse_lost
+from fnop.core.handlers.plans import (
+    EFFECTS,
+    desired_in,
+    identity,
+    plan_of,
+    refuse_lost,
+)
 from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
@@ -61,7 +73,7 @@ from fnop.effects import (
     Witness,
     outcomes,
 )
-from fnop.effects.values import read_only
+from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of, encode
 
 __all__ = [
@@ -95,7 +107,8 @@ class Ending(NamedTuple):
     """The end of an attempt: its plan, or its failure.
 
     `patches` were collected by the argument `patch`; `children` are the sub-handlers
-    that it has declared, `settings` the ones that a startup handler has returned.
+    that it has declared, `settings` the ones that a startup handler has returned. Of a
+    reconcile handler's children it says how they were `synchronised`.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -103,6 +116,7 @@ class Ending(NamedTuple):
     failure: Failure | None = None
     children: tuple[Handler, ...] = ()
     settings: Settings | None = None
+    synchronised: Synchronised | None = None
 
 
 class Advance(NamedTuple):
@@ -123,7 +137,9 @@ class _Drive:
     __slots__ = (
         "conversation",
         "declaring",
+        "rest",
         "situation",
+        "synchronised",
         "taken",
         "told",
         "witness",
@@ -138,6 +154,9 @@ class _Drive:
         self.told = 0
         self.declaring = Declaring(situation.handler, situation.indices)
         self.conversation: Any = None
+        # The part of an answer that is not what is desired.
+        self.rest: Any = None
+        self.synchronised: Synchronised | None = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run the author's code, and collect its effects and sub-handlers."""
@@ -164,7 +183,7 @@ class _Drive:
         arguments = arguments_for(self.situation, self.writers)
         found = self.guarded(lambda: handler.fn(**arguments))
         if handler.signature.form is Form.PLAN:
-            return _Returned(found)
+            return self.ended(found)
         self.conversation = found
         return self.go(lambda: found.send(None))
 
@@ -172,12 +191,37 @@ class _Drive:
         try:
             asked = self.guarded(move)
         except StopIteration as stop:
-            return _Returned(stop.value)
+            return self.ended(stop.value)
         if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
             raise TypeError(_not_awaitable(asked))
         self.taken.add(identity(asked))
         self.witness.unasked = 0
         return _Asked(asked)
+
+    def ended(self, value: Any) -> Any:
+        """The end of the author's part; what it desires is made so, then that ends."""
+        keeping = self.situation.keeping
+        if isinstance(value, Synchronised):
+            return _Returned(self.settled(value))
+        if keeping is None:
+            return _Returned(value)
+        desired, self.rest = desired_in(value)
+        if desired is None:
+            return _Returned(value)
+        self.taken.add(identity(desired))
+        self.conversation = synchronise(desired, keeping.owned, keeping.keeper)
+        return self.go(lambda: self.conversation.send(None))
+
+    def settled(self, found: Synchronised) -> list[Effect]:
+        """The plan after all children are looked after; raises if one has failed.
+
+        What is told about them is written all the same.
+        """
+        self.synchronised = found
+        self.writers.patch.status.update(thaw_json(found.status))
+        if found.failure is not None:
+            raise found.failure
+        return [*plan_of(self.rest or None), *found.effects]
 
     def answer(self, effect: Effect, entry: JournalEntry) -> Any:
         """Send the answer of `effect` to the conversation that awaits it."""
@@ -187,6 +231,18 @@ class _Drive:
         if isinstance(found, Exception):
             return self.go(lambda: self.conversation.throw(found))
         return self.go(lambda: self.conversation.send(found))
+
+    @property
+    def patches(self) -> tuple[Patch | Transform, ...]:
+        """The changes of the object by the argument `patch`, and by its conditions.
+
+        Raises `TypeError` or `ValueError` for what cannot be written.
+        """
+        found, keeping = self.writers.patch.changes(), self.situation.keeping
+        end = self.synchronised
+        if end is None or keeping is None or not end.conditions:
+            return found
+        return *found, Transform(partial(end.tell, keeping.keeper))
 
     def fresh_lines(self) -> tuple[Log, ...]:
         lines = tuple(self.writers.lines[self.told :])
@@ -340,7 +396,8 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     _close(drive)
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
-    ending = Ending((), _patches_of(drive), failure_of(refused or problem))
+    failure = failure_of(refused or problem)
+    ending = Ending((), _patches_of(drive), failure, synchronised=drive.synchronised)
     return Advance(lines, end=ending)
 
 
@@ -360,6 +417,8 @@ def failure_of(problem: BaseException) -> Failure:
     match problem:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)
+        case ChildrenFailed():
+            return Failure(name, message)  # no error in the author's code
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)
         case _:
@@ -368,7 +427,7 @@ def failure_of(problem: BaseException) -> Failure:
 
 def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:
     try:
-        return drive.writers.patch.changes()
+        return drive.patches
     except (TypeError, ValueError):
         return ()
 
@@ -381,10 +440,10 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         _refuse_lost_settings(drive, settings)
         plan = plan_of(value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
-        patches = drive.writers.patch.changes()
+        patches = drive.patches
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patches, None, drive.children, settings)
+    ending = Ending(plan, patches, None, drive.children, settings, drive.synchronised)
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 

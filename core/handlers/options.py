@@ -27,7 +27,9 @@ __all__ = [
     "IndexOptions",
     "KindOptions",
     "LoginOptions",
+    "MapOptions",
     "ProbeOptions",
+    "ReconcileOptions",
     "ResumeOptions",
     "SubhandlerOptions",
     "TimerOptions",
@@ -164,6 +166,15 @@ class EventOptions(_Object, _Outside, _OfField, total=False):
 
 class IndexOptions(_Object, _OfField, total=False):
     errors: ErrorsMode | None
+
+
+class ReconcileOptions(_Object, _Retrying, _OfField, total=False):
+    owns: Word | Sequence[Word]
+    resync: float | None
+
+
+class MapOptions(_Object, _OfField, total=False):
+    to: Required[Word]
 
 
 class DaemonOptions(CreateOptions, _Stopping, total=False):

@@ -2,18 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-from fnop.effects import Effect, Return, Witness
+from fnop.effects import Effect, Requeue, Return, Target, Witness
+from fnop.effects.desired import Desired
 from fnop.effects.effects import unanswered
 from fnop.effects.values import freeze_json
 
-__all__ = ["EFFECTS", "identity", "plan_of", "refuse_lost"]
+__all__ = ["EFFECTS", "desired_in", "identity", "mapped", "plan_of", "refuse_lost"]
 
 EFFECTS = get_args(Effect)
 # The identity of an object. Not `id`: Python calls the audit hooks for that.
 identity = object.__hash__
+
+
+def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
+    """The effects of a mapping: what it names is looked at again.
+
+    Raises `TypeError` for an answer that names nothing.
+
+    >>> mapped(lambda name: (name, "prod/web"), "databases", name="x")[1].target
+    Target(resource='databases', name='web', namespace='prod', uid=None)
+    """
+    found = fn(**arguments)
+    if found is None:
+        return []
+    is_one = isinstance(found, (str, Target, Mapping))
+    return [_requeue(kind, each) for each in ((found,) if is_one else found)]
+
+
+def _requeue(kind: str, named: Any) -> Requeue:
+    match named:
+        case Target():
+            return Requeue(named)
+        case str():
+            namespace, _, name = named.rpartition("/")
+            return Requeue(Target(kind, name, namespace or None))
+        case _:
+            raise TypeError(
+                "a mapping answers names, such as 'web' or 'prod/web', not "
+                f"{named!r:.60}"
+            )
+
+
+def desired_in(value: Any) -> tuple[Desired | None, Any]:
+    """What a reconcile handler desires, and the rest of its answer.
+
+    >>> desired_in([Desired(), None])
+    (Desired(children=(), conditions=(), status={}, again=None), [None])
+    """
+    if isinstance(value, Desired):
+        return value, None
+    if not isinstance(value, (list, tuple)):
+        return None, value
+    found = [each for each in value if isinstance(each, Desired)]
+    if len(found) > 1:
+        raise TypeError(
+            "a handler desires one set of children: return one fnop.desired"
+        )
+    rest = [each for each in value if not isinstance(each, Desired)]
+    return (found[0], rest) if found else (None, value)
 
 
 def plan_of(value: Any) -> tuple[Effect, ...]:
@@ -28,6 +77,8 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
     """
     if value is None:
         return ()
+    if isinstance(value, Desired):
+        raise TypeError("fnop.desired is the answer of a @fnop.reconcile handler alone")
     if isinstance(value, EFFECTS):
         return _checked((value,))
     if isinstance(value, (list, tuple)):

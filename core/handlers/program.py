@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.handler import Handler
@@ -14,18 +14,31 @@ from fnop.core.handlers.roles import (
     CHANGES,
     EVENTS,
     INDICES,
+    LEVELS,
     Role,
 )
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import Observation
 from fnop.core.values.diff import Path
 
-__all__ = ["Kind", "Program", "kind_of"]
+__all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
 # Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
 identity_of = object.__hash__
 
 _SETTINGS = Settings()
+
+
+class OwnedBy(NamedTuple):
+    """A kind that owns objects of another one, for a handler of it.
+
+    `sees_all` tells whether all its objects are followed: then one that is not known is
+    not there.
+    """
+
+    resource: Resource
+    handler: Handler
+    sees_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,8 @@ class Kind:
 
     `selectors` are those by which the API server selects its objects.
     With `remembers` the decisions after a restart depend on the last-handled state;
-    otherwise nothing is stored on the objects.
+    otherwise nothing is stored on the objects.  It is `owned_by` the kinds whose
+    reconcile handlers name it in `owns=`.
     """
 
     resource: Resource
@@ -45,7 +59,14 @@ class Kind:
     remembers: bool
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
+    levels: tuple[Handler, ...] = ()
+    owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether a reconcile handler owns objects of this kind."""
+        return bool(self.owned_by)
 
     @property
     def overlooks(self) -> bool:
@@ -68,6 +89,8 @@ def kind_of(
     resource: Resource,
     handlers: Iterable[Handler],
     settings: Settings = _SETTINGS,
+    *,
+    owned_by: tuple[OwnedBy, ...] = (),
 ) -> Kind:
     """The part of a program for one resource."""
     handlers = tuple(handlers)
@@ -96,7 +119,12 @@ def kind_of(
         any(each.rule.remembers for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
-        selectors_of(handlers, settings.selector),
+        tuple(each for each in handlers if each.role in LEVELS),
+        owned_by,
+        # Children have to be seen whatever handlers of their own kind select.
+        selectors_of(
+            () if owned_by else handlers, "" if owned_by else settings.selector
+        ),
     )
 
 
@@ -114,21 +142,32 @@ class Program:
     _kinds: dict[Any, tuple[Resource, Settings, Kind]] = field(
         init=False, default_factory=dict, repr=False
     )
+    # The roles of the handlers, by their ids.
+    roles: Mapping[str, Role] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        roles = {each.id: each.role for each in self.handlers}
+        object.__setattr__(self, "roles", roles)
 
     def kind(
-        self, resource: Resource, handlers: tuple[Handler, ...], settings: Settings
+        self,
+        resource: Resource,
+        handlers: tuple[Handler, ...],
+        settings: Settings,
+        *,
+        owned_by: tuple[OwnedBy, ...] = (),
     ) -> Kind:
         """`kind_of`, which is computed once for the very same resource and settings.
 
         So it is where a simulated operator begins again and again.
         """
         # By identity: kept with what they are of, no other one can have it.
-        key = identity_of(resource), handlers, identity_of(settings)
+        key = identity_of(resource), handlers, identity_of(settings), owned_by
         known = self._kinds.get(key)
         if known is None:
             if len(self._kinds) >= _KINDS_MAX:
                 self._kinds.clear()
-            kind = kind_of(resource, handlers, settings)
+            kind = kind_of(resource, handlers, settings, owned_by=owned_by)
             known = self._kinds[key] = resource, settings, kind
         return known[2]
 

@@ -15,7 +15,9 @@ from fnop.core.handlers.checks import (
     Declared,
     check_daemon,
     check_index,
+    check_map,
     check_outside,
+    check_reconcile,
     unchecked,
 )
 from fnop.core.handlers.options import (
@@ -27,7 +29,9 @@ from fnop.core.handlers.options import (
     FieldOptions,
     IndexOptions,
     LoginOptions,
+    MapOptions,
     ProbeOptions,
+    ReconcileOptions,
     ResumeOptions,
     TimerOptions,
     UpdateOptions,
@@ -39,7 +43,9 @@ from fnop.core.handlers.signatures import (
     EventHandler,
     IndexHandler,
     LoginHandler,
+    MapHandler,
     ProbeHandler,
+    ReconcileHandler,
     StartupHandler,
     TimerHandler,
     names_in,
@@ -53,6 +59,7 @@ __all__ = [
     "CHANGES",
     "EVENTS",
     "INDICES",
+    "LEVELS",
     "OUTSIDE",
     "ROLES",
     "Family",
@@ -80,6 +87,8 @@ class Role(Enum):
     INDEX = "index"
     DAEMON = "daemon"
     TIMER = "timer"
+    RECONCILE = "reconcile"
+    MAP = "map"
 
 
 class Family(Enum):
@@ -91,6 +100,7 @@ class Family(Enum):
     - EVENT: for each watch event, once
     - INDEX: for each state of an object that is stored; returns values at once
     - BACKGROUND: beside all others, for as long as the object exists
+    - LEVEL: whenever the object, or what it owns, is not as at the last call
     """
 
     ACTIVITY = "activity"
@@ -99,6 +109,7 @@ class Family(Enum):
     EVENT = "event"
     INDEX = "index"
     BACKGROUND = "background"
+    LEVEL = "level"
 
 
 class Finalizer(Enum):
@@ -395,6 +406,40 @@ ROLES: Mapping[Role, RoleRule] = {
         posts=True,
         verbs=("patch",),
     ),
+    Role.RECONCILE: RoleRule(
+        family=Family.LEVEL,
+        decorator="@fnop.reconcile",
+        protocol=ReconcileHandler,
+        options=ReconcileOptions,
+        needs=(),
+        check=check_reconcile,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=True,
+        verbs=("patch",),
+    ),
+    Role.MAP: RoleRule(
+        family=Family.EVENT,
+        decorator="@fnop.maps",
+        protocol=MapHandler,
+        options=MapOptions,
+        needs=("to",),
+        check=check_map,
+        errors=ErrorsMode.IGNORED,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=True,
+        lasts=False,
+        posts=False,
+        verbs=(),
+    ),
 }
 
 
@@ -409,6 +454,7 @@ CHANGES = roles_of(Family.CHANGE)
 EVENTS = roles_of(Family.EVENT)
 INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
+LEVELS = roles_of(Family.LEVEL)
 
 _KWARGS = {role: names_in(ROLES[role].protocol) for role in Role}
 

@@ -22,12 +22,14 @@ from enum import Enum
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from fnop.core.api.resources import Resource
+from fnop.core.children.owned import Children
 from fnop.core.handlers.connection import ConnectionInfo
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped
 from fnop.core.values.body import Memo, Meta, View
 from fnop.core.values.diff import Diff
 from fnop.effects import Effect, Target
+from fnop.effects.desired import Desired
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -46,10 +48,12 @@ __all__ = [
     "Labels",
     "Logger",
     "LoginHandler",
+    "MapHandler",
     "ObjectCallback",
     "Patch",
     "ProbeHandler",
     "Reason",
+    "ReconcileHandler",
     "Result",
     "Returned",
     "Spec",
@@ -359,6 +363,82 @@ class TimerHandler(DaemonHandler, Protocol):
         def count(spec: fnop.Spec, patch: fnop.Patch, **_: Any) -> None:
             patch.status["tables"] = len(spec["tables"])
     """
+
+
+class ReconcileHandler(Protocol):
+    """The type of a handler under `@fnop.reconcile`, which is given no cause.
+
+    It gets what a `ChangeHandler` gets of an object, but nothing of a change. Instead
+    it has the `children`, all that the object owns of the kinds in `owns=`, by kind and
+    name, and the `conditions` in the object's status, by type. `retry` counts failures
+    since the last success.
+
+        def database(spec: fnop.Spec, name: str, **_: Any) -> fnop.Desired:
+            return fnop.desired([service(name), stateful_set(name, spec["size"])])
+    """
+
+    def __call__(
+        self,
+        *,
+        children: Children,
+        conditions: ReadOnlyDict,
+        body: Body,
+        spec: ReadOnlyDict,
+        status: ReadOnlyDict,
+        meta: Meta,
+        labels: ReadOnlyDict,
+        annotations: ReadOnlyDict,
+        name: str,
+        namespace: str | None,
+        uid: str,
+        owner: Target | None,
+        resource: Resource,
+        patch: Patch,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> (
+        Returned
+        | Desired
+        | Sequence[Effect | Desired]
+        | Coroutine[Any, Any, Result | Desired | Sequence[Effect | Desired]]
+    ): ...
+
+
+class MapHandler(Protocol):
+    """The type of a function under `@fnop.maps`, from an object to names of others.
+
+    It gets what an `EventHandler` gets of an object and of the watch event, and answers
+    the names of objects of the kind in `to=`: a name, `namespace/name`, a
+    `fnop.target`, an iterable of these, or None.
+
+        def tenants_of(name: str, tenants: fnop.Index = fnop.INDEX, **_: Any) -> object:
+            return tenants.get(name, ())
+    """
+
+    def __call__(
+        self,
+        *,
+        type: EventType | None,
+        body: Body,
+        spec: ReadOnlyDict,
+        status: ReadOnlyDict,
+        meta: Meta,
+        labels: ReadOnlyDict,
+        annotations: ReadOnlyDict,
+        name: str,
+        namespace: str | None,
+        uid: str,
+        owner: Target | None,
+        resource: Resource,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+    ) -> object: ...
 
 
 class IndexHandler(Protocol):

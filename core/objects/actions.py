@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,9 +18,17 @@ from fnop.core.objects.background import (
     StopRun,
     UnscheduleRun,
 )
+from fnop.core.objects.levels import (
+    AwaitChildren,
+    CallLevel,
+    ForgetLevel,
+    StopLevel,
+    clearing,
+    collecting,
+)
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Change, Invocation, PendingEvent
+from fnop.core.state.record import Change, Invocation, ObjectRecord, PendingEvent
 
 __all__ = [
     "Abandon",
@@ -38,6 +46,8 @@ __all__ = [
     "StartAttempt",
     "TimeOut",
     "Write",
+    "cleared_first",
+    "collected",
     "earlier",
     "first_due",
     "is_due",
@@ -150,6 +160,9 @@ Action = (
     | StopRun
     | RescheduleRun
     | UnscheduleRun
+    | CallLevel
+    | StopLevel
+    | ForgetLevel
     | StartAttempt
     | Conclude
     | TimeOut
@@ -164,11 +177,31 @@ Action = (
 )
 
 
+def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The next action about children that go before a deleted object, if there are."""
+    match clearing(at, record) if at.kind.levels else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
+
+
+def collected(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The deletion of the object itself, where its owner is gone."""
+    match collecting(at, record) if at.kind.owned_by else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
+
+
 def is_due(moment: float | None, at: Circumstances) -> bool:
     return moment is not None and moment <= at.now.mono
 
 
-def first_due(invocations: Iterable[Invocation]) -> float | None:
+def first_due(invocations: tuple[Invocation, ...]) -> float | None:
+    if not invocations:
+        return None
     moments = [due for each in invocations if (due := each.due) is not None]
     return min(moments, default=None)
 

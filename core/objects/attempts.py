@@ -12,6 +12,7 @@ from typing import Any
 
 from fnop.core.handlers import invocation as driving
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import Family
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
     Failure,
@@ -23,18 +24,19 @@ from fnop.core.objects.awaited_changes import (
 )
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
-from fnop.core.objects.expectations import shown, vanished
+from fnop.core.objects.expectations import learn, shown, vanished
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
-from fnop.core.values.body import Key
+from fnop.core.values.body import Body, Key
 from fnop.effects import (
     Again,
     Answer,
     Applied,
+    Apply,
     Create,
     Delete,
     Effect,
@@ -56,6 +58,8 @@ __all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "s
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# A request of a reconcile handler that nobody knows the end of is sent so often.
+LEVEL_TRIES = 2
 # The time for which the request of a cancelled conversation is awaited.
 OUTSTANDING_SECONDS = 60.0
 # A wait can be this long only by the server's advice: then each one is logged.
@@ -73,7 +77,7 @@ def let_go(
     one that does not take `stopped` is cancelled.
     """
     work = record.work or IDLE
-    for each in (*work.running, *work.background_runs):
+    for each in (*work.running, *work.level_runs, *work.background_runs):
         context.live.drop(_live_key(context.key, each))
     for each in work.background_runs:
         is_deaf = not each.handler.signature.takes("stopped")
@@ -153,6 +157,7 @@ def store(context: Context, record: ObjectRecord, invocation: Invocation) -> Non
         running=_put(work.running, invocation),
         event_runs=_put(work.event_runs, invocation),
         background_runs=_put(work.background_runs, invocation),
+        level_runs=_put(work.level_runs, invocation),
     )
     context.put(record._replace(work=work))
 
@@ -226,6 +231,7 @@ def _drive(
         patches=end.patches,
         failure=end.failure,
         parts=_not_awaited(invocation, end.children),
+        synchronised=end.synchronised,
     )
 
 
@@ -370,7 +376,14 @@ def answer_effect(
         record = shown(context, record, own)
     elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
         pace_another(context, invocation, invocation.in_flight, outcome.object)
-    found = proceed(invocation.in_flight, outcome, context.now, context.jitter())
+        if isinstance(invocation.in_flight.effect, Apply):
+            key = invocation.in_flight.requests[0].address.key
+            learn(context.of(key), Body(outcome.object))
+    found = (
+        outcome
+        if _gives_up(invocation, outcome)
+        else proceed(invocation.in_flight, outcome, context.now, context.jitter())
+    )
     if not isinstance(found, InFlight):
         _answered(context, record, invocation, found)
     elif found.due is not None and found.due > context.now.mono:
@@ -380,6 +393,18 @@ def answer_effect(
     else:
         store(context, record, send(context, invocation, found))
     context.due()
+
+
+def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
+    """Whether the answer is final, though a try might still succeed.
+
+    A reconcile handler is called again as a whole; meanwhile its other children, and
+    changes of the object, must not wait for one request that fails each time.
+    """
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    is_level = invocation.handler.rule.family is Family.LEVEL
+    return is_level and isinstance(outcome, Unknown) and in_flight.tries >= LEVEL_TRIES
 
 
 def _answered(

@@ -102,13 +102,17 @@ def handle(
     if ends is not None:
         return ends
     running = {each.handler.id for each in work.running}
+    all_progress = {
+        each.id: current_progress(record, work, change, each)
+        for each in change.selected
+    }
     due = deadline
     ready: list[Candidate] = []
     for handler in change.selected:
-        progress = current_progress(record, work, change, handler)
+        progress = all_progress[handler.id]
         if handler.id in running or progress.is_finished:
             continue
-        if has_delegated(record, work, change, handler):
+        if progress.delegated and has_delegated(record, work, change, handler):
             continue  # its own part is done, that of its sub-handlers is not
         moment = _begins_at(at, record, progress)
         if moment > at.now.mono:
@@ -122,7 +126,7 @@ def handle(
             return StartAttempt(handler, _fresh_view(record, change), first.progress)
     if any(not each.waits for each in work.running):
         return Rest(deadline)
-    return record_progress(at, record, work, change, due)
+    return record_progress(at, record, work, change, all_progress, due)
 
 
 def _deadline(

@@ -9,6 +9,7 @@ from fnop.core.memory.observation import Seen, observed_at, scope_name
 from fnop.core.objects.background import (
     holds_object,
 )
+from fnop.core.objects.levels import holds_children
 from fnop.core.objects.selection import Circumstances, passes, prematches
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
@@ -50,9 +51,11 @@ def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     deleting = record.body.is_deleting
     # An optional handler does not hold an object, but is called where another does.
     deleters = _optional(at) if deleting else ()
-    needed = any(
-        prematches(at, record, each) for each in (*at.kind.deleters, *deleters)
-    ) or holds_object(at, record)
+    needed = (
+        any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
+        or holds_object(at, record)
+        or (bool(at.kind.levels) and holds_children(at, record))
+    )
     return finalizer_duty(
         needed=needed,
         present=_is_present(at, record.body, needed=needed),

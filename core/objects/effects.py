@@ -13,6 +13,7 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
+from fnop.core.objects.levels import requeued
 from fnop.core.seam.effect_rules import (
     Described,
     Immediate,
@@ -48,6 +49,7 @@ from fnop.effects import (
     Patch,
     Random,
     Remember,
+    Requeue,
     Resume,
     Return,
     Sleep,
@@ -108,6 +110,11 @@ def _at_once(
             if context.is_activity:
                 context.remember(memo)
             record = record._replace(memo=memo)
+        case Requeue(target=target):
+            found = _of_target(context, target)
+            if not isinstance(found, Address):
+                return record, found
+            record = _requeued(context, record, found.key)
         case Freeze(reason=reason):
             context.freeze(reason)
         case Resume():
@@ -115,6 +122,20 @@ def _at_once(
         case Return() | Again():
             return record, Refused(400, f"{effect.kind} cannot be performed here")
     return record, Answer()
+
+
+def _requeued(context: Context, record: ObjectRecord, key: Key) -> ObjectRecord:
+    """The record of the handled object, after one of a key is to be called again."""
+    other = context.of(key)
+    asked = record if key == context.key else other.record
+    if asked is None or not other.is_served:
+        return record
+    due = requeued(asked, context.now.mono)
+    other.due()
+    if key == context.key:
+        return due
+    other.put(due)
+    return record
 
 
 def _request(

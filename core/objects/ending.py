@@ -7,6 +7,7 @@ from typing import assert_never
 from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
+    FRESH,
     Judgement,
     Progress,
     judge_again,
@@ -17,9 +18,16 @@ from fnop.core.objects.consequences import log_successes
 from fnop.core.objects.events import note_line
 from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
+from fnop.core.state.record import (
+    IDLE,
+    Invocation,
+    LevelState,
+    ObjectRecord,
+    RunState,
+)
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
+from fnop.core.values.table import NOTHING
 
 __all__ = ["finish", "keep", "left", "report"]
 
@@ -61,6 +69,10 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
             _event_handled(context, invocation)
         case Family.BACKGROUND:
             record, said = _run_ended(context, record, invocation, unwritten=unwritten)
+        case Family.LEVEL:
+            record, said = _level_ended(
+                context, record, invocation, unwritten=unwritten
+            )
         case Family.CHANGE | Family.ACTIVITY:
             own = progress[handler.id]
             judged, said = _judged(context, invocation, own, unwritten=unwritten)
@@ -74,6 +86,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
         running=left(work.running, invocation),
         event_runs=left(work.event_runs, invocation),
         background_runs=left(work.background_runs, invocation),
+        level_runs=left(work.level_runs, invocation),
         patches=patches,
         results=results,
         progress=progress,
@@ -117,6 +130,43 @@ def _run_ended(
         context.failed()
     after = rested(handler, run_state, judgement.progress, context.now)
     return with_run_state(record, handler, after), said
+
+
+def _level_ended(
+    context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
+) -> tuple[ObjectRecord, Say | None]:
+    """The record after a call of a reconcile handler, and the log line to be held.
+
+    To be called again is no failure: it counts as no retry.
+    """
+    handler = invocation.handler
+    state = record.levels.get(handler.id) or LevelState()
+    again = invocation.again if invocation.failure is None else None
+    judgement = _judgement(context, invocation._replace(again=None), state.progress)
+    progress = judgement.progress
+    if progress.has_succeeded:
+        judgement = replace(judgement, level="debug")
+    elif progress.finished == "failure":
+        context.failed()
+    said = _told(context, invocation, judgement, unwritten=unwritten)
+    asked = state.start  # meanwhile: nothing else sets it during a call
+    if progress.has_succeeded:
+        waits = [each for each in (again and again.after, handler.resync) if each]
+        start = context.now.mono + min(waits) if waits else None
+        state = state._replace(start=start, progress=FRESH)
+    elif progress.is_finished:
+        state = state._replace(start=None, over=True, progress=progress)
+    else:
+        start = progress.due_at(context.now)
+        state = state._replace(start=start, progress=progress)
+    end = invocation.synchronised
+    holds = end is not None and end.holds
+    if holds and not state.holds:
+        asked = context.now.mono  # it goes on once the finalizer is there
+    if asked is not None:
+        state = state._replace(start=asked)
+    state = state._replace(holds=holds, checked=end.checked if end else NOTHING)
+    return record._replace(levels={**record.levels, handler.id: state}), said
 
 
 def _judged(

@@ -43,6 +43,12 @@ from fnop.core.objects.background_actions import run_background
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.expectations import look_at
+from fnop.core.objects.level_actions import run_level
+from fnop.core.objects.levels import (
+    CallLevel,
+    ForgetLevel,
+    StopLevel,
+)
 from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Circumstances, Undecided
 from fnop.core.objects.store import aside, event_handler_wants
@@ -68,6 +74,8 @@ _DRIVING = (
     Cancel,
     Expire,
     Abandon,
+    CallLevel,
+    StopLevel,
 )
 # The pause of an object after an unexpected error.
 _BEGIN_ANEW_SECONDS = 60.0
@@ -114,6 +122,7 @@ def _put_aside(context: Context) -> None:
             running=left(work.running, each),
             event_runs=left(work.event_runs, each),
             background_runs=left(work.background_runs, each),
+            level_runs=left(work.level_runs, each),
         )
         context.put(record._replace(work=rest))
         context.due()
@@ -179,7 +188,8 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
     settings, now = context.settings, context.now
-    at = Circumstances(kind, settings, now, seed, stopping, indices, [])
+    family = context.children, context.bodies
+    at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = reconcile(at, record)
     except BaseException as problem:
@@ -251,21 +261,31 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             | UnscheduleRun()
         ):
             run_background(context, record, action)
+        case CallLevel() | StopLevel() | ForgetLevel():
+            run_level(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
             _end(context, record, action)
         case Write(writing):
             begin_write(context, record, writing)
-        case RecordInMemory(stored, ends, released):
-            released = released or record.released
-            keep(context, record._replace(stored=stored, released=released), ends=ends)
-        case Overlook(seen):
-            context.put(record._replace(overlooked=seen))
+        case RecordInMemory() | Overlook():
+            _remember(context, record, action)
         case ReadLive():
             look_at(context, record)
         case Rest():
             pass
         case Forget():
             context.drop()
+
+
+def _remember(
+    context: Context, record: ObjectRecord, action: RecordInMemory | Overlook
+) -> None:
+    match action:
+        case RecordInMemory(stored, ends, released):
+            released = released or record.released
+            keep(context, record._replace(stored=stored, released=released), ends=ends)
+        case Overlook(seen):
+            context.put(record._replace(overlooked=seen))
 
 
 # ------------------------------------------------------------- invocations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnop.core.memory.last_seen import Stored
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Expectation, ObjectRecord
@@ -15,7 +16,7 @@ from fnop.effects import (
     Target,
 )
 
-__all__ = ["answer_expectation", "look_at", "read_live", "shown", "vanished"]
+__all__ = ["answer_expectation", "learn", "look_at", "read_live", "shown", "vanished"]
 
 
 def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
@@ -30,6 +31,22 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
         return record  # the watch has shown it already, or a later version
     expected = expectation_of(context, body.version)
     return record._replace(body=body, expected=expected, learned=context.step)
+
+
+def learn(context: Context, body: Body) -> None:
+    """Take in another object that an own write has made or changed, ahead of the watch.
+
+    One with handlers of its own changes is read from its first listing or watch event.
+    """
+    record = context.record
+    if not context.is_served or not context.kind.is_owned:
+        return
+    if record is not None and record.body.uid == body.uid:
+        context.put(shown(context, record, body))
+    elif record is None and not context.kind.changes:
+        context.put(
+            ObjectRecord(body, Stored(), memo=context.memo, learned=context.step)
+        )
 
 
 def expectation_of(

@@ -14,7 +14,7 @@ from immutables import Map
 
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
+from fnop.core.handlers.program import Kind, Program
 from fnop.core.handlers.roles import INDICES
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
@@ -154,12 +154,18 @@ def _values(result: Any) -> Mapping[Any, Any] | None:
 
 
 def are_filled(turn: Turn) -> bool:
-    """Whether handlers may be called: every kind with an index has been listed once.
+    """Whether handlers may be called: all kinds that others depend on have been listed.
+
+    They are those with an index, those that are owned, and their owners.
 
     A kind that cannot be listed, refused or broken, is not awaited.
     """
     return all(
         stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
         for stream in turn.streams.each(StreamPurpose.OBJECTS)
-        if turn.survey.kinds[stream.resource.key].indexers
+        if _is_awaited(turn.survey.kinds[stream.resource.key])
     )
+
+
+def _is_awaited(kind: Kind) -> bool:
+    return bool(kind.indexers or kind.levels or kind.owned_by)

@@ -26,6 +26,8 @@ from fnop.core.objects.actions import (
     RecordInMemory,
     Rest,
     Write,
+    cleared_first,
+    collected,
     earlier,
     first_due,
     is_due,
@@ -41,6 +43,7 @@ from fnop.core.objects.detection import (
     duty_of,
     selected_for,
 )
+from fnop.core.objects.levels import call_due, level_action, level_due
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
 from fnop.core.objects.selection import Circumstances, FilterFailure
 from fnop.core.objects.upkeep import upkeep
@@ -88,6 +91,8 @@ def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
     if action is None and at.kind.background:
         action = background_action(at, record, work)
+    if action is None and (at.kind.levels or work.level_runs):
+        action = level_action(at, record, work)
     if action is not None:
         return action
     if work.running and _is_unwanted(at, record, work):
@@ -173,12 +178,21 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
             return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
         return Rest(earlier(waking, work.outstanding_until))
+    if work.level_runs:
+        return Rest(waking)  # one at a time for one object
+    if (orphan := collected(at, record)) is not None:
+        return orphan
     if not work.running and _is_being_written(at, record, work):
         return Rest(waking)
     action = _change(at, record, work)
-    if isinstance(action, Rest):
-        return Rest(earlier(waking, action.until))
-    return action
+    if not isinstance(action, Rest):
+        return action
+    waking = earlier(waking, action.until)
+    if at.kind.levels and not keeps_back(at, record):
+        return call_due(at, record, work) or Rest(
+            earlier(waking, level_due(at, record, work))
+        )
+    return Rest(waking)
 
 
 def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
@@ -216,7 +230,8 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
             return Rest(record.odds.until)
         return Write(Writing(finalizer=duty.value))
     if not concerns(at, record):
-        return _overlook(at, record) or _flush(work)
+        clear = cleared_first(at, record) if record.body.is_deleting else None
+        return clear or _overlook(at, record) or _flush(work)
     seen = see(record.body, at.kind.observation)
     cause = cause_of(at, record, seen)
     if cause.reason not in HANDLED:

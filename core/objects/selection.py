@@ -6,7 +6,7 @@ deletion handlers: the object that they hold must not be released by mistake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import owner_of
@@ -24,7 +24,7 @@ from fnop.core.memory.observation import (
     value_at,
 )
 from fnop.core.state.record import ObjectRecord
-from fnop.core.values.body import Body
+from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Path
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
@@ -74,6 +74,10 @@ class Circumstances(NamedTuple):
     indices: Mapping[str, Any] = NOTHING
     # The filters that raise, collected by `reconcile`; None: the error is raised.
     failures: list[FilterFailure] | None = None
+    # The versions of the objects that this one owns, of the kinds in `owns=`; and any
+    # known object.
+    children: Mapping[Key, str] = NOTHING
+    body_of: Callable[[Key], Body | None] = lambda _: None
 
 
 def is_child(handler: Handler, body: Body) -> bool:

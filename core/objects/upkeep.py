@@ -12,9 +12,9 @@ from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
-from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write
+from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write, cleared_first
 from fnop.core.objects.detection import is_held
-from fnop.core.objects.progression import current_progress, mark_of, may_save
+from fnop.core.objects.progression import mark_of, may_save
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
@@ -37,16 +37,13 @@ def record_progress(
     record: ObjectRecord,
     work: Work,
     change: Change,
+    all_progress: Mapping[str, Progress],
     due: float | None,
 ) -> Action:
     """Write how far the change has come, if a restart has to know; or wait until `due`.
 
     When all handlers have ended, that is the write which records the change as done.
     """
-    all_progress = {
-        handler.id: current_progress(record, work, change, handler)
-        for handler in change.selected
-    }
     ended = not work.running and all(each.is_finished for each in all_progress.values())
     if change.reason is Reason.DELETE:
         return _record_deletion(at, record, work, change, all_progress, ended, due)
@@ -141,6 +138,8 @@ def _record_deletion(
         if not is_held(at, record.body):
             stored = record.stored._replace(progress={})
             return RecordInMemory(stored, ends=True, released=True)
+        if (clear := cleared_first(at, record)) is not None:
+            return clear
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)

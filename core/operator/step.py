@@ -133,8 +133,9 @@ def is_settled(state: State) -> bool:
 def background_horizon(
     state: State, now: Now, outside: Iterable[float] = ()
 ) -> float | None:
-    """The time when all daemons and timers have run, if nothing else is under way.
+    """The time when all that repeats by the clock has run, if nothing else goes on.
 
+    It is daemons, timers, and reconcile handlers that have asked to be called again.
     It is the latest of their next moments (R36).  Those of impure daemons that wait are
     only known `outside`.  Moments later than an hour from `now`, such as the new year,
     are not awaited.  None where a change is being handled, a request is pending, or
@@ -145,7 +146,7 @@ def background_horizon(
     moments: list[float] = list(outside)
     for key, (due, _) in state.objects.queue.due.items():
         record = state.objects.records.get(key)
-        if record is None or not record.background or not _only_background(record.work):
+        if record is None or not _only_repeats(record):
             return None
         work = record.work or IDLE
         if any(each.in_flight is not None for each in work.background_runs):
@@ -153,14 +154,22 @@ def background_horizon(
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)
+        starts = (each.start for each in record.levels.values())
+        moments += (each for each in starts if each is not None)
     if not moments:
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
     return max(near, default=now.mono)
 
 
-def _only_background(work: Work | None) -> bool:
-    return work is None or work._replace(background_runs=()).is_over
+def _only_repeats(record: ObjectRecord) -> bool:
+    """Whether an object waits for nothing but daemons, timers and `again=`."""
+    work, levels = record.work, record.levels.values()
+    if work is not None and not work._replace(background_runs=()).is_over:
+        return False
+    if any(each.has_failed and not each.over for each in levels):
+        return False
+    return bool(record.background) or any(each.start is not None for each in levels)
 
 
 # -------------------------------------------------------------------- fold
@@ -300,7 +309,8 @@ def _may_serve(turn: Turn) -> bool:
         return True  # no request is sent for it
     if not turn.has_slot():
         return False
-    return not turn.objects.indices or are_filled(turn)
+    awaits = turn.objects.indices or turn.objects.family.owners
+    return not awaits or are_filled(turn)
 
 
 def _advance_phase(turn: Turn) -> None:

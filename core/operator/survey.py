@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from fnop.core.api import discovery as discovering
 from fnop.core.api.namespaces import has_patterns, served_namespaces
-from fnop.core.api.resources import Resource, Selector
+from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind
+from fnop.core.handlers.program import Kind, OwnedBy
+from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.operator.coordination import (
     discovered,
     lacks_peering,
@@ -30,6 +31,7 @@ from fnop.core.streams.stream import (
 from fnop.core.values.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.values.errors import described, joined
 from fnop.core.values.evolve import replace
+from fnop.core.values.table import Table
 from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
@@ -199,7 +201,8 @@ def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
                 _warn_unserved(turn, handler, found)
             continue
         handler, has_owners = _with_owners(turn, handler, is_known=is_known)
-        complete = complete and has_owners
+        handler, has_owned = _with_owned(turn, handler, is_known=is_known)
+        complete = complete and has_owners and has_owned
         for resource in found:
             if _may_be_served(turn, handler, resource):
                 resources[resource.key] = resource
@@ -213,8 +216,18 @@ def _follow_all(
 ) -> None:
     """Follow these kinds for handlers, and no others."""
     wanted: dict[StreamKey, Stream] = {}
+    owned_by = _owned_by(turn, by_resource, resources)
+    owners = Table({k: tuple(e.resource for e in v) for k, v in owned_by.items()})
+    family = turn.objects.family
+    if owners != family.owners:
+        turn.objects.family = family._replace(owners=owners)
     for key, handlers in by_resource.items():
-        kind = turn.program.kind(resources[key], tuple(handlers), turn.settings)
+        kind = turn.program.kind(
+            resources[key],
+            tuple(handlers),
+            turn.settings,
+            owned_by=owned_by.get(key, ()),
+        )
         turn.survey = turn.survey.with_kind(kind)
         for stream in _streams_of(turn, kind):
             wanted[stream.key] = stream
@@ -223,6 +236,45 @@ def _follow_all(
     for present in turn.streams.each(StreamPurpose.OBJECTS):
         if present.key not in wanted:
             leave(turn, present)
+
+
+def _owned_by(
+    turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
+) -> dict[str, tuple[OwnedBy, ...]]:
+    """Who owns objects of a kind, by the owned kind; those are followed, too."""
+    found: dict[str, tuple[OwnedBy, ...]] = {}
+    for key, handlers in tuple(by_resource.items()):
+        owning = [each for each in handlers if each.owned]
+        selects = owning and selectors_of(handlers, turn.settings.selector)
+        for handler in owning:
+            owner = OwnedBy(resources[key], handler, selects == Selectors())
+            for owned in handler.owned.values():
+                by_resource.setdefault(owned.key, [])
+                resources.setdefault(owned.key, owned)
+                found[owned.key] = (*found.get(owned.key, ()), owner)
+    return found
+
+
+def _with_owned(
+    turn: Turn, handler: Handler, *, is_known: bool
+) -> tuple[Handler, bool]:
+    """The handler with the kinds of `owns=`; False when one is missing."""
+    if not handler.owns:
+        return handler, True
+    owned: dict[str, Resource] = {}
+    for word, selector in handler.owns:
+        found = _found(turn, handler, selector) or ()
+        if len(found) == 1:
+            owned[word] = found[0]
+        elif is_known:
+            near = turn.survey.catalogue.nearest(selector)
+            hint = f"; did you mean {near!r}?" if near and not found else ""
+            lack = "several kinds of the name" if found else "no"
+            text = (
+                f"the API server serves {lack} {word!r}, which {handler.id} owns{hint}"
+            )
+            turn.warn_once(f"owned {word} {handler.id}", text)
+    return replace(handler, owned=Table(owned)), len(owned) == len(handler.owns)
 
 
 def _found(

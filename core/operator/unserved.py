@@ -68,7 +68,13 @@ def _has_any(owner: Selector, catalogue: Catalogue) -> bool:
 
 
 def _all_of(kind: Kind) -> tuple[Handler, ...]:
-    return (*kind.changes, *kind.event_handlers, *kind.background, *kind.indexers)
+    return (
+        *kind.changes,
+        *kind.event_handlers,
+        *kind.background,
+        *kind.levels,
+        *kind.indexers,
+    )
 
 
 def _mark(handler: Handler) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ from fnop.effects import (
     Patch,
     Random,
     Remember,
+    Requeue,
     Resume,
     Return,
     Sleep,
@@ -97,6 +98,7 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
     Event: EffectRule(Needs.NOTHING),
     Log: EffectRule(Needs.NOTHING),
     Remember: EffectRule(Needs.NOTHING),
+    Requeue: EffectRule(Needs.NOTHING),
     Freeze: EffectRule(Needs.NOTHING),
     Resume: EffectRule(Needs.NOTHING),
     Return: EffectRule(Needs.NOTHING),
@@ -110,7 +112,7 @@ Targeted = Get | Delete
 Described = Create | Apply
 Requested = Targeted | Described | Patch | Adopt | List | Call | Random
 Pausing = Sleep | Wait | Execute
-Immediate = Event | Log | Remember | Freeze | Resume | Return | Again
+Immediate = Event | Log | Remember | Requeue | Freeze | Resume | Return | Again
 
 
 def rule_of(effect: Effect) -> EffectRule:

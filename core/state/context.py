@@ -26,6 +26,7 @@ from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import About, Turn
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
 from fnop.effects import Effect, Event
 from fnop.effects.values import ReadOnlyDict
 
@@ -113,7 +114,7 @@ class Context:
     @property
     def keeps_still(self) -> bool:
         """Whether a handler's freeze forbids to begin anything more."""
-        return self._turn.keeps_still(self.key)
+        return self._turn.lifecycle.frozen is not None and not self.is_activity
 
     @property
     def catalogue(self) -> Catalogue:
@@ -124,6 +125,17 @@ class Context:
     def indices(self) -> Mapping[str, Any]:
         """All indices, by the handler's id."""
         return self._turn.objects.indices
+
+    @property
+    def children(self) -> Mapping[Key, str]:
+        """The versions of the objects that this one owns, of the kinds in `owns=`."""
+        record = self.record
+        return NOTHING if record is None else self._turn.objects.owned_by(record.body)
+
+    def bodies(self, key: Key) -> Body | None:
+        """Any object that is known, as it is now."""
+        record = self._turn.objects.get(key)
+        return None if record is None or record.gone else record.body
 
     @property
     def live(self) -> LiveCache:

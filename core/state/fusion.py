@@ -135,7 +135,7 @@ def _next_part(
         if part and endpoint not in sent:
             merge = _bound(part, body)
             more = any(parts[each] for each in parts if each != endpoint)
-            return NextWrite(endpoint, Patch(None, merge, (), endpoint or None), more)
+            return NextWrite(endpoint, Patch.of_parts(merge, endpoint or None), more)
     return None
 
 

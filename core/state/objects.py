@@ -10,16 +10,20 @@ is older than the deletion can come any more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from immutables import Map
 
+from fnop.core.state.family import Family
 from fnop.core.state.record import ObjectRecord
-from fnop.core.values.body import Key
+from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
 
 __all__ = ["Grave", "Objects", "OpenObjects"]
+
+_NONE: Map[Key, str] = Map()
 
 
 class Grave(NamedTuple):
@@ -31,7 +35,10 @@ class Grave(NamedTuple):
 
 @quick
 class Objects(NamedTuple):
-    """The records of objects, the queue of those to be reconciled, and the indices."""
+    """The records of objects, the queue of those to be reconciled, and the indices.
+
+    `family` says which of them own which others.
+    """
 
     records: Map[Key, ObjectRecord] = Map()
     queue: WorkQueue = EMPTY
@@ -39,15 +46,25 @@ class Objects(NamedTuple):
     graves: Map[Key, Grave] = Map()
     # The indices that the author's functions make of all objects, by handler id.
     indices: Map[str, Any] = Map()
+    family: Family = Family()
 
 
 class OpenObjects:
     """The objects while one step, at the monotonic time `now`, changes them."""
 
-    __slots__ = ("_fresh", "_now", "_records", "_touched", "graves", "indices", "queue")
+    __slots__ = (
+        "_fresh",
+        "_now",
+        "_records",
+        "_touched",
+        "family",
+        "graves",
+        "indices",
+        "queue",
+    )
 
     def __init__(self, objects: Objects, now: float) -> None:
-        self._records, self.queue, self.graves, self.indices = objects
+        self._records, self.queue, self.graves, self.indices, self.family = objects
         self._now = now
         # The changed records, before they are stored; None: the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
@@ -61,10 +78,17 @@ class OpenObjects:
 
     def put(self, key: Key, record: ObjectRecord) -> None:
         """Store the record of an object."""
+        if key.resource in self.family.owners:
+            self._relate(key, None if record.gone else record.body)
         self._touched[key] = record
 
     def drop(self, key: Key) -> None:
         """Forget an object."""
+        if key.resource in self.family.owners:
+            self._relate(key, None)
+        gone = self.get(key) if self.family.children else None
+        for child in sorted(self.owned_by(gone.body)) if gone else ():
+            self.due(child)  # nobody owns it any more
         self._touched[key] = None
         self.queue = self.queue.discard(key)
         if self._fresh == key:
@@ -73,8 +97,23 @@ class OpenObjects:
     def drop_all(self) -> None:
         """Forget all objects; indices are kept."""
         self._touched.clear()
-        self._records, self.queue, self.graves, _ = Objects()
+        self._records, self.queue, self.graves, *_ = Objects()
+        self.family = Family(self.family.owners)
         self._fresh = None
+
+    def owned_by(self, body: Body) -> Mapping[Key, str]:
+        """The versions of the objects that an object owns, by their keys."""
+        return self.family.children.get(body.uid, _NONE)
+
+    def _relate(self, key: Key, body: Body | None) -> None:
+        """Note an owned object, as it is now; its owners are due."""
+        before = self.get(key)
+        was = None if before is None or before.gone else before.body
+        if was is body or (was and body and was.version == body.version):
+            return
+        self.family, owners = self.family.related(key, was, body)
+        for each in owners:
+            self.due(each)
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in sorted order: no hash decides on it."""
@@ -106,14 +145,15 @@ class OpenObjects:
         queue: that is the common case, and the order is the same.
         """
         first, fresh = self.queue.next_due(), self._fresh
-        if fresh is not None and (first is None or first > self._now):
+        if first is not None and first <= self._now:
+            key: Key | None
+            key, self.queue = self.queue.take(self._now)
+            return key
+        if fresh is not None:
             self._fresh = None
             if first is not None:
                 self.queue = self.queue.discard(fresh)
-            return fresh
-        key: Key | None
-        key, self.queue = self.queue.take(self._now)
-        return key
+        return fresh
 
     def enqueue(self) -> None:
         """Queue the key that became due in this step and was not reconciled by it."""
@@ -129,7 +169,9 @@ class OpenObjects:
         """The next value."""
         self._store()
         assert self._fresh is None, "what is due is queued before a step ends"
-        return Objects(self._records, self.queue, self.graves, self.indices)
+        return Objects(
+            self._records, self.queue, self.graves, self.indices, self.family
+        )
 
     def _store(self) -> None:
         for key, record in self._touched.items():

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fnop.core.children.owned import Checked
+from fnop.core.children.synchronise import Synchronised
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Journal
@@ -31,6 +33,7 @@ __all__ = [
     "Declared",
     "Expectation",
     "Invocation",
+    "LevelState",
     "ObjectRecord",
     "PendingEvent",
     "Report",
@@ -75,6 +78,8 @@ class Invocation(NamedTuple):
     created: Mapping[Key, str] = NOTHING
     # It has requested an effect: a failure may leave something half done.
     acts: bool = False
+    # The end of a reconcile handler's children, where it desires any.
+    synchronised: Synchronised | None = None
 
     @property
     def handler(self) -> Handler:
@@ -139,6 +144,31 @@ class RunState(NamedTuple):
     timed_for: str | None = None
 
 
+@quick
+class LevelState(NamedTuple):
+    """The state of a reconcile handler of an object between its calls.
+
+    `body` and `children` (versions by key) are what the last call has seen; None before
+    the first one.  It is called again at the monotonic time `start` even if these are
+    the same; `over` means that it has failed for good with these.  `holds` means that
+    children of its set have to be deleted before the object; None if that is unknown.
+    `checked` are the children that were found as desired.
+    """
+
+    body: Body | None = None
+    children: Mapping[Key, str] = NOTHING
+    start: float | None = None
+    over: bool = False
+    progress: Progress = FRESH
+    holds: bool | None = None
+    checked: Checked = NOTHING
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last call has failed."""
+        return self.progress.retries > 0
+
+
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
     """A watch event for which an event handler has not been called yet."""
@@ -169,6 +199,7 @@ class Work(NamedTuple):
     running: tuple[Invocation, ...] = ()
     event_runs: tuple[Invocation, ...] = ()
     background_runs: tuple[Invocation, ...] = ()
+    level_runs: tuple[Invocation, ...] = ()
     pending_events: tuple[PendingEvent, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
     patches: tuple[tuple[str, Patch | Transform], ...] = ()
@@ -181,8 +212,13 @@ class Work(NamedTuple):
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:
-        """The attempts of event handlers, of daemons and timers, and of the change."""
-        return (*self.event_runs, *self.background_runs, *self.running)
+        """All attempts: first those that are independent, then those in one order."""
+        return (
+            *self.event_runs,
+            *self.background_runs,
+            *self.level_runs,
+            *self.running,
+        )
 
     @property
     def is_over(self) -> bool:
@@ -271,6 +307,8 @@ class ObjectRecord(NamedTuple):
     # The daemons and timers by handler id, and when the object last changed.
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
+    # The reconcile handlers by id.
+    levels: Mapping[str, LevelState] = NOTHING
     reports: Reports = NO_REPORTS
     # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False

@@ -159,7 +159,7 @@ class Turn:
         ) = state
         # The settings in force: the program's, or as changed by startup handlers.
         self.settings = settings_of(program, self.lifecycle)
-        self.counters = counters._replace(step=counters.step + 1)
+        self.counters = Counters(counters.seed, counters.serial, counters.step + 1)
         self.streams = OpenStreams(streams)
         self.objects = OpenObjects(objects, now.mono)
 
@@ -380,10 +380,6 @@ class Turn:
         if reason != self.lifecycle.frozen:
             self.lifecycle = self.lifecycle._replace(frozen=reason)
             self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
-
-    def keeps_still(self, key: Key) -> bool:
-        """Whether a handler's freeze forbids to begin anything more with an object."""
-        return self.lifecycle.frozen is not None and key != ACTIVITY
 
     def rediscover(self) -> None:
         """Repeat discovery after a while: an effect names a kind that is missing."""

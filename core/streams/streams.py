@@ -62,7 +62,8 @@ class OpenStreams:
 
     def put(self, stream: Stream) -> None:
         """Store the stream."""
-        self.followed = self.followed.set(stream.key, stream)
+        key = self.numbers.get(stream.id) or stream.key
+        self.followed = self.followed.set(key, stream)
 
     def opened(self, stream: Stream, before: int) -> None:
         """Store the stream, which is open under a new number instead of `before`."""

@@ -42,7 +42,8 @@ else:
     _PLANS: dict[type, tuple[Any, dict[str, int]]] = {}
 
     def _plan(cls: type) -> tuple[Any, dict[str, int]]:
-        names = tuple(cls.__dataclass_fields__)
+        fields = cls.__dataclass_fields__.values()
+        names = tuple(each.name for each in fields if each.init)
         plan = attrgetter(*names), {name: at for at, name in enumerate(names)}
         _PLANS[cls] = plan
         return plan

@@ -77,9 +77,10 @@ def difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, 
                 found[key] = deeper
         elif was is None or not same_json(value, was):
             found[key] = value
-    for key, value in base.items():
-        if value is not None and target.get(key) is None:
-            found[key] = None
+    if not base.keys() <= target.keys() or None in target.values():
+        for key, value in base.items():
+            if value is not None and target.get(key) is None:
+                found[key] = None
     return found
 
 

@@ -129,6 +129,8 @@ class WorkQueue:
         return queue._swept() if size > 2 * len(due) + _STALE_MAX else queue
 
     def _first(self) -> QueueEntry | None:
+        if not self.size:
+            return None
         line, later, heap = self.line.front, self.later.front, self.heap
         first = line[0] if line else None
         if later is not None and (first is None or later[0] < first):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from fnop.core.children.synchronise import is_immutable
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.values.cause import Reason
@@ -609,11 +610,23 @@ _OWN_ERRORS = (
 
 
 def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """No write is refused as invalid, unless a fault says so."""
+    """No write is refused as invalid, unless a fault says so.
+
+    That a field cannot be changed is how a handler learns to replace the object
+    (`on_immutable=`): then it deletes it.
+    """
     if seen is not benign.seen:
         return
+    deleted = {
+        (each.site.handler, each.site.target)
+        for each in seen.trial.writes
+        if each.site.verb == "delete"
+    }
     for site, outcome in seen.trial.rejections:
         if isinstance(outcome, Refused) and outcome.status == 422:
+            is_replaced = (site.handler, site.target) in deleted
+            if is_replaced and is_immutable(outcome.message):
+                continue
             yield Violation(
                 "no_refused_writes", f"{site} is refused: {outcome.message}"
             )

@@ -226,10 +226,15 @@ def _status(status: Mapping[str, Any], generation: Any) -> dict[str, Any]:
     conditions = kept.get("conditions")
     if isinstance(conditions, list):
         found = [_condition(each, generation) for each in conditions]
-        kept["conditions"] = [each for each in found if each]
+        # A list by type (metav1.Condition): its order means nothing.
+        kept["conditions"] = sorted((each for each in found if each), key=_type_of)
         if not kept["conditions"]:
             del kept["conditions"]
     return kept
+
+
+def _type_of(condition: Any) -> str:
+    return str(condition.get("type")) if isinstance(condition, dict) else ""
 
 
 def _condition(found: Any, generation: Any) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
+from tests.cluster.name_server import NameServer
 from tests.example_scenarios import Expectation, Story, unmet
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
@@ -22,6 +23,16 @@ __all__ = ["Operator", "User", "eventually", "operating", "tell"]
 DEADLINE_SECONDS = 90.0
 MERGE_PATCH = "application/merge-patch+json"
 POD = manifests_of("08-event-spies")[0]
+
+# The kinds that are not of the core group.
+GROUPS = {
+    **dict.fromkeys(("fnopexamples", "databases", "tenants", "records"), "fnop.dev/v1"),
+    "statefulsets": "apps/v1",
+    "networkpolicies": "networking.k8s.io/v1",
+    "rolebindings": "rbac.authorization.k8s.io/v1",
+}
+# The examples with a definition of their own.
+OWN_KINDS = ("19-database", "20-tenants", "21-records")
 
 Manifest = dict[str, Any]
 
@@ -49,12 +60,18 @@ class User:
         self.api = api
         self.namespace = namespace
 
-    def define(self) -> None:
-        """Make sure that the examples' kind is served, and that pods are admitted."""
+    def define(self, name: str = "01-minimal") -> None:
+        """Make sure that an example's kind is served, and that pods are admitted."""
+        definition, *_, thing = (
+            [DEFINITION, example("trial")]
+            if name not in OWN_KINDS
+            else manifests_of(name)
+        )
         group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        status, answer = self.api.raw("POST", group, DEFINITION)
+        status, answer = self.api.raw("POST", group, definition)
         assert status in (201, 409), answer
-        eventually(lambda: self._admits("fnopexamples", example("trial")))
+        plural = definition["spec"]["names"]["plural"]
+        eventually(lambda: self._admits(plural, thing))
         eventually(lambda: self._admits("pods", POD))
 
     def _admits(self, kind: str, manifest: Manifest) -> bool:
@@ -63,13 +80,17 @@ class User:
         body, query = {**manifest, "metadata": metadata}, {"dryRun": "All"}
         return self.api.raw("POST", self.path(kind), body, query=query)[0] == 201
 
-    def path(self, kind: str, name: str = "") -> str:
-        root = "/apis/fnop.dev/v1" if kind == "fnopexamples" else "/api/v1"
+    def path(self, kind: str, name: str = "", namespace: str | None = None) -> str:
+        root = f"/apis/{GROUPS[kind]}" if kind in GROUPS else "/api/v1"
         tail = f"/{name}" if name else ""
-        return f"{root}/namespaces/{self.namespace}/{kind}{tail}"
+        if kind == "namespaces":
+            return f"{root}/{kind}{tail}"
+        return f"{root}/namespaces/{namespace or self.namespace}/{kind}{tail}"
 
-    def get(self, kind: str, name: str) -> Manifest | None:
-        status, found = self.api.raw("GET", self.path(kind, name))
+    def get(
+        self, kind: str, name: str, namespace: str | None = None
+    ) -> Manifest | None:
+        status, found = self.api.raw("GET", self.path(kind, name, namespace))
         assert status in (200, 404), found
         return found if status == 200 else None
 
@@ -112,11 +133,15 @@ class Operator:
         self.log = folder / "operator.log"
         self.recordings: list[Path] = []
         self._folder = folder
+        everywhere = {"-A", "--all-namespaces"} & {*options}
         self._command = [
             *dying_with_us(),
             *(sys.executable, "-m", "fnop", "run", str(file), *options),
-            *("--namespace", namespace, "--kubeconfig", str(kubeconfig)),
+            *(() if everywhere else ("--namespace", namespace)),
+            *("--kubeconfig", str(kubeconfig)),
         ]
+        # More variables of the process.
+        self.variables: dict[str, str] = {}
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, *, record: bool = False) -> None:
@@ -127,7 +152,12 @@ class Operator:
             command = [*command, "--record", str(self.recordings[-1])]
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.variables},
             )
 
     @property
@@ -196,15 +226,21 @@ class RealWorld(User):
 def tell(story: Story, api: ApiServer, namespace: str, folder: Path) -> None:
     """Play an example's story on an API server; its recordings replay identically."""
     file = ROOT / "examples" / story.example / "example.py"
-    with operating(file, api, namespace, folder) as operator:
+    options = ("--standalone", "-A") if story.everywhere else ()
+    with (
+        operating(file, api, namespace, folder, *options) as operator,
+        NameServer() as server,
+    ):
         world = RealWorld(api, namespace, operator)
-        world.define()
+        world.define(story.example)
+        operator.variables["RECORDS_URL"] = server.url
         operator.start(record=True)
         for step in story.steps:
             step.does(world)
             world.expect(step.expected)
         status = operator.stop()
         assert status == 0, (status, operator.lines)
+    assert server.records == {}
     for recording in operator.recordings:
         assert_replays(recording, file)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
+from fnop.effects import Patch
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, freeze_json
 from fnop.effects.wire import decode, digest_of, encode
 from tests.property.strategies import all_effects, all_outcomes, json_values
@@ -31,6 +32,15 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 @given(json_values, st.randoms(use_true_random=False))
 def test_the_order_of_keys_is_not_visible(value: Any, chance: random.Random) -> None:
     assert canonical(shuffled(value, chance)) == canonical(value)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=3))
+def test_a_patch_of_known_parts_is_the_one_of_checked_values(
+    merge: dict[str, Any],
+) -> None:
+    known = Patch.of_parts(merge, "status")
+    assert known == Patch(None, merge, (), "status")
+    assert type(known.merge) is ReadOnlyDict
 
 
 @given(json_values)

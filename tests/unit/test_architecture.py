@@ -120,6 +120,7 @@ WINGS = {
         "api",
         "seam",
         "memory",
+        "children",
         "peers",
         "handlers",
         "streams",

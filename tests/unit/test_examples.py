@@ -12,7 +12,14 @@ import pytest
 
 from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES, Expectation, Story, unmet
-from tests.simulations import ROOT, Scenario, example_handlers
+from tests.simulations import (
+    ROOT,
+    Scenario,
+    example_calls,
+    example_handlers,
+    is_definition,
+    manifests_of,
+)
 
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/example.py"))
 
@@ -21,10 +28,16 @@ class SimulatedWorld:
     """A scenario as a world; "a while" is until nothing is left to do."""
 
     def __init__(self, example: str) -> None:
-        self._run = Scenario(example_handlers(example))
+        self._run = Scenario(
+            example_handlers(example),
+            [each for each in manifests_of(example) if is_definition(each)],
+            calls=example_calls(example),
+        )
 
-    def get(self, kind: str, name: str) -> dict[str, Any] | None:
-        return self._run.get(kind, name)
+    def get(
+        self, kind: str, name: str, namespace: str | None = None
+    ) -> dict[str, Any] | None:
+        return self._run.get(kind, name, namespace)
 
     def objects(self, kind: str) -> list[dict[str, Any]]:
         return self._run.objects(kind)
@@ -67,9 +80,12 @@ class Printed:
 
     done: Done
 
-    def get(self, kind: str, name: str) -> dict[str, Any] | None:
+    def get(
+        self, kind: str, name: str, namespace: str | None = None
+    ) -> dict[str, Any] | None:
         for each in self.objects(kind):
-            if each["metadata"]["name"] == name:
+            place = each["metadata"].get("namespace", "default")
+            if (place, each["metadata"]["name"]) == (namespace or "default", name):
                 return each
         return None
 
@@ -88,9 +104,12 @@ def test_its_first_step_is_what_the_command_prints(
     story: Story, tmp_path: Path
 ) -> None:
     folder = ROOT / "examples" / story.example
+    models = folder / "models.py"
+    calls = ("--calls", models) if models.exists() else ()
     done = fnop(
         # What repeats is shown once, and each time with -v.
         *("run", folder / "example.py", "-v", "--simulate", folder / "object.yaml"),
+        *calls,
         folder=tmp_path,
     )
     assert done.status == (1 if story.failing else 0), done

@@ -130,16 +130,16 @@ def patch(cluster: Cluster, call: Call) -> Answer:
         raise not_found(kind.group, kind.plural, name)
     live = served(kind, old)
     body = apply_patch(live)
-    new = _decoded_result(kind, body)
+    new = _decoded_result(kind, body, live)
     check_patched_fields(call, body, live)
     check_identity(call, new)
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
-def _decoded_result(kind: Kind, body: Any) -> Object:
+def _decoded_result(kind: Kind, body: Any, live: Object) -> Object:
     """Decode a patched object; if that fails, the refusal blames the patch."""
     try:
-        return decoded(kind, body, of_patch=True)
+        return decoded(kind, body, live)
     except Refusal as refusal:
         if refusal.response.status != 400:
             raise
@@ -435,6 +435,7 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
+ABSENT: Any = object()
 # The only ones whose annotations count, too.
 DEPLOYMENTS: Resource = ("apps", "deployments")
 # They are of generation 1, for ever.
@@ -456,7 +457,8 @@ def _generation(kind: Kind, new: Object, old: Object, subresource: str | None) -
     for name in old.keys() | new.keys():
         if name in outside:
             continue
-        if (name in new) != (name in old) or not same(new.get(name), old.get(name)):
+        after, before = new.get(name, ABSENT), old.get(name, ABSENT)
+        if after is not before and not same(after, before):
             return current + 1
     return current
 

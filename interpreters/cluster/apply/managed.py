@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fnop.interpreters.cluster.apply.fieldsets import (
     EMPTY,
@@ -256,7 +256,9 @@ def compared_objects(
     kind: Kind, old: Object, new: Object, subresource: str
 ) -> Comparison:
     """The difference of two objects in the fields that can be managed."""
-    changed, removed = compared(_bare(old), _bare(new), shape_of(kind))
+    if old.get("metadata") is not new.get("metadata"):
+        old, new = _bare(old), _bare(new)
+    changed, removed = compared(old, new, shape_of(kind))
     ignored = resets(kind, subresource)
     return Comparison(
         stripped(pruned(changed, ignored)), stripped(pruned(removed, ignored))
@@ -313,17 +315,14 @@ def is_typable(kind: Kind, obj: Object) -> bool:
     if not kind.custom or kind.source is None:
         return True
     shape = shape_of(kind)
-    # Known by identity, as below.
     known: dict[int, Any] = kind.memo.setdefault("typed", {})
     for name, value in obj.items():
-        if name in HEAD or known.get(address := identity_of(value)) is value:
+        if name in HEAD or known.get(identity_of(value)) is value:
             continue
         below = shape.of(name)
         if below is not None and not fits(value, below):
             return False
-        if len(known) >= MOST_FITTING:
-            known.clear()
-        known[address] = value
+        _kept_in(known, value)
     return True
 
 
@@ -376,7 +375,8 @@ def after_update(
         result.append(_gained(mine, who, differs, writer))
     if len(result) == len(entries) and all(map(_is, result, entries)):
         return entries
-    return ordered(_capped(result))
+    # What follows from entries under a schema is under it, too.
+    return _kept_in(kind.memo["entries"], ordered(_capped(result)))
 
 
 def _always(differs: Comparison) -> Callable[[str], Comparison | None]:
@@ -390,17 +390,32 @@ def _is(one: Entry, other: Entry) -> bool:
 # Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
 identity_of = object.__hash__
 
-# Of how many sets of a kind it is kept that they fit its schema.
+# Of how many parts of a kind it is kept that they fit its schema.
 MOST_FITTING = 512
+
+T = TypeVar("T")
+
+
+def _kept_in(known: dict[int, T], value: T) -> T:
+    """The value, which from now on is known by identity.
+
+    What is kept cannot be mistaken for another.
+    """
+    if len(known) >= MOST_FITTING:
+        known.clear()
+    known[identity_of(value)] = value
+    return value
 
 
 def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
     """The entries under the schema of today, which may have changed since."""
-    entries = each_once(entries)
-    if not kind.custom:
+    known: dict[int, Entries] = kind.memo.setdefault("entries", {})
+    if known.get(identity_of(entries)) is entries:
         return entries
-    result = [_under_schema(registry, kind, entry) for entry in entries]
-    return entries if all(map(_is, result, entries)) else result
+    result = once = each_once(entries)
+    if kind.custom:
+        result = [_under_schema(registry, kind, entry) for entry in once]
+    return _kept_in(known, once if all(map(_is, result, once)) else result)
 
 
 def each_once(entries: Entries) -> Entries:
@@ -418,15 +433,10 @@ def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:
         return entry
     fields = entry["fieldsV1"]
     fitting: dict[int, Tree] = known.memo.setdefault("fitting", {})
-    # Known by identity: what is kept here cannot be mistaken for another.
     if fitting.get(identity_of(fields)) is fields:
         return entry
     new = reconciled(fields, shape_of(known))
-    if new is not fields:
-        new = interned(new)
-    if len(fitting) >= MOST_FITTING:
-        fitting.clear()
-    fitting[identity_of(new)] = new
+    _kept_in(fitting, new if new is fields else interned(new))
     return entry if new is fields else {**entry, "fieldsV1": new}
 
 

@@ -163,10 +163,13 @@ def _one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
 
 
 def merge_patched(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7396); shares what it leaves alone.
+    """Apply a JSON merge patch (RFC 7396); shares what it leaves as it is.
 
     >>> merge_patched({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
+    >>> live = {"a": {"b": 1}}
+    >>> merge_patched(live, {"a": {"b": 1}}) is live
+    True
 
     As in the library of Kubernetes, objects in lists lose their nulls, too, but for
     lists in the place of an object.
@@ -177,16 +180,26 @@ def merge_patched(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
+    differs = not isinstance(target, dict)
     for name, value in patch.items():
+        before = result.get(name)
         if value is None:
+            differs = differs or name in result
             result.pop(name, None)
-        elif isinstance(value, dict):
-            result[name] = merge_patched(result.get(name), value)
-        elif isinstance(value, list) and not isinstance(result.get(name), dict):
-            result[name] = without_nulls(value)
-        else:
-            result[name] = value
-    return result
+            continue
+        if isinstance(value, dict):
+            value = merge_patched(before, value)
+        elif isinstance(value, list) and not isinstance(before, dict):
+            value = without_nulls(value)
+        elif value == before and type(value) is type(before) in EXACT:
+            continue
+        differs = differs or value is not before
+        result[name] = value
+    return result if differs else target
+
+
+# The types of values that are written alike where they are equal.
+EXACT = frozenset((str, int, bool))
 
 
 def without_nulls(items: list[Any]) -> list[Any]:

@@ -480,9 +480,21 @@ def fits(value: Any, shape: Shape) -> bool:
             if below is not None and not fits(item, below):
                 return False
         return True
-    if kind is list and shape.list_type:
-        return _items_fit(value, shape)
+    if kind is list:
+        if shape.list_type:
+            return _items_fit(value, shape)
+    elif shape.scalar:
+        return kind in SCALARS.get(shape.scalar, ALL_SCALARS)
     return next(shape_faults(value, shape), None) is None
+
+
+ALL_SCALARS = frozenset((str, bool, int, float))
+# The types of values of a scalar that is not just any.
+SCALARS = {
+    "numeric": frozenset((int, float)),
+    "string": frozenset((str,)),
+    "boolean": frozenset((bool,)),
+}
 
 
 def _items_fit(value: list[Any], shape: Shape) -> bool:
@@ -548,11 +560,13 @@ def _list_faults(
 
 def _scalar_faults(value: Any, shape: Shape, place: str) -> Iterator[str]:
     kind = type(value)
-    if shape.scalar == "numeric" and kind not in (int, float):
+    if kind in SCALARS.get(shape.scalar, ALL_SCALARS):
+        return
+    if shape.scalar == "numeric":
         yield _placed(place, f"expected numeric (int or float), got {GO_TYPES[kind]}")
-    elif shape.scalar == "string" and kind is not str:
+    elif shape.scalar == "string":
         yield _placed(place, f"expected string, got {_go_syntax(value)}")
-    elif shape.scalar == "boolean" and kind is not bool:
+    elif shape.scalar == "boolean":
         yield _placed(place, f"expected boolean, got {_go(value)}")
 
 

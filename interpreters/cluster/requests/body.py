@@ -30,23 +30,27 @@ from fnop.interpreters.protocol import MalformedBody
 __all__ = ["decoded", "unknown_fields"]
 
 
-def decoded(kind: Kind, body: Any, *, of_patch: bool = False) -> Object:
+def decoded(kind: Kind, body: Any, live: Object | None = None) -> Object:
     """A body as an object of the kind, or the refusal of the real decoder.
 
-    The result of a patch is refused later, and in other words, for its type.
+    The result of a patch of a `live` object is refused later, and in other words, for
+    its type; metadata that it shares with that object has been read before.
     """
     if not isinstance(body, dict):
         raise _unrecognized(kind, body)
-    _check_type(kind, body, of_patch=of_patch)
+    _check_type(kind, body, of_patch=live is not None)
     if kind.resource == CRDS:
         check_crd_shape(body)
     elif not kind.custom:
         body = _known_parts(kind, body)
+    metadata = body.get("metadata")
+    if live is None or metadata is not live["metadata"]:
+        metadata = _metadata(kind, metadata)
     return {
         **body,
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": _metadata(kind, body.get("metadata")),
+        "metadata": metadata,
     }
 
 

@@ -42,7 +42,9 @@ def unknown_fields(
     if kind.schema is None:
         return []
     inside: list[str] = []  # embedded objects are looked at later
-    found = [*_of_metadata(body), *_unknown(kind.schema, body, "", inside, old)]
+    found = [*_unknown(kind.schema, body, "", inside, old)]
+    if old is None or body.get("metadata") is not old["metadata"]:
+        found += _of_metadata(body)
     return sorted(found) + sorted(inside)
 
 
@@ -73,13 +75,13 @@ def _unknown(
         before = old if type(old) is dict else {}
         is_object = schema.root or schema.embedded
         for name, item in value.items():
-            if is_object and name in TYPE_META:
+            if before.get(name, ABSENT) is item or (is_object and name in TYPE_META):
                 continue
             child = schema.properties.get(name, schema.additional)
             if child is None:
                 if not schema.preserving:
                     yield f"{path}.{name}" if path else name
-            elif type(item) in NESTED and item is not before.get(name):
+            elif type(item) in NESTED:
                 where = f"{path}.{name}" if path else name
                 yield from _unknown(child, item, where, inside, before.get(name))
     elif kind is list and not schema.opaque and (inner := schema.inner) is not None:
@@ -88,6 +90,7 @@ def _unknown(
                 yield from _unknown(inner, item, f"{path}[{index}]", inside)
 
 
+ABSENT: Any = object()
 NESTED = frozenset((dict, list))
 TYPE_META = ("apiVersion", "kind", "metadata")
 

@@ -116,6 +116,8 @@ class Schema:
         if self.opaque:
             return plain(value)
         if kind is dict:
+            if value is old:
+                return self._completed(value)
             return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
         if kind is list:
             inner = self.inner
@@ -134,13 +136,11 @@ class Schema:
     def _filled_object(
         self, value: dict[str, Any], old: dict[str, Any]
     ) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        differs = False
+        result = value  # until something differs
         properties, additional = self.properties, self.additional
         for name, item in value.items():
             before = old.get(name)
             if before is item and item is not None:
-                result[name] = item
                 continue
             child = properties.get(name, additional)
             if child is None:
@@ -151,22 +151,25 @@ class Schema:
                 elif self.preserving:
                     new = plain(item)
                 else:
-                    differs = True  # pruned
-                    continue
+                    new = NOTHING  # pruned
             elif item is None and not child.nullable:
-                differs = True  # a null where none may be is as good as nothing
-                if child.default is not NOTHING:
-                    result[name] = child.default
-                continue
+                new = child.default  # a null where none may be is as good as nothing
             else:
                 new = child.filled(item, before)
-            differs = differs or new is not item
-            result[name] = new
-        for name, default in self.defaults:
-            if name not in result:
-                result[name] = default
-                differs = True
-        return result if differs else value
+            if new is item:
+                continue
+            if result is value:
+                result = dict(value)
+            if new is NOTHING:
+                del result[name]
+            else:
+                result[name] = new
+        return self._completed(result)
+
+    def _completed(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The object with the defaults of the fields that it does not have."""
+        missing = {name: it for name, it in self.defaults if name not in value}
+        return {**value, **missing} if missing else value
 
     def pruned(self, value: Any) -> Any:
         """The value without unspecified fields; no defaults are filled in."""

@@ -280,6 +280,8 @@ def _reindexed(
     old: Object | None,
     new: Object | None,
 ) -> Map[str, Map[tuple[Resource, Key], None]]:
+    if not owned and not (new and "ownerReferences" in new["metadata"]):
+        return owned
     before, after = _owners(old), _owners(new)
     if before == after:
         return owned

@@ -1,0 +1,1 @@
+"""The children of an object: what is desired, beside what is there."""

@@ -1,0 +1,162 @@
+"""The fields of an object that a field manager has, read from `managedFields`.
+
+Kubernetes (server-side apply, field management): each manager's fields are a tree whose
+keys are `f:<name>` for a field, `k:<keys>` and `v:<value>` for an element of a list,
+and `.` for the item itself. A tree without keys is a field that is owned as a whole.
+Whoever else changes a field takes it away from those who had applied it, so a field
+that is not ours any more has drifted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+__all__ = ["folded", "lost_fields", "managers_of"]
+
+# Not kept among a manager's fields, since they name the object itself.
+_NAMES = frozenset(("apiVersion", "kind"))
+_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion"))
+
+
+def lost_fields(
+    manifest: Mapping[str, Any], live: Mapping[str, Any], manager: str
+) -> list[str]:
+    """The fields of an applied manifest that its manager does not have any more.
+
+    They are paths such as `spec.ports[0].port`, in the manifest's order.
+
+    >>> entry = {"manager": "me", "operation": "Apply",
+    ...          "fieldsV1": {"f:spec": {"f:size": {}}}}
+    >>> live = {"metadata": {"managedFields": [entry]}}
+    >>> lost_fields({"spec": {"size": 1, "mode": "a"}}, live, "me")
+    ['spec.mode']
+    """
+    owned = _fields_of(live, manager)
+    found: list[str] = []
+    for name, value in manifest.items():
+        if name in _NAMES:
+            continue
+        if name == "metadata" and isinstance(value, Mapping):
+            value = {k: v for k, v in value.items() if k not in _METADATA}
+            if not value:
+                continue
+        found += _lost(value, owned.get(f"f:{name}"), name)
+    return found
+
+
+def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
+    for entry in _entries(live):
+        if _is_by(entry, manager, "Apply"):
+            fields = entry.get("fieldsV1")
+            return fields if isinstance(fields, Mapping) else {}
+    return {}
+
+
+def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
+    """Whether an entry is of a manager, and of the object itself."""
+    is_whole = not entry.get("subresource")
+    found = entry.get("manager"), entry.get("operation")
+    return is_whole and found == (manager, operation)
+
+
+def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    found = (live.get("metadata") or {}).get("managedFields")
+    entries = found if isinstance(found, list) else ()
+    yield from (each for each in entries if isinstance(each, Mapping))
+
+
+def _lost(value: Any, owned: Any, path: str) -> Iterator[str]:
+    """The fields within a value that a tree of owned fields does not have."""
+    if value is None:
+        return  # it is dropped, like a field that is not there
+    if not isinstance(owned, Mapping):
+        yield from _leaves(value, path)
+    elif not owned or not isinstance(value, (Mapping, list)):
+        return  # it is owned as a whole
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _lost(item, owned.get(f"f:{name}"), f"{path}.{name}")
+    else:
+        for place, item in enumerate(value):
+            yield from _lost(item, _element(item, owned), f"{path}[{place}]")
+
+
+def _leaves(value: Any, path: str) -> Iterator[str]:
+    """The fields within mappings; a list is one field."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}.{name}")
+    elif value is not None:
+        yield path
+
+
+def _element(item: Any, owned: Mapping[str, Any]) -> Any:
+    """The tree of the element of a list; None where it is not owned."""
+    for key, tree in owned.items():
+        kind, _, text = key.partition(":")
+        if kind == "v" and _parsed(text) == item:
+            return tree
+        if kind == "k" and isinstance(item, Mapping):
+            keys = _parsed(text)
+            # Keys may have defaults, such as a port's protocol.
+            if all(item.get(name, value) == value for name, value in keys.items()):
+                return tree
+    return None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+
+
+def folded(live: Mapping[str, Any], manager: str) -> list[dict[str, Any]] | None:
+    """The managed fields, where what a manager has updated counts as applied by it.
+
+    None where they are so already. A field that the same manager has both applied and
+    updated, for example by creating the object, would stay when it is no longer
+    applied (Kubernetes: "upgrading from client-side apply to server-side apply").
+
+    >>> mine = {"manager": "me", "operation": "Update", "fieldsV1": {"f:data": {}}}
+    >>> folded({"metadata": {"managedFields": [mine]}}, "me")
+    [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
+    """
+    entries = [*_entries(live)]
+    updated = [each for each in entries if _is_by(each, manager, "Update")]
+    if not updated:
+        return None
+    applied = [each for each in entries if _is_by(each, manager, "Apply")]
+    tree: Mapping[str, Any] = {}
+    for each in (*applied, *updated):
+        tree = _united(tree, each.get("fieldsV1") or {})
+    ours = {**(applied or updated)[0], "operation": "Apply", "fieldsV1": tree}
+    others = [dict(each) for each in entries if each not in (*applied, *updated)]
+    return [ours, *others]
+
+
+def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {k: _united(one[k], v) for k, v in other.items() if k in one}
+    return {**one, **other, **both}
+
+
+def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
+    """The managers that have a field now, by a path of `lost_fields`, in no list.
+
+    >>> entry = {"manager": "kubectl", "operation": "Update",
+    ...          "fieldsV1": {"f:spec": {"f:size": {}}}}
+    >>> managers_of({"metadata": {"managedFields": [entry]}}, "spec.size")
+    ['kubectl']
+    """
+    names = [f"f:{each}" for each in path.partition("[")[0].split(".")]
+    found: list[str] = []
+    for entry in _entries(live):
+        tree: Any = entry.get("fieldsV1")
+        for name in names:
+            tree = tree.get(name) if isinstance(tree, Mapping) else None
+        if tree is not None and entry.get("manager") not in found:
+            found.append(str(entry.get("manager")))
+    return found

@@ -1,0 +1,168 @@
+"""The children of an object at one moment: what it owns of the kinds in `owns=`.
+
+A child belongs to the object whose uid is in its owner references. Kubernetes allows no
+such reference to an owner in another namespace, or in a namespace from a cluster-scoped
+child (owners and dependents): such a child names its owner in an annotation instead. So
+does one that is to outlive its owner, which the garbage collector would delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from fnop.core.api.resources import Resource
+from fnop.core.values.body import Body, Key, View
+from fnop.core.values.table import NOTHING
+
+__all__ = [
+    "OWNER_ANNOTATION",
+    "Checked",
+    "Children",
+    "Owned",
+    "Owner",
+    "Views",
+    "owner_mark",
+    "owners_of",
+]
+
+# On a child without an owner reference: who owns it all the same.
+OWNER_ANNOTATION = "fnop.dev/owner"
+
+
+class Owner(NamedTuple):
+    """An owner as its child names it: its uid, its kind, and where it is."""
+
+    uid: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def owners_of(body: Body) -> list[Owner]:
+    """The owners of an object, by its references and by fnop's annotation.
+
+    Malformed references are left out.
+
+    >>> reference = {"apiVersion": "e.com/v1", "kind": "K", "name": "o", "uid": "u"}
+    >>> meta = {"namespace": "n", "ownerReferences": [reference]}
+    >>> owners_of(Body({"metadata": meta}))
+    [Owner(uid='u', group='e.com', kind='K', namespace='n', name='o')]
+    """
+    found: list[Owner] = []
+    references = body.meta.get("ownerReferences")
+    for each in references if isinstance(references, list) else ():
+        if isinstance(each, dict) and each.get("uid"):
+            group = str(each.get("apiVersion")).rpartition("/")[0]
+            kind, name = str(each.get("kind")), str(each.get("name"))
+            place = body.namespace or ""
+            found.append(Owner(str(each["uid"]), group, kind, place, name))
+    mark = body.mapping("annotations").get(OWNER_ANNOTATION)
+    parts = mark.split("/") if isinstance(mark, str) else ()
+    if len(parts) == 4:
+        kind, _, group = parts[0].partition(".")
+        found.append(Owner(parts[3], group, kind, parts[1], parts[2]))
+    return found
+
+
+def owner_mark(resource: Resource, owner: Body) -> str:
+    """The annotation that names an owner: `kind.group/namespace/name/uid`.
+
+    >>> owner = Body({"metadata": {"namespace": "n", "name": "o", "uid": "u"}})
+    >>> owner_mark(Resource("e.com", "v1", "ks", "K"), owner)
+    'K.e.com/n/o/u'
+    """
+    kind = f"{resource.kind}.{resource.group}".rstrip(".")
+    return f"{kind}/{owner.namespace or ''}/{owner.name}/{owner.uid}"
+
+
+# The versions of children, and what was applied to them, when they were as desired.
+Checked: TypeAlias = Mapping[Key, tuple[str, str]]
+
+
+class Views(Mapping[str, View]):
+    """Objects by name, each made a view when it is asked for."""
+
+    __slots__ = ("_bodies", "_wall")
+
+    def __init__(self, bodies: Mapping[str, Body], wall: float) -> None:
+        self._bodies = bodies
+        self._wall = wall
+
+    def __getitem__(self, name: str) -> View:
+        return View.of(self._bodies[name].data, self._wall)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bodies)
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bodies
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class Children(Mapping[str, Mapping[str, View]]):
+    """The argument `children`: what an object owns, by kind and by name.
+
+    `children["services"]["web"]` is the Service web, as the store has it. The kinds are
+    those of `owns=`, in the same words; a kind without objects is an empty mapping. The
+    name of an object in another namespace than its owner is `namespace/name`.
+    """
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self, kinds: Mapping[str, Mapping[str, View]]) -> None:
+        self._kinds = kinds
+
+    def __getitem__(self, kind: str) -> Mapping[str, View]:
+        found = self._kinds.get(kind)
+        if found is None:
+            words = ", ".join(map(repr, self._kinds)) or "none"
+            raise KeyError(f"owns= does not name {kind!r}; it names {words}")
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __repr__(self) -> str:
+        return repr({kind: dict(found) for kind, found in self._kinds.items()})
+
+
+class Owned(NamedTuple):
+    """The children of an object: an immutable value, as of the beginning of an attempt.
+
+    `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;
+    `find` answers any object of these kinds, whoever owns it; `checked` are those that
+    the last call has found as desired.
+    """
+
+    kinds: Mapping[str, Resource]
+    bodies: Mapping[Key, Body]
+    find: Callable[[Key], Body | None]
+    checked: Checked = NOTHING
+
+    def resource_of(self, manifest: Mapping[str, Any]) -> Resource | None:
+        """The owned kind that a manifest is of."""
+        for each in self.kinds.values():
+            wanted = manifest.get("apiVersion"), manifest.get("kind")
+            if (each.api_version, each.kind) == wanted:
+                return each
+        return None
+
+    def children(self, namespace: str | None, wall: float) -> Children:
+        """The argument `children`, of an owner in this namespace, at a time (Unix)."""
+        found: dict[str, dict[str, Body]] = {word: {} for word in self.kinds}
+        words = {each.key: word for word, each in self.kinds.items()}
+        for key in sorted(self.bodies):
+            near = key.namespace in ("", namespace or "")
+            name = key.name if near else f"{key.namespace}/{key.name}"
+            found[words[key.resource]][name] = self.bodies[key]
+        return Children({kind: Views(each, wall) for kind, each in found.items()})

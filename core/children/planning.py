@@ -1,0 +1,236 @@
+"""The desired children of an object, in order: what is applied, and by which marks.
+
+A child is found again by its owner, by the label of its set, and by what was applied:
+the set and a digest of the desired manifest.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owner_mark
+from fnop.core.values.body import Body, Key
+from fnop.effects.desired import Child
+from fnop.effects.values import digest, thaw_json
+
+__all__ = [
+    "APPLIED_ANNOTATION",
+    "KEEP_ANNOTATION",
+    "SET_LABEL",
+    "Keeper",
+    "Planned",
+    "is_of_set",
+    "manifest_for",
+    "outside",
+    "planned_children",
+    "rank_of",
+    "set_of",
+]
+
+# On each child: the handler whose set it is of, and the digest of what was applied.
+SET_LABEL = "fnop.dev/set"
+APPLIED_ANNOTATION = "fnop.dev/applied"
+# The child is let go, and not deleted, when it is no longer desired.
+KEEP_ANNOTATION = "fnop.dev/keep"
+# Kinds that others need come first, as with Helm and kubectl apply --prune. Those that
+# are not named come with the workloads.
+_ORDER = (
+    ("Namespace",),
+    ("CustomResourceDefinition", "PriorityClass", "StorageClass", "RuntimeClass"),
+    ("ResourceQuota", "LimitRange", "NetworkPolicy", "PodDisruptionBudget"),
+    ("ServiceAccount", "Secret", "ConfigMap"),
+    ("PersistentVolume", "PersistentVolumeClaim"),
+    ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    ("Service",),
+)
+_RANKS = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
+
+
+class Keeper(NamedTuple):
+    """Who keeps a set of children: the handled object, and the handler.
+
+    With `is_held` the operator's finalizer is on the object.
+
+    `manager` is the operator's name in managed fields; `set` tells the handler's
+    children from others of the same owner. With `reports` the condition `Synced` is
+    written. `wall` is the time of the attempt (Unix seconds).
+    """
+
+    owner: Body
+    resource: Resource
+    manager: str
+    set: str
+    reports: bool
+    is_held: bool
+    wall: float
+
+
+def set_of(marker: str, handler: str) -> str:
+    """The label of a handler's set of children: short, and the same at every run.
+
+    >>> set_of("fnop.dev/default", "database")
+    '414192e313ab5b36'
+    """
+    return digest(f"{marker}/{handler}")[:16]
+
+
+class Planned(NamedTuple):
+    """A desired child, with the key of its object.
+
+    `applied` is its set and the digest of what is desired, as it is kept on the object.
+    One that is `out_of_reach` cannot name its owner by a reference.
+    """
+
+    child: Child
+    label: str
+    key: Key
+    resource: Resource
+    applied: str
+    out_of_reach: bool
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether nobody but this operator deletes it with its owner."""
+        return self.out_of_reach and not self.child.keep
+
+
+def planned_children(
+    children: Iterable[Child], owned: Owned, keeper: Keeper
+) -> tuple[list[Planned], dict[str, str]]:
+    """The children in the order in which they are applied.
+
+    Also why some cannot be, by their labels.
+    """
+    found: list[Planned] = []
+    problems: dict[str, str] = {}
+    for child in children:
+        resource = owned.resource_of(child.manifest)
+        problem = _misplaced(child, resource, keeper)
+        if resource is None or problem:
+            problems[child.label] = problem
+        else:
+            found.append(_addressed(child, resource, keeper))
+    ranked = sorted(found, key=lambda each: rank_of(each.resource))
+    return _after_others(ranked), problems
+
+
+def rank_of(resource: Resource) -> int:
+    """The place of a kind in the order: those that others need come first."""
+    return _RANKS.get(resource.kind, len(_ORDER))
+
+
+def _after_others(planned: list[Planned]) -> list[Planned]:
+    """The same children, each after those that its `after=` names; else as they are."""
+    if not any(each.child.after for each in planned):
+        return planned
+    found: list[Planned] = []
+    left = list(planned)
+    while left:
+        waiting = {each.label for each in left}
+        ready = [e for e in left if not waiting.intersection(e.child.after)]
+        found += ready or left  # a cycle is told when its first member is applied
+        left = [e for e in left if e not in found] if ready else []
+    return found
+
+
+def _misplaced(child: Child, resource: Resource | None, keeper: Keeper) -> str:
+    """Why a child cannot be where its manifest says; "" if it can."""
+    if resource is None:
+        kind, version = child.manifest["kind"], child.manifest["apiVersion"]
+        return (
+            f"owns= does not name {kind} of {version}, or the API server does not "
+            "serve it"
+        )
+    place = child.manifest["metadata"].get("namespace")
+    if resource.namespaced and not (place or keeper.owner.namespace):
+        return "its owner is in no namespace, so its manifest has to name one"
+    if place and not resource.namespaced:
+        return f"{resource.label} are in no namespace; leave it out of the manifest"
+    return ""
+
+
+def _addressed(child: Child, resource: Resource, keeper: Keeper) -> Planned:
+    meta, place = child.manifest["metadata"], ""
+    if resource.namespaced:
+        place = str(meta.get("namespace") or keeper.owner.namespace)
+    home = keeper.owner.namespace
+    # Kubernetes: owners and dependents.
+    out_of_reach = bool(home) and (not resource.namespaced or place != home)
+    marks = [child.manifest, child.keep, child.foreground]
+    applied = f"{keeper.set}.{digest(marks)}"
+    key = Key(resource.key, place, meta["name"])
+    return Planned(child, child.label, key, resource, applied, out_of_reach)
+
+
+def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
+    """The manifest as it is applied: with its place, its owner, and fnop's marks."""
+    child = planned.child
+    manifest = _plain(thaw_json(child.manifest))
+    meta = manifest["metadata"]
+    if planned.resource.namespaced:
+        meta["namespace"] = planned.key.namespace
+    meta["labels"] = {**(meta.get("labels") or {}), SET_LABEL: keeper.set}
+    marks = {APPLIED_ANNOTATION: planned.applied}
+    if child.keep:
+        marks[KEEP_ANNOTATION] = "true"
+    if child.keep or planned.out_of_reach:
+        marks[OWNER_ANNOTATION] = owner_mark(keeper.resource, keeper.owner)
+    else:
+        meta["ownerReferences"] = [_reference(keeper, foreground=child.foreground)]
+    meta["annotations"] = {**(meta.get("annotations") or {}), **marks}
+    return manifest
+
+
+def _without_none(value: Any) -> Any:
+    """A value without the fields that are None: those are left to others."""
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_none(each) for each in value]
+    return value
+
+
+def _plain(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest as the API server keeps it: `stringData` is for writing alone."""
+    manifest = _without_none(manifest)
+    texts = manifest.get("stringData")
+    if manifest.get("kind") != "Secret" or not isinstance(texts, Mapping):
+        return manifest
+    rest = {key: value for key, value in manifest.items() if key != "stringData"}
+    coded = {
+        key: base64.b64encode(str(text).encode()).decode()
+        for key, text in texts.items()
+    }
+    return {**rest, "data": {**(manifest.get("data") or {}), **coded}}
+
+
+def _reference(keeper: Keeper, *, foreground: bool) -> dict[str, Any]:
+    return {
+        "apiVersion": keeper.resource.api_version,
+        "kind": keeper.resource.kind,
+        "name": keeper.owner.name,
+        "uid": keeper.owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": foreground,
+    }
+
+
+def is_of_set(body: Body, set: str) -> bool:
+    """Whether a handler has applied an object; users may take one of the marks away."""
+    applied = body.mapping("annotations").get(APPLIED_ANNOTATION)
+    is_applied = isinstance(applied, str) and applied.startswith(f"{set}.")
+    return is_applied or body.mapping("labels").get(SET_LABEL) == set
+
+
+def outside(bodies: Mapping[Key, Body], set: str) -> dict[Key, Body]:
+    """The children of a set that only its operator deletes with their owner."""
+    return {
+        key: body
+        for key, body in bodies.items()
+        if is_of_set(body, set)
+        and OWNER_ANNOTATION in body.mapping("annotations")
+        and KEEP_ANNOTATION not in body.mapping("annotations")
+    }

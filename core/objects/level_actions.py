@@ -1,0 +1,196 @@
+"""Calling reconcile handlers: what they are given, and how a call is ended early."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from fnop.core.children.owned import Owned, owners_of
+from fnop.core.children.planning import Keeper, set_of
+from fnop.core.handlers.arguments import Keeping, Situation
+from fnop.core.handlers.forms import Form, Signature
+from fnop.core.handlers.handler import Handler
+from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
+from fnop.core.objects.attempts import go_on, stop
+from fnop.core.objects.ending import keep, left
+from fnop.core.objects.home import takes_conditions
+from fnop.core.objects.levels import (
+    CallLevel,
+    ForgetLevel,
+    Purpose,
+    StopLevel,
+    at_key,
+    forgotten,
+)
+from fnop.core.seam.commands import AttemptEnded
+from fnop.core.state.context import Context
+from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.effects import Delete, Effect, Get, Log, Target
+from fnop.effects.desired import Desired
+from fnop.effects.values import same_json
+
+__all__ = ["run_level"]
+
+
+def run_level(
+    context: Context,
+    record: ObjectRecord,
+    action: CallLevel | StopLevel | ForgetLevel,
+) -> None:
+    match action:
+        case CallLevel(handler, purpose):
+            _call(context, record, handler, purpose)
+        case StopLevel(invocation):
+            _stop(context, record, invocation)
+        case ForgetLevel(handler):
+            context.put(forgotten(record, handler))
+
+
+def _call(
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+) -> None:
+    """Begin a call, unless the handler's time has run out."""
+    state = record.levels.get(handler.id) or LevelState()
+    if _is_new(state, record.body):
+        state = state._replace(over=False, progress=FRESH)
+    progress = state.progress
+    if seconds_left(progress, handler.timeout, context.now) <= 0:
+        _time_out(context, record, handler, state)
+        return
+    handler = _with_task(context, record, handler, purpose)
+    started = context.now.wall if progress.started is None else progress.started
+    progress = progress._replace(started=started, until=None, due=None)
+    situation = Situation(
+        handler,
+        context.settings,
+        context.now,
+        context.kind.resource,
+        record.body,
+        None if purpose is Purpose.KEEP else purpose.value,
+        retry=progress.retries,
+        started=started,
+        memo=record.memo,
+        indices=context.indices,
+        keeping=None
+        if purpose is Purpose.COLLECT
+        else _keeping(context, record, handler),
+    )
+    deadline = deadline_of(progress, handler.timeout, context.now)
+    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    work = record.work or IDLE
+    begun = state._replace(
+        body=record.body,
+        children=context.children,
+        start=None,
+        over=False,
+        progress=progress,
+    )
+    record = record._replace(
+        levels={**record.levels, handler.id: begun},
+        work=work._replace(level_runs=(*work.level_runs, invocation)),
+    )
+    go_on(context, record, invocation)
+
+
+_PLAN = Signature(Form.PLAN, (), False)
+_GENERATOR = Signature(Form.GENERATOR, (), False)
+
+
+def _with_task(
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+) -> Handler:
+    """The handler; its author's function is not called where it has nothing to say."""
+    match purpose:
+        case Purpose.KEEP:
+            return handler
+        case Purpose.CLEAR:
+            return replace(handler, fn=Desired, signature=_PLAN)
+        case Purpose.COLLECT:
+            fn = partial(_collect, context.key, record.body, _owner_of(context, record))
+            return replace(handler, fn=fn, signature=_GENERATOR)
+
+
+def _owner_of(context: Context, record: ObjectRecord) -> Target:
+    """The owner that an orphan's annotation names."""
+    for owner in reversed(owners_of(record.body)):
+        for by in context.kind.owned_by:
+            if (owner.group, owner.kind) == (by.resource.group, by.resource.kind):
+                key = at_key(owner, by)
+                place = key.namespace or None
+                found = Target.existing(key.resource, key.name, place)
+                return replace(found, uid=owner.uid)
+    raise AssertionError("it is collected for an owner of a kind that is followed")
+
+
+def _collect(key: Key, body: Body, owner: Target) -> Generator[Effect, Any, None]:
+    """Delete an orphan, if its owner is not there by a live read either."""
+    found = yield Get(owner)
+    if found is not None and found["metadata"].get("uid") == owner.uid:
+        return
+    yield Log("info", f"deleting it: {owner}, for which it was made, is gone")
+    target = Target.existing(key.resource, key.name, key.namespace or None)
+    yield Delete(target, uid=body.uid, propagation="Background")
+
+
+def _is_new(state: LevelState, body: Body) -> bool:
+    """Whether the object has another spec than at the last call: failures count anew.
+
+    A change of children does not count: a failing handler may cause it.
+    """
+    was = state.body
+    if was is None or was is body:
+        return False
+    return not same_json(was.stanza("spec"), body.stanza("spec"))
+
+
+def _keeping(context: Context, record: ObjectRecord, handler: Handler) -> Keeping:
+    settings = context.settings
+    found = {key: _body_of(context, key) for key in context.children}
+    mine = {each.key for each in handler.owned.values()}
+    bodies = {k: each for k, each in found.items() if each and k.resource in mine}
+    state = record.levels.get(handler.id) or LevelState()
+    owned = Owned(handler.owned, bodies, context.bodies, state.checked)
+    keeper = Keeper(
+        record.body,
+        context.kind.resource,
+        settings.marker,
+        set_of(settings.marker, handler.id),
+        settings.conditions and takes_conditions(context),
+        settings.marker in record.body.finalizers,
+        context.now.wall,
+    )
+    return Keeping(owned, keeper)
+
+
+def _body_of(context: Context, key: Key) -> Body | None:
+    record = context.of(key).record
+    return None if record is None or record.gone else record.body
+
+
+def _time_out(
+    context: Context, record: ObjectRecord, handler: Handler, state: LevelState
+) -> None:
+    """End a handler whose deadline has passed between two calls."""
+    assert handler.timeout is not None
+    why = state.progress.message or "still waiting"
+    judgement = time_out(state.progress, handler.timeout, why)
+    context.failed()
+    level, line = judgement.level, judgement.line
+    context.say_of(handler, level, line, body=record.body, error=why)
+    over = LevelState(record.body, context.children, None, True, judgement.progress)
+    context.put(record._replace(levels={**record.levels, handler.id: over}))
+
+
+def _stop(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    """End a call that is under way."""
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    runs = left(record.work.level_runs, invocation)
+    record = record._replace(work=record.work._replace(level_runs=runs))
+    line, ended = "is cancelled", AttemptEnded("cancelled")
+    handler, body = invocation.handler, record.body
+    context.say_of(handler, "info", line, body=body, ended=ended)
+    keep(context, forgotten(record, handler), ends=False)

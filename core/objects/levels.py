@@ -1,0 +1,262 @@
+"""Reconcile handlers of one object: when each is called.
+
+It is called for a state and not for a cause: whenever what it would see differs from
+what it saw at its last call.  So a burst of changes is one call, a change during a call
+is one more, and nothing has to be stored on the object.
+
+| since the last call                    | it is called         |
+|----------------------------------------|----------------------|
+| the object or a child has changed      | at once              |
+| another object's mapping, or an effect | at once              |
+| it has failed                          | after its backoff    |
+| it has asked for it, or `resync=`      | when that time comes |
+| nothing of these                       | not at all           |
+
+Handlers of changes go first, and no two of all these are under way at once for one
+object.  A deleted object is for its `on.delete` handlers alone.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from fnop.core.children.owned import OWNER_ANNOTATION, Owner, owners_of
+from fnop.core.children.planning import outside, set_of
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import OwnedBy
+from fnop.core.memory.observation import essence_of
+from fnop.core.objects.selection import Circumstances, prematches
+from fnop.core.state.record import Invocation, LevelState, ObjectRecord, Work
+from fnop.core.values.body import Body, Key
+from fnop.effects.values import same_json
+
+__all__ = [
+    "AwaitChildren",
+    "CallLevel",
+    "ForgetLevel",
+    "Purpose",
+    "StopLevel",
+    "at_key",
+    "call_due",
+    "clearing",
+    "collecting",
+    "forgotten",
+    "holds_children",
+    "level_action",
+    "level_due",
+    "requeued",
+]
+
+
+class Purpose(Enum):
+    """What a call is for; only KEEP calls the author's function.
+
+    - KEEP: to make the children as desired
+    - CLEAR: to delete those that go before their owner, which is deleted
+    - COLLECT: to delete the object itself, whose owner is gone
+    """
+
+    KEEP = "keep"
+    CLEAR = "clear"
+    COLLECT = "collect"
+
+
+class CallLevel(NamedTuple):
+    """Call a reconcile handler for the object as it is now."""
+
+    handler: Handler
+    purpose: Purpose = Purpose.KEEP
+
+
+class StopLevel(NamedTuple):
+    """End a call that is under way: the object is no longer for its handler."""
+
+    invocation: Invocation
+
+
+class ForgetLevel(NamedTuple):
+    """Forget what a handler has seen: it does not match the object any more."""
+
+    handler: Handler
+
+
+class AwaitChildren(NamedTuple):
+    """Nothing to do before a time, or before the children are gone."""
+
+    until: float | None = None
+
+
+def level_action(
+    at: Circumstances, record: ObjectRecord, work: Work
+) -> StopLevel | ForgetLevel | None:
+    """The next action about handlers that the object is no longer for."""
+    for each in work.level_runs:
+        is_own = each.situation.reason is not None and not record.gone
+        if at.stopping or not (is_own or _is_wanted(at, record, each.handler)):
+            return StopLevel(each)
+    if at.stopping or record.body.is_deleting:
+        return None
+    for handler in at.kind.levels:
+        if handler.id in record.levels and not _is_wanted(at, record, handler):
+            return ForgetLevel(handler)
+    return None
+
+
+def _is_wanted(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    if at.stopping or record.gone or record.body.is_deleting:
+        return False
+    return prematches(at, record, handler)
+
+
+def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel | None:
+    """The call of a reconcile handler that is due now, if nothing else is under way."""
+    if work.running or work.level_runs:
+        return None
+    for handler in at.kind.levels:
+        due = _due(at, record, handler)
+        if due is not None and due <= at.now.mono:
+            return CallLevel(handler)
+    return None
+
+
+def clearing(
+    at: Circumstances, record: ObjectRecord
+) -> CallLevel | AwaitChildren | None:
+    """The deletion of children that go before a deleted object; None if there are none.
+
+    The garbage collector does not delete them: they cannot name their owner.
+    """
+    marker = at.settings.marker
+    left = False
+    for handler in at.kind.levels:
+        state = record.levels.get(handler.id) or LevelState()
+        found = outside(_bodies(at), set_of(marker, handler.id))
+        left = left or bool(found)
+        waits = state.start is not None and state.start > at.now.mono
+        if waits:
+            return AwaitChildren(state.start)
+        if not all(body.is_deleting for body in found.values()):
+            return CallLevel(handler, Purpose.CLEAR)
+    return AwaitChildren() if left else None
+
+
+def collecting(
+    at: Circumstances, record: ObjectRecord
+) -> CallLevel | AwaitChildren | None:
+    """The deletion of an object whose owner is gone, and which Kubernetes leaves.
+
+    It is one that names its owner in fnop's annotation alone. Others are collected by
+    the garbage collector.
+    """
+    body = record.body
+    mark = body.mapping("annotations").get(OWNER_ANNOTATION)
+    if not mark or body.is_deleting:
+        return None
+    for owner in owners_of(body):
+        for by in at.kind.owned_by:
+            if _is_orphan_of(at, body, owner, by):
+                return _collect(at, record, by.handler)
+    return None
+
+
+def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> bool:
+    """Whether an object was made for an owner of this kind that is not there."""
+    if not by.sees_all or (owner.group, owner.kind) != (
+        by.resource.group,
+        by.resource.kind,
+    ):
+        return False
+    served = at.settings.namespaces
+    if served is not None and owner.namespace not in served:
+        return False  # it may be there, and is not followed
+    if not outside(
+        {at_key(owner, by): body}, set_of(at.settings.marker, by.handler.id)
+    ):
+        return False
+    found = at.body_of(at_key(owner, by))
+    return found is None or found.uid != owner.uid
+
+
+def at_key(owner: Owner, by: OwnedBy) -> Key:
+    """The key of an owner."""
+    place = owner.namespace if by.resource.namespaced else ""
+    return Key(by.resource.key, place, owner.name)
+
+
+def _collect(
+    at: Circumstances, record: ObjectRecord, handler: Handler
+) -> CallLevel | AwaitChildren | None:
+    state = record.levels.get(handler.id) or LevelState()
+    if state.start is not None and state.start > at.now.mono:
+        return AwaitChildren(state.start)
+    if state.body is not None and state.body.version == record.body.version:
+        return CallLevel(handler, Purpose.COLLECT) if state.has_failed else None
+    return CallLevel(handler, Purpose.COLLECT)
+
+
+def _bodies(at: Circumstances) -> dict[Key, Body]:
+    found = ((key, at.body_of(key)) for key in at.children)
+    return {key: body for key, body in found if body is not None}
+
+
+def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
+    """Whether the finalizer has to keep the object for children of it.
+
+    That is not known before the first call in this process: then it stays as it is.
+    """
+    if record.body.is_deleting:
+        return clearing(at, record) is not None
+    for handler in at.kind.levels:
+        state = record.levels.get(handler.id)
+        known = None if state is None else state.holds
+        if known or (known is None and at.settings.marker in record.body.finalizers):
+            return True
+    return False
+
+
+def level_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+    """The monotonic time of the next call; None where only a change leads to one."""
+    if work.level_runs:
+        return None
+    moments = (_due(at, record, handler) for handler in at.kind.levels)
+    return min((each for each in moments if each is not None), default=None)
+
+
+def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | None:
+    if not _is_wanted(at, record, handler):
+        return None
+    state = record.levels.get(handler.id)
+    if state is None or _differs(at, record, state):
+        return at.now.mono
+    return None if state.over else state.start
+
+
+def _differs(at: Circumstances, record: ObjectRecord, state: LevelState) -> bool:
+    """Whether a call now would see another state than the last one has."""
+    if state.children is not at.children and state.children != at.children:
+        return True
+    return state.body is None or is_changed(at, state.body, record.body)
+
+
+def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
+    """Whether an object's essence has changed, which is all but status and the like."""
+    if was is now or was.version == now.version:
+        return False
+    hidden = at.settings.hidden
+    return not same_json(essence_of(was, hidden), essence_of(now, hidden))
+
+
+def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
+    """The record without the state of a reconcile handler."""
+    rest = {k: v for k, v in record.levels.items() if k != handler.id}
+    return record._replace(levels=rest)
+
+
+def requeued(record: ObjectRecord, now: float) -> ObjectRecord:
+    """The record with its reconcile handlers due; one that had failed begins anew."""
+    levels = {
+        name: each._replace(start=now, over=False)
+        for name, each in record.levels.items()
+    }
+    return record._replace(levels=levels)

@@ -1,0 +1,62 @@
+"""Which objects own which others, as far as reconcile handlers have to know.
+
+It follows from the records of the owned kinds alone: whenever one of these is stored,
+its entry here follows, and its owners are to be reconciled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from immutables import Map
+
+from fnop.core.api.resources import Resource
+from fnop.core.children.owned import Owner, owners_of
+from fnop.core.values.body import Body, Key
+from fnop.core.values.table import Table
+
+__all__ = ["Family"]
+
+_NONE: Map[Key, str] = Map()
+
+
+class Family(NamedTuple):
+    """The owned objects by the uid of their owner, with their versions.
+
+    `owners` are the kinds that own something, by the key of the owned kind.
+    """
+
+    owners: Table[str, tuple[Resource, ...]] = Table()
+    children: Map[str, Map[Key, str]] = Map()
+
+    def related(
+        self, key: Key, was: Body | None, body: Body | None
+    ) -> tuple[Family, list[Key]]:
+        """The family after a change of an owned object, and the keys of its owners.
+
+        `was` is the object before, `body` as it is now; None where it is not there.
+        """
+        before = owners_of(was) if was is not None else []
+        after = owners_of(body) if body is not None else []
+        children = self.children
+        for each in before:
+            rest = children.get(each.uid, _NONE)
+            if each not in after and key in rest:
+                rest = rest.delete(key)
+                children = (
+                    children.set(each.uid, rest) if rest else children.delete(each.uid)
+                )
+        for each in after:
+            assert body is not None
+            found = children.get(each.uid, _NONE)
+            children = children.set(each.uid, found.set(key, body.version))
+        keys = [found for each in {*before, *after} for found in self._keys(key, each)]
+        return Family(self.owners, children), sorted(keys)
+
+    def _keys(self, child: Key, owner: Owner) -> list[Key]:
+        """The key of an owner, if its kind is one that owns the child's."""
+        return [
+            Key(each.key, owner.namespace if each.namespaced else "", owner.name)
+            for each in self.owners.get(child.resource, ())
+            if (each.group, each.kind) == (owner.group, owner.kind)
+        ]

@@ -1,0 +1,237 @@
+"""What should exist: the answer of a `@fnop.reconcile` handler, as a value.
+
+`desired` names the children that an object should have, its conditions, and more of its
+status. It is no effect: which effects it takes depends on what exists already, and is
+decided in `fnop.core.children.synchronise`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from fnop.effects.effects import Witness, check_manifest
+from fnop.effects.manifests import Manifest, manifest_of
+from fnop.effects.values import check_seconds, freeze_json
+
+__all__ = [
+    "Child",
+    "Desired",
+    "StatusCondition",
+    "Wanted",
+    "child",
+    "condition",
+    "desired",
+]
+
+OnImmutable: TypeAlias = Literal["fail", "replace"]
+
+# metav1.Condition: its type is a qualified name, its reason one word in CamelCase.
+_TYPE = re.compile(
+    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9][-A-Za-z0-9_.]{0,315}"
+)
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+_MESSAGE_LENGTH_MAX = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A manifest of an object that should exist, and how it is to be kept.
+
+    Built by `fnop.child`, which has the meaning of each field.
+    """
+
+    manifest: Any
+    after: tuple[str, ...] = ()
+    keep: bool = False
+    adopt: bool = False
+    force: bool = True
+    foreground: bool = False
+    on_immutable: OnImmutable = "fail"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "manifest", freeze_json(self.manifest, "a child"))
+        check_manifest(self.manifest, "fnop.child", named=True)
+        if self.on_immutable not in ("fail", "replace"):
+            raise ValueError(
+                f"on_immutable= is 'fail' or 'replace', not {self.on_immutable!r:.40}"
+            )
+
+    @property
+    def label(self) -> str:
+        """`kind/name`, with the namespace where the manifest names one."""
+        meta = self.manifest["metadata"]
+        place = f"{meta['namespace']}/" if meta.get("namespace") else ""
+        return f"{self.manifest['kind'].lower()}/{place}{meta['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCondition:
+    """A condition of an object: its `type`, and what is so; built by `condition`."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+Wanted: TypeAlias = Manifest | Child | None
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What should exist; built by `fnop.desired`."""
+
+    children: tuple[Child, ...] = ()
+    conditions: tuple[StatusCondition, ...] = ()
+    status: Any = field(default_factory=dict)
+    again: float | None = None
+
+    # As effects have it, for messages about what is lost.
+    kind = "Desired"
+
+    def __post_init__(self) -> None:
+        witness = Witness.current.get()
+        if witness is not None:
+            witness.saw(self)
+
+
+def child(
+    manifest: Manifest,
+    *,
+    after: str | Iterable[str] = (),
+    keep: bool = False,
+    adopt: bool = False,
+    force: bool = True,
+    foreground: bool = False,
+    on_immutable: OnImmutable = "fail",
+) -> Child:
+    """A child with options, for `fnop.desired`; a bare manifest has the defaults.
+
+    `after` names children that are applied before it, as `kind/name`: while one of them
+    fails, this one waits. With `keep` it is let go, and not deleted, when it is no
+    longer desired or its owner is deleted. With `adopt` an object of this name that
+    nobody owns is taken over; without it, such an object is an error. Without `force`
+    fields that others manage stay theirs, and that is an error which names them. With
+    `foreground` it goes before its owner does (`kubectl delete --cascade=foreground`),
+    and its own dependents before it. `on_immutable` says what becomes of it when a
+    field changes that Kubernetes lets nobody change: "fail", or "replace", which
+    deletes it and makes it anew.
+
+    Raises `ValueError` and `TypeError` for a manifest without a kind or a name.
+
+    >>> child({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}},
+    ...       keep=True).label
+    'secret/s'
+    """
+    names: tuple[Any, ...] = (after,) if isinstance(after, str) else tuple(after)
+    for each in names:
+        if not isinstance(each, str) or "/" not in each:
+            raise ValueError(
+                f"after= names children as kind/name, such as 'secret/db', not {each!r}"
+            )
+    before = tuple(each.lower() for each in names)
+    flags = {"keep": keep, "adopt": adopt, "force": force, "foreground": foreground}
+    return Child(
+        manifest_of(manifest), after=before, **flags, on_immutable=on_immutable
+    )
+
+
+def condition(
+    type: str, status: bool | str | None, reason: str = "", message: str = ""
+) -> StatusCondition:
+    """A condition of the handled object, for `fnop.desired`.
+
+    `status` is True, False, or None for "Unknown". `reason` is one word in CamelCase,
+    by default the type; `message` is for people. `lastTransitionTime` changes with the
+    status alone, `observedGeneration` is that of the object that the handler has seen.
+
+    Raises `ValueError` for what Kubernetes does not allow (metav1.Condition).
+
+    >>> condition("Ready", False, "Starting", "0 of 3")
+    StatusCondition(type='Ready', status='False', reason='Starting', message='0 of 3')
+    """
+    words = {True: "True", False: "False", None: "Unknown"}
+    known = status if isinstance(status, str) else words.get(status)
+    if known not in words.values():
+        raise ValueError(
+            f"the status of a condition is True, False or None, not {status!r}"
+        )
+    why = reason or type.rpartition("/")[2]
+    if not _TYPE.fullmatch(type):
+        raise ValueError(
+            f"the type of a condition is a name such as 'Ready', not {type!r}"
+        )
+    if not _REASON.fullmatch(why):
+        raise ValueError(
+            f"the reason of a condition is one word such as 'AllReady', not {reason!r}"
+        )
+    return StatusCondition(type, str(known), why, str(message)[:_MESSAGE_LENGTH_MAX])
+
+
+def desired(
+    children: Wanted | Iterable[Wanted] = (),
+    *,
+    conditions: StatusCondition | Iterable[StatusCondition] = (),
+    status: Mapping[str, Any] | None = None,
+    again: float | None = None,
+) -> Desired:
+    """What should exist for the handled object: return it from `@fnop.reconcile`.
+
+    `children` are manifests, or `fnop.child(...)`; None among them is left out. What
+    is there as desired is not touched, what is owned and not named any more is deleted.
+    `conditions` are merged into the object's by their type, `status` into its status.
+    `again` calls the handler again after so many seconds, without any change.
+
+    Raises `TypeError` and `ValueError` for what cannot be desired, such as two children
+    of one kind and name.
+
+    >>> secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    >>> len(desired([secret, None], conditions=condition("Ready", True)).children)
+    1
+    """
+    is_one = isinstance(children, (Mapping, Child)) or not isinstance(
+        children, Iterable
+    )
+    given = (children,) if is_one else tuple(children)  # type: ignore[arg-type]
+    found = tuple(
+        each if isinstance(each, Child) else Child(manifest_of(each))
+        for each in given
+        if each is not None
+    )
+    _refuse_twins(found)
+    several = (conditions,) if isinstance(conditions, StatusCondition) else conditions
+    if again is not None:
+        check_seconds(again, "again=")
+    return Desired(
+        found,
+        _checked(tuple(several)),
+        freeze_json(dict(status or {}), "status="),
+        again,
+    )
+
+
+def _refuse_twins(children: Iterable[Child]) -> None:
+    known: set[tuple[str, str]] = set()
+    for each in children:
+        identity = each.manifest["apiVersion"].partition("/")[0], each.label
+        if identity in known:
+            raise ValueError(
+                f"{each.label} is desired twice; give one of them another name"
+            )
+        known.add(identity)
+
+
+def _checked(conditions: tuple[Any, ...]) -> tuple[StatusCondition, ...]:
+    for each in conditions:
+        if not isinstance(each, StatusCondition):
+            raise TypeError(
+                f"conditions= takes fnop.condition(...), not {type(each).__name__}"
+            )
+    names = [each.type for each in conditions]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the condition {name} is given twice; give it once")
+    return conditions

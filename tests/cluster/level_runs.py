@@ -1,0 +1,145 @@
+"""The random user of the level-based examples, on a real API server.
+
+    python -m tests.cluster.level_runs --runs 50 --seed 1 [KIND...]
+
+Each run has a namespace and an operator of its own; the kinds run beside each other.
+It ends with 1 if any run has ended otherwise than its owners desire.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.envtest import ApiServer, missing, running
+from tests.cluster.name_server import NameServer
+from tests.cluster.operating import Operator, User, eventually, operating
+from tests.level_driver import SUBJECTS, Driver, Subject
+from tests.simulations import ROOT
+
+__all__ = ["drive"]
+
+ACTIONS = 25
+PAUSE_SECONDS = 0.5
+# A failed handler is tried again after a minute at the latest.
+PATIENCE_SECONDS = 240.0
+
+
+class RealWorld:
+    """A namespace of an API server with the operator in it."""
+
+    def __init__(
+        self, api: ApiServer, namespace: str, operator: Operator, server: NameServer
+    ) -> None:
+        self.api, self.namespace = api, namespace
+        self.operator, self._server = operator, server
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> tuple[int, Any]:
+        return self.api.raw(method, path, body, content_type)
+
+    @property
+    def outside(self) -> dict[str, Any]:
+        return self._server.records
+
+    def restart(self) -> None:
+        assert self.operator.stop() == 0, self.operator.lines[-20:]
+        self.operator.start()
+
+    def kill(self) -> None:
+        self.operator.kill()
+        self.operator.start()
+
+    def pause(self, chance: random.Random) -> None:
+        time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
+
+
+def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str]:
+    """Play one run; what is wrong in its end, with the story, or nothing."""
+    namespace = api.namespace()
+    file = ROOT / "examples" / subject.example / "example.py"
+    options = ("--standalone", "-A") if subject.everywhere else ()
+    User(api, namespace).define(subject.example)
+    with (
+        NameServer(random.Random(seed)) as server,
+        operating(file, api, namespace, folder, *options) as operator,
+    ):
+        operator.variables["RECORDS_URL"] = server.url
+        world = RealWorld(api, namespace, operator, server)
+        driver = Driver(subject, world, seed)
+        operator.start()
+        driver.begin()
+        for _ in range(ACTIONS):
+            driver.act()
+            world.pause(driver.chance)
+        for phase in ("desired", "deleted"):
+            if phase == "deleted":
+                driver.end()
+            try:
+                eventually(lambda: driver.wrong() == [], seconds=PATIENCE_SECONDS)
+                found: list[str] = []
+            except AssertionError:
+                found = driver.wrong()
+            if not found and phase == "deleted":
+                assert operator.stop() == 0, operator.lines[-20:]
+                found = driver.wrong()
+            if found:
+                return [phase, *found, *driver.story, *operator.lines[-40:]]
+    return []
+
+
+def runs(subject: Subject, api: ApiServer, folder: Path, seeds: range) -> list[int]:
+    """Play the runs of a kind in a row; the seeds of those that ended wrong."""
+    wrong: list[int] = []
+    for seed in seeds:
+        place, began = folder / f"{subject.kind}-{seed}", time.monotonic()
+        place.mkdir()
+        found = drive(subject, api, place, seed)
+        took = f"{time.monotonic() - began:.0f} s"
+        print(subject.kind, seed, "wrong" if found else "right", took, flush=True)
+        if found:
+            wrong.append(seed)
+            print(*found, sep="\n  ", flush=True)
+    return wrong
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("kinds", nargs="*", default=[*SUBJECTS])
+    given = parser.parse_args(arguments)
+    if (reason := missing()) is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    seeds = range(given.seed, given.seed + given.runs)
+    with tempfile.TemporaryDirectory(prefix="levels-") as name:
+        folder = Path(name)
+        (folder / "servers").mkdir()
+        with (
+            running(folder / "servers") as api,
+            ThreadPoolExecutor(len(given.kinds)) as pool,
+        ):
+            begun = {
+                kind: pool.submit(runs, SUBJECTS[kind], api, folder, seeds)
+                for kind in given.kinds
+            }
+            wrong = {kind: each.result() for kind, each in begun.items()}
+    for kind, found in wrong.items():
+        print(f"{kind}: {given.runs} runs, {len(found)} wrong ends {found or ''}")
+    return 1 if any(wrong.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,20 @@
+"""A few runs of the random user; `make level-driver` plays fifty of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.envtest import ApiServer
+from tests.cluster.level_runs import drive
+from tests.level_driver import SUBJECTS
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_whatever_happens_the_end_is_what_is_desired(
+    kind: str, seed: int, apiserver: ApiServer, tmp_path: Path
+) -> None:
+    found = drive(SUBJECTS[kind], apiserver, tmp_path, seed)
+    assert found == [], "\n".join(found)

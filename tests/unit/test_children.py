@@ -1,0 +1,100 @@
+"""The fields that a manager has lost, and who owns an object."""
+
+from typing import Any
+
+import pytest
+
+from fnop.core.children.fields import lost_fields, managers_of
+from fnop.core.children.owned import OWNER_ANNOTATION, Children, Owner, owners_of
+from fnop.core.values.body import Body
+
+ME = "fnop.dev/default"
+
+
+def live(fields: dict[str, Any], **entry: Any) -> dict[str, Any]:
+    ours = {"manager": ME, "operation": "Apply", "fieldsV1": fields, **entry}
+    return {"metadata": {"managedFields": [ours]}}
+
+
+PORTS = {
+    "f:spec": {
+        "f:ports": {
+            'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:name": {}}
+        },
+        "f:selector": {},
+        "f:args": {'v:"a"': {}},
+    },
+    "f:metadata": {"f:labels": {"f:app": {}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "lost"),
+    [
+        pytest.param({"spec": {"ports": [{"port": 80}]}}, [], id="a key's default"),
+        pytest.param(
+            {"spec": {"ports": [{"port": 80, "protocol": "UDP"}]}},
+            ["spec.ports[0].port", "spec.ports[0].protocol"],
+            id="another key",
+        ),
+        pytest.param(
+            {"spec": {"ports": [{"port": 80, "nodePort": 1}]}},
+            ["spec.ports[0].nodePort"],
+            id="a field of an element",
+        ),
+        pytest.param({"spec": {"selector": {"a": "b"}}}, [], id="owned as a whole"),
+        pytest.param({"spec": {"args": ["a"]}}, [], id="an element of a set"),
+        pytest.param({"spec": {"args": ["a", "b"]}}, ["spec.args[1]"], id="another"),
+        pytest.param({"spec": {"x": None}}, [], id="None is no field"),
+        pytest.param({"data": {"a": {"b": 1}}}, ["data.a.b"], id="a tree that is gone"),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n", "uid": "u"}},
+            [],
+            id="names of the object",
+        ),
+        pytest.param(
+            {"metadata": {"name": "n", "labels": {"app": "x", "tier": "y"}}},
+            ["metadata.labels.tier"],
+            id="a label",
+        ),
+    ],
+)
+def test_fields_that_are_lost(manifest: dict[str, Any], lost: list[str]) -> None:
+    assert lost_fields(manifest, live(PORTS), ME) == lost
+
+
+def test_only_what_was_applied_to_the_object_itself_counts() -> None:
+    manifest = {"metadata": {"labels": {"app": "x"}}}
+    for other in ({"manager": "other"}, {"operation": "Update"}, {"subresource": "s"}):
+        assert lost_fields(manifest, live(PORTS, **other), ME), other
+
+
+@pytest.mark.parametrize("broken", [None, 1, "text", [], [1], [{"fieldsV1": "text"}]])
+def test_malformed_managed_fields_are_none(broken: Any) -> None:
+    found = {"metadata": {"managedFields": broken}}
+    assert lost_fields({"data": {"a": "b"}}, found, ME) == ["data.a"]
+    assert managers_of(found, "data.a") == []
+
+
+def test_owners_by_references_and_by_the_annotation() -> None:
+    reference = {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u"}
+    marks = {OWNER_ANNOTATION: "Tenant.example.com//acme/u-2"}
+    body = Body({"metadata": {"ownerReferences": [reference], "annotations": marks}})
+    assert owners_of(body) == [
+        Owner("u", "", "K", "", "o"),
+        Owner("u-2", "example.com", "Tenant", "", "acme"),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["", "a/b", "a/b/c/d/e", 1, None])
+@pytest.mark.parametrize("references", [None, 1, [1], [{}], [{"uid": ""}]])
+def test_malformed_owners_are_none(mark: Any, references: Any) -> None:
+    meta = {"ownerReferences": references, "annotations": {OWNER_ANNOTATION: mark}}
+    assert owners_of(Body({"metadata": meta})) == []
+
+
+def test_a_kind_that_is_not_owned_is_told() -> None:
+    with pytest.raises(
+        KeyError, match="owns= does not name 'pods'; it names 'secrets'"
+    ):
+        Children({"secrets": {}})["pods"]

@@ -1,0 +1,101 @@
+"""The random user of the level-based examples, in the simulated cluster.
+
+The same on real servers: tests/cluster/level_runs.py.  More seeds: FNOP_LEVEL_RUNS=500.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from fnop.adapters.models import models_for
+from fnop.interpreters.protocol import ApiRequest
+from tests.level_driver import SUBJECTS, Driver, Subject
+from tests.simulations import (
+    Scenario,
+    example_handlers,
+    is_definition,
+    manifests_of,
+)
+
+RUNS = int(os.environ.get("FNOP_LEVEL_RUNS", "4"))
+ACTIONS = 30
+
+
+class SimulatedWorld:
+    """A simulated cluster with the operator, and a name server with bad days."""
+
+    namespace = "default"
+
+    def __init__(self, subject: Subject, seed: int) -> None:
+        trouble = random.Random(seed)
+        self.outside: dict[str, Any] = {}
+        self.is_calm = False
+
+        def put_records(owner: str, records: dict[str, str]) -> None:
+            fate = "done" if self.is_calm else trouble.choice(["done", "lost", "late"])
+            if fate != "lost":
+                self.outside.pop(owner, None)
+                if records:
+                    self.outside[owner] = dict(records)
+            if fate != "done":
+                raise ConnectionError(f"the answer is {fate}")
+
+        self.run = Scenario(
+            example_handlers(subject.example),
+            [each for each in manifests_of(subject.example) if is_definition(each)],
+            calls=models_for({"put_records": put_records}),
+            seed=str(seed),
+        )
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> tuple[int, Any]:
+        found = self.run.request(ApiRequest(method, path, (), body, content_type))
+        return found.status, found.body
+
+    def restart(self) -> None:
+        self.run.stop()
+        self.run.settle(seconds=120)
+        assert self.run.exit is not None
+        self.run.crash()
+
+    def kill(self) -> None:
+        self.run.crash()
+
+    def pause(self, chance: random.Random) -> None:
+        """Some steps in which no time passes, or some time."""
+        if chance.random() < 0.6:
+            for _ in range(chance.randrange(20)):
+                self.run.advance(self.run.clock.elapsed)
+        else:
+            self.run.wait(chance.uniform(0, 20))
+
+    def settle(self) -> None:
+        self.is_calm = True
+        assert self.run.settle(), self.run.unsettled
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_whatever_happens_the_end_is_what_is_desired(kind: str, seed: int) -> None:
+    subject = SUBJECTS[kind]
+    world = SimulatedWorld(subject, seed)
+    driver = Driver(subject, world, seed)
+    driver.begin()
+    for _ in range(ACTIONS):
+        driver.act()
+        world.pause(driver.chance)
+    world.settle()
+    told = "\n".join([*driver.story, *world.run.lines[-30:]])
+    assert driver.wrong() == [], told
+    driver.end()
+    world.settle()
+    assert driver.wrong() == [], told
