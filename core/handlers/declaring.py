@@ -306,7 +306,7 @@ def _owns(options: Mapping[str, Any], label: str) -> tuple[tuple[str, Selector],
     given = options.get("owns") or ()
     words = (given,) if isinstance(given, str) or not _is_several(given) else given
     found = []
-    for word in words:
+    for word in map(named, words):
         selector = _selector((word,), {}, f"{label}: owns=")
         if selector.is_broad or not isinstance(word, str):
             raise RegistrationError(
@@ -444,7 +444,7 @@ def _own_id(
 
 def _named(options: Mapping[str, Any], label: str) -> str:
     """The kind in `to=`; "" without one."""
-    word = options.get("to")
+    word = named(options.get("to"))
     if word is None:
         return ""
     if not isinstance(word, str) or _selector((word,), {}, f"{label}: to=").is_broad:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum, IntEnum, StrEnum
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import (
@@ -825,7 +826,17 @@ def test_decorators_take_the_class_in_the_place_of_the_name() -> None:
     @fnop.on.event("pods", owner=kind, registry=registry)
     def child(**_: Any) -> None: ...
 
-    update, create, event = registry.handlers
+    @fnop.reconcile("databases", owns=[kind], registry=registry)
+    def level(**_: Any) -> None: ...
+
+    @fnop.maps("configmaps", to=kind, registry=registry)
+    def keys(**_: Any) -> list[str]:
+        return []
+
+    update, create, event, reconciling, mapping = registry.handlers
+    assert reconciling.owns == (("things.v1.example.com", create.selector),)
+    assert isinstance(mapping.fn, partial)
+    assert mapping.fn.args[1:] == ("things.v1.example.com",)
     assert create.selector == update.selector == event.owner
     assert named(kind) == "things.v1.example.com"
     assert str(create.selector) == "things.v1.example.com"
