@@ -31,6 +31,8 @@ types: .venv/ready ## mypy --strict
 	$(BIN)/mypy
 	@# Each example is a module named example: one run for each.
 	@for file in examples/*/example.py; do $(BIN)/mypy $$file || exit 1; done
+	@# The file with its kinds stands beside the operator.
+	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.record

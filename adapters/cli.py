@@ -27,6 +27,7 @@ from click.core import ParameterSource
 import fnop
 from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
+from fnop.adapters.crd_command import crd
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
@@ -128,6 +129,7 @@ _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 
 main.add_command(check)
 main.add_command(cluster)
+main.add_command(crd)
 main.add_command(freeze)
 main.add_command(resume)
 main.add_command(uninstall)

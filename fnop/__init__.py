@@ -14,6 +14,15 @@ This facade re-exports what operators are written with.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.api.definitions import (
+    IntOrString as IntOrString,
+    Quantity as Quantity,
+    column as column,
+    definition as definition,
+    rule as rule,
+    scale as scale,
+    schema as schema,
+)
 from fnop.core.api.hierarchies import (
     adjust_namespace as adjust_namespace,
     append_owner_reference as append_owner_reference,

@@ -75,7 +75,8 @@ class ChildrenFailed(Exception):
 class Synchronised(NamedTuple):
     """The end: what the status lacks, further effects, and the failure if any.
 
-    `checked` are the children that were found as desired. With `holds` the object has
+    `checked` are the children that were found as desired, `repaired` the fields that
+    others had changed. With `holds` the object has
     children that the garbage collector does not delete with it: the finalizer has to
     keep it until they are gone.
     """
@@ -85,6 +86,7 @@ class Synchronised(NamedTuple):
     effects: tuple[Effect, ...]
     failure: ChildrenFailed | None
     checked: Checked
+    repaired: tuple[str, ...]
     holds: bool
 
     def tell(self, keeper: Keeper, body: dict[str, Any]) -> None:
@@ -124,6 +126,7 @@ class _Told:
         self.failing = failing
         self.pending: dict[str, str] = {}
         self.checked: dict[Key, tuple[str, str]] = {}
+        self.repaired: list[str] = []
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
@@ -199,12 +202,12 @@ def _settled(
         return
     try:
         try:
-            yield from _applied(planned, live, lost, keeper)
+            yield from _applied(planned, live, lost, keeper, told)
         except Refused as problem:
             lists = _lists(manifest_for(planned, keeper), lost)
             if live is None or not lists or problem.status != 422:
                 raise
-            yield from _rewritten(planned, live, lists, keeper)
+            yield from _rewritten(planned, live, lists, keeper, told)
     except (Refused, TemporaryError) as problem:
         yield from _refused(planned, live, problem, told)
 
@@ -250,7 +253,7 @@ def _drift(planned: Planned, live: Body | None, keeper: Keeper) -> list[str] | N
 
 
 def _applied(
-    planned: Planned, live: Body | None, lost: list[str], keeper: Keeper
+    planned: Planned, live: Body | None, lost: list[str], keeper: Keeper, told: _Told
 ) -> Conversation[None]:
     manifest = manifest_for(planned, keeper)
     fields = None if live is None else folded(live.data, keeper.manager)
@@ -269,6 +272,7 @@ def _applied(
     who = sorted({name for path in lost for name in managers_of(live.data, path)})
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
+    told.repaired += [f"{planned.label} {path}" for path in lost]
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
 
@@ -290,7 +294,11 @@ def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
 
 
 def _rewritten(
-    planned: Planned, live: Body, lists: Mapping[str, Any], keeper: Keeper
+    planned: Planned,
+    live: Body,
+    lists: Mapping[str, Any],
+    keeper: Keeper,
+    told: _Told,
 ) -> Conversation[None]:
     """Set lists as a whole, and apply then.
 
@@ -298,7 +306,8 @@ def _rewritten(
     port of the same name: an apply adds its elements, and removes those of no other.
     """
     after = yield Patch(_target(planned.key, live), lists)
-    yield from _applied(planned, Body(thaw_json(after)), [], keeper)
+    yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
+    told.repaired.append(f"{planned.label} {', '.join(sorted(lists))}")
     text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
@@ -396,7 +405,8 @@ def _ending(
     failure = None
     if told.failing:
         failure = ChildrenFailed(_text(told.failing))
-    return Synchronised(status, conditions, effects, failure, told.checked, holds)
+    found = told.checked, tuple(told.repaired)
+    return Synchronised(status, conditions, effects, failure, *found, holds)
 
 
 def _synced(told: _Told) -> StatusCondition:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from fnop.core.api.definitions import named
 from fnop.core.api.resources import EVERYTHING, Selector
 from fnop.core.handlers.checks import (
     Declared,
@@ -272,6 +273,13 @@ def _filters(
 def _selector(
     words: tuple[Any, ...], options: Mapping[str, Any], label: str
 ) -> Selector:
+    words = tuple(map(named, words))
+    for word in words:
+        if isinstance(word, type):
+            raise RegistrationError(
+                f"{label}: the class {word.__qualname__} is no kind; decorate it with "
+                "@fnop.definition('plural.version.group')"
+            )
     if not all(isinstance(word, str) or _is_broad_word(word) for word in words):
         raise RegistrationError(
             f"{label}: use it with parentheses and name the kind, such as "
@@ -298,7 +306,7 @@ def _owns(options: Mapping[str, Any], label: str) -> tuple[tuple[str, Selector],
     given = options.get("owns") or ()
     words = (given,) if isinstance(given, str) or not _is_several(given) else given
     found = []
-    for word in words:
+    for word in map(named, words):
         selector = _selector((word,), {}, f"{label}: owns=")
         if selector.is_broad or not isinstance(word, str):
             raise RegistrationError(
@@ -320,7 +328,7 @@ def _is_broad_word(word: Any) -> bool:
     """
     if word is EVERYTHING:
         return True
-    if not callable(word) or isinstance(word, type) or is_awaited(word):
+    if not callable(word) or is_awaited(word):
         return False
     parameters = list(inspect.signature(word).parameters.values())
     names = {
@@ -436,7 +444,7 @@ def _own_id(
 
 def _named(options: Mapping[str, Any], label: str) -> str:
     """The kind in `to=`; "" without one."""
-    word = options.get("to")
+    word = named(options.get("to"))
     if word is None:
         return ""
     if not isinstance(word, str) or _selector((word,), {}, f"{label}: to=").is_broad:

@@ -179,8 +179,9 @@ class On:
     Each returns the function unchanged, and raises `RegistrationError` for a
     declaration that cannot work. A kind is named by one to three words, as in
     `kubectl`: `"pods"`, `"deployments.apps"`, `"apps/v1", "deployments"`, by
-    `fnop.EVERYTHING`, by a function of the `Resource`, or by the options `group`,
-    `version`, `kind`, `plural`, `singular`, `shortcut` and `category`.
+    `fnop.EVERYTHING`, by a class that `fnop.definition` has made a kind, by a function
+    of the `Resource`, or by the options `group`, `version`, `kind`, `plural`,
+    `singular`, `shortcut` and `category`.
 
     The options that most decorators share:
 

@@ -38,8 +38,9 @@ __all__ = [
     "options_of",
 ]
 
-# A word that names a kind (of up to three), EVERYTHING, or a function of each kind.
-Word: TypeAlias = str | Everything | Callable[[Resource], bool]
+# A word that names a kind (of up to three), EVERYTHING, a class that `fnop.definition`
+# has made a kind, or a function of each kind.
+Word: TypeAlias = str | Everything | type[Any] | Callable[[Resource], bool]
 # The values that filters compare with. A function of the value may have the object's
 # arguments, too; then it ends with `**_`.
 ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback

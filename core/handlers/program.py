@@ -69,6 +69,11 @@ class Kind:
         return bool(self.owned_by)
 
     @property
+    def may_loop(self) -> bool:
+        """Whether a change of an object by its handlers may lead to a call of one."""
+        return bool(self.changes or self.event_handlers or self.levels)
+
+    @property
     def overlooks(self) -> bool:
         """Whether a change of an object may bring it its first handlers of updates."""
         return any(

@@ -133,7 +133,7 @@ def keeping_pace(
     the serial of the conversation that made one.
     """
     kind = context.kind
-    if before.version == after.version or not (kind.changes or kind.event_handlers):
+    if before.version == after.version or not kind.may_loop:
         return record
     by = authors_of(kind, patches, before, after)
     if not by:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
@@ -27,6 +28,7 @@ from fnop.core.state.record import (
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
+from fnop.core.values.pace import Pace, paced
 from fnop.core.values.table import NOTHING
 
 __all__ = ["finish", "keep", "left", "report"]
@@ -166,7 +168,24 @@ def _level_ended(
     if asked is not None:
         state = state._replace(start=asked)
     state = state._replace(holds=holds, checked=end.checked if end else NOTHING)
+    if end is not None and end.repaired:
+        state = state._replace(pace=_repairing(context, handler, state, end.repaired))
     return record._replace(levels={**record.levels, handler.id: state}), said
+
+
+def _repairing(
+    context: Context, handler: Handler, state: LevelState, what: tuple[str, ...]
+) -> Pace:
+    """The pace after a repair; somebody may undo it each time."""
+    pace = paced(state.pace, context.now.mono, {handler.id: what})
+    if pace.is_loop:
+        context.warn_once(
+            f"repairs {context.key.resource} {handler.id} {what}",
+            f"{handler.id} repairs {', '.join(what[:5])} again and again: another "
+            f"client has changed it {pace.changes} times in a row; the next calls wait "
+            "for growing pauses; leave the field to that client, or stop it",
+        )
+    return pace
 
 
 def _judged(

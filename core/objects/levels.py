@@ -241,8 +241,10 @@ def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | N
     if not _is_wanted(at, record, handler):
         return None
     state = record.levels.get(handler.id)
-    if state is None or _differs(at, record, state):
+    if state is None:
         return at.now.mono
+    if _differs(at, record, state):
+        return max(at.now.mono, state.pace.until)
     return None if state.over else state.start
 
 

@@ -188,11 +188,17 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
     if not isinstance(action, Rest):
         return action
     waking = earlier(waking, action.until)
-    if at.kind.levels and not keeps_back(at, record):
-        return call_due(at, record, work) or Rest(
-            earlier(waking, level_due(at, record, work))
-        )
-    return Rest(waking)
+    return _level(at, record, work, waking) if at.kind.levels else Rest(waking)
+
+
+def _level(
+    at: Circumstances, record: ObjectRecord, work: Work, waking: float | None
+) -> Action:
+    """The call of a reconcile handler that is due; nothing of changes is left to do."""
+    if keeps_back(at, record):
+        return Rest(earlier(waking, record.pace.until))
+    due = level_due(at, record, work)
+    return call_due(at, record, work) or Rest(earlier(waking, due))
 
 
 def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:

@@ -152,7 +152,8 @@ class LevelState(NamedTuple):
     the first one.  It is called again at the monotonic time `start` even if these are
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown.
-    `checked` are the children that were found as desired.
+    `checked` are the children that were found as desired, `pace` is that of repairs of
+    what others change again and again.
     """
 
     body: Body | None = None
@@ -162,6 +163,7 @@ class LevelState(NamedTuple):
     progress: Progress = FRESH
     holds: bool | None = None
     checked: Checked = NOTHING
+    pace: Pace = CALM
 
     @property
     def has_failed(self) -> bool:

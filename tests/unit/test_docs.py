@@ -77,7 +77,8 @@ def test_the_operators_that_it_shows_are_accepted(
         # One after the other, as files: their handlers are not mixed up.
         default_registry.clear()
         names: dict[str, Any] = {"__name__": "example_of_the_docs"}
-        exec(compile(block, page.name, "exec"), names)
+        # As a file: without the imports from __future__ of this one.
+        exec(compile(block, page.name, "exec", dont_inherit=True), names)
         tests = [each for name, each in names.items() if name.startswith("test_")]
         for test in tests:
             test()

@@ -147,18 +147,19 @@ def test_the_tests_of_an_example_pass() -> None:
 MODELS = ROOT / "examples" / "17-models"
 
 
-def shown_in(readme: Path) -> list[list[str]]:
+def shown_in(readme: Path, command: str = "run") -> list[list[str | Path]]:
     """The commands of fnop that a README shows, as their arguments."""
     lines = [line.strip() for line in readme.read_text().splitlines()]
-    return [line.split()[1:] for line in lines if line.startswith("fnop run ")]
+    return [
+        [ROOT / each if "/" in each else each for each in line.split()[1:]]
+        for line in lines
+        if line.startswith(f"fnop {command} ")
+    ]
 
 
 def test_the_models_of_an_example_stand_for_the_world(tmp_path: Path) -> None:
     with_models, without = (
-        fnop(
-            *[ROOT / each if "/" in each else each for each in command], folder=tmp_path
-        )
-        for command in shown_in(MODELS / "README.md")
+        fnop(*command, folder=tmp_path) for command in shown_in(MODELS / "README.md")
     )
     assert with_models.status == 0, with_models
     (order,) = with_models.documents
@@ -168,3 +169,34 @@ def test_the_models_of_an_example_stand_for_the_world(tmp_path: Path) -> None:
     assert without.status == 1
     assert "orders:price_of is not simulated" in without.err
     assert "orders:announce is not simulated" in without.err
+
+
+TYPED = ROOT / "examples" / "18-definitions"
+
+
+def test_the_definition_of_an_example_is_what_its_types_say(tmp_path: Path) -> None:
+    printing, checking = shown_in(TYPED / "README.md", "crd")
+    assert printing[2:] == [">", "crd.yaml"]
+    printed = fnop(*printing[:2], folder=tmp_path)
+    assert (printed.status, printed.err) == (0, "")
+    assert printed.out == (TYPED / "crd.yaml").read_text()
+    checked = fnop(*checking, folder=tmp_path)
+    assert (checked.status, checked.out, checked.err) == (0, "", "")
+
+
+def test_an_operator_of_a_typed_kind_sees_what_the_server_fills_in(
+    tmp_path: Path,
+) -> None:
+    simulated, _ = shown_in(TYPED / "README.md")
+    done = fnop(*simulated, folder=tmp_path)
+    assert done.status == 0, done
+    by_kind = {each["kind"]: each for each in done.documents}
+    assert by_kind["Database"]["spec"]["backup"]["keep"] == 7
+    assert by_kind["Database"]["status"]["replicas"] == 1
+    assert by_kind["ConfigMap"]["data"]["user.bob"] == "read"
+
+
+def test_no_fault_raises_an_alarm_about_the_typed_kind(tmp_path: Path) -> None:
+    (command,) = shown_in(TYPED / "README.md", "check")
+    done = fnop(*command, "--budget", "60", "-q", folder=tmp_path, limit=120)
+    assert done.status == 0, done

@@ -644,3 +644,33 @@ def test_what_appears_for_an_owner_that_is_gone_is_deleted() -> None:
     assert data_of(op.sim, "far", namespace="kube-public") is None
     op.sim.apply(late).settle()  # as a request that was on its way
     assert data_of(op.sim, "far", namespace="kube-public") is None
+
+
+def test_who_changes_its_own_object_at_each_call_is_slowed_down_and_told() -> None:
+    registry, calls = Registry(), list[float]()
+
+    @fnop.reconcile(KIND, registry=registry)
+    def count(spec: Any, now: Any, **_: Any) -> Any:
+        calls.append(now.timestamp())
+        return [fnop.patch(spec={"n": spec.get("n", 0) + 1}), fnop.desired()]
+
+    sim = simulation(registry)
+    sim.apply(example())
+    sim.wait(100)
+    assert len(calls) < 25
+    told = [each for each in sim.log if "again and again" in each or "in a row" in each]
+    assert len(told) == 1
+    assert "count changes /spec/n" in told[0]
+
+
+def test_who_is_undone_by_another_each_time_is_slowed_down_and_tells() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    calls = len(op.calls)
+    for number in range(60):
+        op.sim.edit("configmaps/one", data={"a": f"theirs {number}"})
+        op.sim.wait(0.5)
+    assert len(op.calls) - calls < 40
+    told = [each for each in op.sim.log if "repairs configmap/one data.a" in each]
+    assert len(told) == 1
+    op.sim.wait(120)
+    assert data_of(op.sim, "one") == {"a": "1"}

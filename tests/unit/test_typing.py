@@ -61,6 +61,25 @@ ACCEPTED = {
             logger.info("%s %s", name, [item.field for item in diff])
             patch.status["labels"] = dict(labels)
     """,
+    "a class in the place of a kind's name": """
+        from dataclasses import dataclass
+        from typing import Annotated, TypedDict
+
+        @fnop.definition("as.v1.example.com", columns=[fnop.column("A", ".spec.a")])
+        @dataclass(frozen=True)
+        class A:
+            spec: Annotated[fnop.IntOrString, fnop.schema(pattern="^a")]
+            memory: fnop.Quantity = "1Gi"
+
+        @fnop.definition("bs.v1.example.com")
+        class B(TypedDict):
+            spec: A
+
+        @fnop.on.create(A, owner=B)
+        def f(**_: Any) -> None:
+            A(spec=1, memory=5)
+            B(spec=A("a"))
+    """,
     "an object that is there has a name": """
         @fnop.on.create("pods")
         def f(body: fnop.Body, meta: fnop.Meta, **_: Any) -> list[fnop.Effect]:

@@ -1,0 +1,108 @@
+"""`fnop crd`: the CustomResourceDefinitions of the kinds in an operator's files."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.plain import echo
+
+__all__ = ["crd"]
+
+EXIT_ERROR, EXIT_USAGE = 1, 2
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
+)
+@click.option(
+    "-m",
+    "--module",
+    multiple=True,
+    metavar="NAME",
+    help="Load an importable module, beside or instead of files.",
+)
+@click.option(
+    "--check",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Print nothing but the difference from this file, and exit with 1 where there "
+    "is one.",
+)
+def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
+    """Print the definitions (CRDs) of the kinds in some files.
+
+    A kind is a class with @fnop.definition(...) that a file defines or imports: a
+    dataclass, a TypedDict, or a model of pydantic.
+
+    \b
+      fnop crd operator.py > crd.yaml
+      fnop crd operator.py --check crd.yaml       # for CI
+
+    A definition that an API server would refuse is not printed; the class, the field
+    and the reason are told.
+
+    Exit status: 0 when printed, or the same as the file; 1 when different, or when no
+    definition can be made; 2 for a wrong call, or files without kinds.
+    """
+    from fnop.adapters.definitions import (
+        DefinitionProblem,
+        definitions_of,
+        definitions_yaml,
+        kinds_in,
+        warnings_about,
+    )
+
+    names = [*paths, *module]
+    if not names:
+        raise click.UsageError(
+            "name the file with the kinds, such as: fnop crd operator.py"
+        )
+    try:
+        classes = kinds_in(load(paths, module))
+        if not classes:
+            _fail(
+                f"{', '.join(names)}: there is no kind; decorate a class with "
+                "@fnop.definition('databases.v1.example.com')",
+                EXIT_USAGE,
+            )
+        definitions = definitions_of(classes)
+    except (LoadProblem, DefinitionProblem) as problem:
+        _fail(str(problem))
+    for each in definitions:
+        for warning in warnings_about(each):
+            echo(f"fnop: {each['metadata']['name']}: {warning}", err=True)
+    text = definitions_yaml(definitions)
+    if check is None:
+        click.echo(text, nl=False)
+    else:
+        named = [*paths, *(f"-m {each}" for each in module)]
+        _compare(check, text, f"fnop crd {' '.join(named)}")
+
+
+def _compare(file: str, text: str, command: str) -> None:
+    """Show the difference of a file from what would be printed; exit with 1 for one."""
+    try:
+        found = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        _fail(f"{file} cannot be read as text in UTF-8")
+    if found == text:
+        return
+    lines = difflib.unified_diff(
+        found.splitlines(), text.splitlines(), file, command, lineterm=""
+    )
+    for line in lines:
+        echo(line)
+    _fail(f"{file} is not what the types say; write it anew: {command} > {file}")
+
+
+def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
+    echo(f"fnop: {sentence}", err=True)
+    sys.exit(status)

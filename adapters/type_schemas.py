@@ -1,0 +1,427 @@
+"""From Python types to structural schemas, as the API server wants them.
+
+A structural schema gives each value one type and knows no references, so some types
+have none: choices between types, classes inside of themselves.  These are refused in a
+sentence that names the class, the field, and the remedy.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import uuid
+from collections import abc
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from fnop.adapters.type_fields import (
+    DefinitionProblem,
+    Field,
+    description_of,
+    fields_of,
+    is_record,
+    keeps_unknown,
+    unwrapped,
+)
+from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
+from fnop.core.values.errors import joined
+
+__all__ = ["OBJECT", "rule_of", "schema_of_class"]
+
+Node = dict[str, Any]
+
+_KEEPS = "x-kubernetes-preserve-unknown-fields"
+_ANYTHING: Node = {_KEEPS: True}
+OBJECT: Node = {"type": "object", _KEEPS: True}
+_NUMBER_OR_TEXT: Node = {"x-kubernetes-int-or-string": True}
+
+_PLAIN: dict[Any, Node] = {
+    Any: _ANYTHING,
+    object: _ANYTHING,
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    timedelta: {"type": "string", "format": "duration"},
+    uuid.UUID: {"type": "string", "format": "uuid"},
+}
+_LISTS = (list, tuple, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection)
+_SETS = (set, frozenset, abc.Set, abc.MutableSet)
+_MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
+_UNIONS = (Union, UnionType)
+# The type of a schema by that of the values that are listed in it.
+_ENUMERABLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+class Place(NamedTuple):
+    """A field of a class, or "" for all of it, and the classes around it."""
+
+    cls: type
+    field: str
+    around: tuple[type, ...]
+
+    def problem(self, text: str) -> DefinitionProblem:
+        where = ".".join(filter(None, (self.cls.__qualname__, self.field)))
+        return DefinitionProblem(f"{where}: {text}")
+
+
+def schema_of_class(
+    cls: type, around: tuple[type, ...] = (), *, without: Collection[str] = ()
+) -> Node:
+    """The schema of a class with fields; those `without` are left out.
+
+    Raises `DefinitionProblem`.
+    """
+    node: Node = {"type": "object"}
+    if text := description_of(cls):
+        node["description"] = text
+    if keeps_unknown(cls):
+        node[_KEEPS] = True
+    properties: Node = {}
+    fields = [each for each in fields_of(cls) if each.name not in without]
+    for field in fields:
+        place = Place(cls, field.attribute, (*around, cls))
+        if field.name in properties:
+            raise place.problem(f"another field is {field.name}, too; rename one")
+        properties[field.name] = _property(field, place)
+    if required := [each.name for each in fields if each.required]:
+        node["required"] = required
+    if properties:
+        node["properties"] = properties
+    for mark in schema_marks(cls):
+        _add(node, mark, Place(cls, "", around))
+    return node
+
+
+def _property(field: Field, place: Place) -> Node:
+    node = _schema_of(field.hint, place)
+    for mark in field.marks:
+        _add(node, mark, place)
+    if field.description:
+        node["description"] = field.description
+    if field.default is not None:
+        value = _json_of(field.default.value, place)
+        node["default"] = _without_defaults(value, node)
+    return node
+
+
+# --------------------------------------------------------------------------- types
+
+
+def _schema_of(hint: Any, place: Place) -> Node:
+    inner, marks, _ = unwrapped(hint)
+    node = _bare_schema_of(inner, place)
+    for mark in marks:
+        _add(node, mark, place)
+    return node
+
+
+def _bare_schema_of(hint: Any, place: Place) -> Node:
+    if isinstance(hint, abc.Hashable) and hint in _PLAIN:
+        return dict(_PLAIN[hint])
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin in _UNIONS:
+        return _of_union(args, place)
+    if origin is Literal:
+        return _of_values([each for each in args if each is not None], place)
+    if origin in _LISTS:
+        return {"type": "array", "items": _of_items(origin, args, place)}
+    if origin in _SETS:
+        items = _of_items(origin, args, place)
+        return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
+    if origin in _MAPPINGS:
+        return _of_mapping(args, place)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _of_values([each.value for each in hint], place)
+    if is_record(hint):
+        return _of_record(hint, place)
+    if is_record(origin):
+        raise place.problem(
+            f"{_shown(hint)} is a generic class, whose parameters are not followed; "
+            "take a class with the types written out"
+        )
+    raise place.problem(
+        f"{_shown(hint)} has no schema; take a dataclass, a TypedDict, or a type that "
+        "JSON has, and Any for a value of any form"
+    )
+
+
+def _of_record(cls: type, place: Place) -> Node:
+    if cls in place.around:
+        raise place.problem(
+            f"{cls.__qualname__} is inside of itself, and a structural schema has an "
+            "end; take Any for the inner one, or a class for each level"
+        )
+    return schema_of_class(cls, place.around)
+
+
+def _of_items(origin: Any, args: tuple[Any, ...], place: Place) -> Node:
+    if origin is tuple and args and not (len(args) == 2 and args[1] is ...):
+        raise place.problem(
+            "a tuple with a type for each place has no structural schema; take "
+            "tuple[X, ...] or list[X], or a class with a field for each"
+        )
+    return _schema_of(args[0], place) if args else dict(_ANYTHING)
+
+
+def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
+    if not args:
+        return dict(OBJECT)
+    keys = _schema_of(args[0], place)
+    if keys.get("type") != "string":
+        raise place.problem(
+            f"the keys of a mapping are texts, and {_shown(args[0])} is none; take "
+            "dict[str, X]"
+        )
+    values = _schema_of(args[1], place)
+    if values == _ANYTHING:
+        return dict(OBJECT)
+    return {"type": "object", "additionalProperties": values}
+
+
+def _of_values(values: list[Any], place: Place) -> Node:
+    """The schema of one of some values."""
+    found = {_ENUMERABLE.get(type(_plain_value(each))) for each in values}
+    if len(found) != 1 or None in found:
+        raise place.problem(
+            f"the values {joined([repr(each) for each in values])} are not of one "
+            "type, as a schema has it; list texts only, or numbers only"
+        )
+    return {"type": found.pop(), "enum": [_plain_value(each) for each in values]}
+
+
+def _plain_value(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
+def _of_union(args: tuple[Any, ...], place: Place) -> Node:
+    """The schema of a choice, if one schema can say it.
+
+    None is left out: a field that may be None is one that may be missing
+    (`fnop.adapters.type_fields`).
+    """
+    found = [_schema_of(each, place) for each in args if each not in (None, NoneType)]
+    if len(found) == 1:
+        return found[0]
+    kinds = {each.get("type") for each in found}
+    if all(each.keys() == {"type", "enum"} for each in found) and len(kinds) == 1:
+        values = [value for each in found for value in each["enum"]]
+        return {**found[0], "enum": [*dict.fromkeys(values)]}
+    bare = [each for each in found if each.keys() == {"type"}]
+    if len(bare) == len(found) and kinds == {"integer", "string"}:
+        return dict(_NUMBER_OR_TEXT)
+    if len(bare) == len(found) and kinds == {"integer", "number"}:
+        return {"type": "number"}
+    shown = " | ".join(_shown(each) for each in args)
+    raise place.problem(
+        f"{shown} is a choice between types, which a structural schema cannot say; "
+        "take one type, a class with an optional field for each, fnop.IntOrString for "
+        "a number or a text, or Any"
+    )
+
+
+def _shown(hint: Any) -> str:
+    if isinstance(hint, type) and not get_args(hint):
+        return hint.__qualname__ if hint is not NoneType else "None"
+    return str(hint)
+
+
+# --------------------------------------------------------------------------- marks
+
+_NUMBERS, _TEXTS = ("integer", "number"), ("string",)
+_OBJECTS = ("x-kubernetes-map-type", "x-kubernetes-embedded-resource", _KEEPS)
+# The types that a keyword is about; for others the server takes it without effect.
+_ABOUT: dict[str, tuple[str, ...]] = {
+    "format": (*_NUMBERS, *_TEXTS),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        _NUMBERS,
+    ),
+    **dict.fromkeys(("pattern", "minLength", "maxLength"), _TEXTS),
+    **dict.fromkeys(("minItems", "maxItems"), ("array",)),
+    **dict.fromkeys(("minProperties", "maxProperties"), ("object",)),
+    **dict.fromkeys(
+        ("x-kubernetes-list-type", "x-kubernetes-list-map-keys"), ("array",)
+    ),
+    **dict.fromkeys(_OBJECTS, ("object",)),
+}
+
+
+def _add(node: Node, mark: Any, place: Place) -> None:
+    """Add what a mark says to the schema of a type.  Raises `DefinitionProblem`.
+
+    Marks of libraries that are nobody's here are left alone, as Python wants it.
+    """
+    if isinstance(mark, Schema):
+        keywords = dict(mark.keywords)
+        if mark.rules:
+            rules = [*node.get("x-kubernetes-validations", ()), *mark.rules]
+            node["x-kubernetes-validations"] = [
+                each if isinstance(each, dict) else rule_of(each) for each in rules
+            ]
+    else:
+        keywords = dict(_foreign(mark, node.get("type", "")))
+    for keyword, value in keywords.items():
+        _check_keyword(node, keyword, place)
+        if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
+            node[_KEEPS] = True  # the server wants one or the other
+        node[keyword] = [*value] if isinstance(value, tuple) else value
+
+
+_WORDS = {"array": "lists", "object": "objects", "string": "texts"}
+
+
+def _check_keyword(node: Node, keyword: str, place: Place) -> None:
+    """Refuse a keyword that is about other types; one about objects makes it one."""
+    kinds = {node.get("type", "")}
+    if keyword in _OBJECTS and kinds == {""}:
+        node["type"] = "object"
+        return
+    if _NUMBER_OR_TEXT.items() <= node.items():
+        kinds = {"integer", "string"}
+    about = _ABOUT.get(keyword)
+    if about is not None and kinds.isdisjoint(about):
+        words = joined([*dict.fromkeys(_WORDS.get(each, "numbers") for each in about)])
+        (kind,) = kinds
+        shown = f"of type {kind}" if kind else "of any type"
+        raise place.problem(
+            f"{OPTIONS[keyword]}= is about {words}, and this is {shown}; leave it out"
+        )
+
+
+def rule_of(rule: Rule) -> Node:
+    """An entry of `x-kubernetes-validations`."""
+    found = {
+        "rule": rule.rule,
+        "message": rule.message,
+        "messageExpression": rule.message_expression,
+        "reason": rule.reason,
+        "fieldPath": rule.field_path,
+        "optionalOldSelf": rule.optional_old_self,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+_SIZES = {"array": "Items", "object": "Properties"}
+
+
+def _foreign(mark: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    """The keywords of a mark of annotated_types or of pydantic.
+
+    They are asked by their attributes, for neither is imported here.
+    """
+    if type(mark).__module__.partition(".")[0] not in ("annotated_types", "pydantic"):
+        return
+    for inner in getattr(mark, "metadata", None) or ():  # pydantic's Field(...)
+        yield from _foreign(inner, kind)
+    sizes = _SIZES.get(kind, "Length")
+    for attribute, keywords in (
+        ("ge", ("minimum",)),
+        ("gt", ("minimum", "exclusiveMinimum")),
+        ("le", ("maximum",)),
+        ("lt", ("maximum", "exclusiveMaximum")),
+        ("multiple_of", ("multipleOf",)),
+        ("min_length", (f"min{sizes}",)),
+        ("max_length", (f"max{sizes}",)),
+        ("pattern", ("pattern",)),
+        ("description", ("description",)),
+    ):
+        value = getattr(mark, attribute, None)
+        if value is None or (attribute == "min_length" and value == 0):
+            continue
+        limit, *flags = keywords
+        yield limit, getattr(value, "pattern", value)  # it may be compiled
+        yield from ((flag, True) for flag in flags)
+
+
+# ------------------------------------------------------------------------ defaults
+
+_TEXT_OF: dict[type, Callable[[Any], str]] = {
+    uuid.UUID: str,
+    date: date.isoformat,
+    bytes: lambda value: base64.b64encode(value).decode(),
+    timedelta: lambda value: f"{value.total_seconds():g}s",
+}
+
+
+def _json_of(value: Any, place: Place) -> Any:
+    """A default as JSON has it."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return value
+    for plain in (int, str):
+        if isinstance(value, plain):
+            return plain(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, datetime):
+        return _moment(value, place)
+    if text_of := _TEXT_OF.get(type(value)):
+        return text_of(value)
+    if isinstance(value, (list, tuple)):
+        return [_json_of(each, place) for each in value]
+    if isinstance(value, (set, frozenset)):  # which have no order of their own
+        found = [_json_of(each, place) for each in value]
+        return sorted(found, key=lambda each: (str(type(each)), each))
+    if isinstance(value, Mapping):
+        return {str(_plain_value(k)): _json_of(v, place) for k, v in value.items()}
+    if is_record(type(value)):
+        return dict(_members(value, place))
+    raise place.problem(
+        f"its default {value!r:.60} is nothing that JSON has; take texts, numbers, "
+        "lists, mappings, and classes of these"
+    )
+
+
+def _moment(value: datetime, place: Place) -> str:
+    if value.tzinfo is None:
+        raise place.problem(
+            f"its default {value!r} has no time zone, which the format date-time "
+            "wants; give it tzinfo=UTC"
+        )
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _members(value: Any, place: Place) -> Iterator[tuple[str, Any]]:
+    """The fields of an instance in a default, without those that are None."""
+    for field in fields_of(type(value)):
+        found = getattr(value, field.attribute)
+        if found is not None:
+            yield field.name, _json_of(found, place)
+        elif field.default is not None:
+            raise place.problem(
+                f"its default has None in {field.name}, where the server would fill in "
+                f"the default of {type(value).__qualname__}; give it a value"
+            )
+
+
+def _without_defaults(value: Any, node: Node) -> Any:
+    """A default without what the server fills in by itself: the defaults inside of it.
+
+    The server judges a default by its rules before it fills anything in, so that one
+    with rules has to be whole.
+
+    >>> inner = {"properties": {"a": {"default": 1}, "b": {}}}
+    >>> _without_defaults({"a": 1, "b": 2}, inner)
+    {'b': 2}
+    """
+    if "x-kubernetes-validations" in node:
+        return value
+    if isinstance(value, list):
+        return [_without_defaults(each, node.get("items", {})) for each in value]
+    if not isinstance(value, dict):
+        return value
+    parts, others = node.get("properties", {}), node.get("additionalProperties", {})
+    found = {k: _without_defaults(v, parts.get(k, others)) for k, v in value.items()}
+    return {
+        name: part
+        for name, part in found.items()
+        if "default" not in parts.get(name, {}) or parts[name]["default"] != part
+    }
