@@ -43,7 +43,7 @@ def lost_fields(
             value = {k: v for k, v in value.items() if k not in _METADATA}
             if not value:
                 continue
-        found += _lost(value, owned.get(f"f:{name}"), name)
+        found += _lost(value, owned.get(f"f:{name}"), live.get(name), name)
     return found
 
 
@@ -68,28 +68,37 @@ def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from (each for each in entries if isinstance(each, Mapping))
 
 
-def _lost(value: Any, owned: Any, path: str) -> Iterator[str]:
-    """The fields within a value that a tree of owned fields does not have."""
-    if value is None:
+def _lost(value: Any, owned: Any, live: Any, path: str) -> Iterator[str]:
+    """The fields within a value that a tree of owned fields does not have.
+
+    What is empty may be dropped by the API server (`omitempty`): then nobody has it.
+    """
+    if value is None or (value in ({}, []) and not live):
         return  # it is dropped, like a field that is not there
     if not isinstance(owned, Mapping):
-        yield from _leaves(value, path)
+        yield from _leaves(value, live, path)
     elif not owned or not isinstance(value, (Mapping, list)):
         return  # it is owned as a whole
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _lost(item, owned.get(f"f:{name}"), f"{path}.{name}")
+            yield from _lost(
+                item, owned.get(f"f:{name}"), _at(live, name), f"{path}.{name}"
+            )
     else:
         for place, item in enumerate(value):
-            yield from _lost(item, _element(item, owned), f"{path}[{place}]")
+            yield from _lost(item, _element(item, owned), None, f"{path}[{place}]")
 
 
-def _leaves(value: Any, path: str) -> Iterator[str]:
+def _at(live: Any, name: str) -> Any:
+    return live.get(name) if isinstance(live, Mapping) else None
+
+
+def _leaves(value: Any, live: Any, path: str) -> Iterator[str]:
     """The fields within mappings; a list is one field."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            yield from _leaves(item, f"{path}.{name}")
-    elif value is not None:
+            yield from _leaves(item, _at(live, name), f"{path}.{name}")
+    elif value is not None and (value not in ({}, []) or live):
         yield path
 
 

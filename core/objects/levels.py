@@ -136,9 +136,23 @@ def clearing(
         waits = state.start is not None and state.start > at.now.mono
         if waits:
             return AwaitChildren(state.start)
-        if not all(body.is_deleting for body in found.values()):
+        is_asked = all(body.is_deleting for body in found.values())
+        if not is_asked and not _waits_for_watch(at, state):
             return CallLevel(handler, Purpose.CLEAR)
     return AwaitChildren() if left else None
+
+
+def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
+    """Whether all these children have been deleted, and the watch is yet to show it.
+
+    An operator that is stopping may not see it any more.
+    """
+    if at.stopping:
+        return True
+    was = state.body
+    if was is None or not was.is_deleting or state.start is not None:
+        return False
+    return state.children is at.children or state.children == at.children
 
 
 def collecting(

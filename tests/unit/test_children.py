@@ -98,3 +98,24 @@ def test_a_kind_that_is_not_owned_is_told() -> None:
         KeyError, match="owns= does not name 'pods'; it names 'secrets'"
     ):
         Children({"secrets": {}})["pods"]
+
+
+@pytest.mark.parametrize(
+    ("given", "lost"),
+    [({}, []), ({"data": {}}, []), ({"data": {"a": "1"}}, ["data"])],
+)
+def test_what_is_empty_is_lost_only_where_something_else_is(
+    given: dict[str, Any], lost: list[str]
+) -> None:
+    """API servers drop empty mappings and lists of built-in kinds (`omitempty`)."""
+    manifest = {"data": {}, "metadata": {"labels": {"app": "a"}}}
+    found = {**live({"f:metadata": {"f:labels": {"f:app": {}}}}), **given}
+    assert lost_fields(manifest, found, ME) == lost
+
+
+def test_an_empty_list_is_lost_to_who_fills_it() -> None:
+    manifest = {"subjects": []}
+    assert lost_fields(manifest, {**live({}), "subjects": [{"name": "x"}]}, ME) == [
+        "subjects"
+    ]
+    assert lost_fields(manifest, live({}), ME) == []
