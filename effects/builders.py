@@ -10,6 +10,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.effects.effects import (
@@ -38,8 +39,10 @@ from fnop.effects.effects import (
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 from fnop.effects.names import check_marks, field_selector, label_selector
+from fnop.effects.values import check_seconds
 
 __all__ = [
+    "Rate",
     "adopt",
     "again",
     "apply",
@@ -55,6 +58,7 @@ __all__ = [
     "log",
     "patch",
     "random",
+    "rate",
     "remember",
     "requeue",
     "result",
@@ -65,6 +69,7 @@ __all__ = [
 ]
 
 _Any = Any
+_UNLIMITED: Any = object()
 _Targeted = Target | Manifest
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -586,8 +591,36 @@ def function_name(function: _Any) -> str:
     return f"{module}:{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often a function may be called; built by `fnop.rate`."""
+
+    per_second: float
+    burst: float
+
+
+def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
+    """A limit for `fnop.call`: so many times `per` seconds, for all objects together.
+
+    `burst` calls may come at once after a quiet time, by default as many as `times`.
+    Each process counts by itself. Raises `ValueError` for numbers that are none.
+
+    >>> rate(5, per=60)
+    Rate(per_second=0.08333333333333333, burst=5)
+    """
+    check_seconds(per, "per=", least=0.001)
+    most = times if burst is None else burst
+    for name, value in (("times", times), ("burst", most)):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (is_number and 0 < value < float("inf")):
+            raise ValueError(f"{name} of a rate is a number above zero, not {value!r}")
+    return Rate(times / per, max(most, 1))
+
+
 @_named_after(1, "fnop.call(function, id={1})")
-def call(function: _Any, /, **arguments: _Any) -> Call:
+def call(
+    function: _Any, /, *, limit: Rate | _Any = _UNLIMITED, **arguments: _Any
+) -> Call:
     """Run `function(**arguments)` outside of the handler, where it may touch the world.
 
     `function` stands at the top level of an importable module; a plain function runs in
@@ -595,14 +628,21 @@ def call(function: _Any, /, **arguments: _Any) -> Call:
     Awaited, it answers what the function returned, or raises its `PermanentError` or
     `TemporaryError`, and `CallFailed` for any other exception. A handler that is
     repeated calls again: give the function a token that makes this harmless, such as
-    the object's `uid`. Raises `ValueError` for a lambda or a nested function, and
+    the object's `uid`. With `limit=fnop.rate(...)` calls of the function wait until
+    there is room for them; an argument `limit` that is no rate is the function's own.
+    Raises `ValueError` for a lambda or a nested function, and
     `TypeError` for arguments that are not JSON.
 
     >>> import json
     >>> call(json.dumps, obj=1).function
     'json:dumps'
     """
-    return Call(function_name(function), arguments)
+    if limit is not _UNLIMITED and not isinstance(limit, Rate):
+        arguments["limit"] = limit
+    if not isinstance(limit, Rate):
+        return Call(function_name(function), arguments)
+    name = function_name(function)
+    return Call(name, arguments, per_second=limit.per_second, burst=limit.burst)
 
 
 def random(size: int, *, secret: bool = False) -> Random:

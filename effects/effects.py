@@ -666,12 +666,16 @@ class Call(_Asking):
     `function` is its importable name, `module:qualified.name`; `arguments` are
     keyword arguments in JSON, so that a log can show the call and a replay can
     answer it.  `as_handler` says that the function is an impure handler: it gets a
-    handler's arguments, made of these, and may answer what a handler may.
+    handler's arguments, made of these, and may answer what a handler may.  With
+    `per_second` the function is called so often at most, for all objects together,
+    after the first `burst` calls, which may come at once.
     """
 
     function: str
     arguments: Any = field(default_factory=dict)
     as_handler: bool = False
+    per_second: float | None = None
+    burst: float = 1.0
 
     def _check(self) -> None:
         _text(self, "function")

@@ -120,6 +120,7 @@ from fnop.core.values.errors import (
     TemporaryError as TemporaryError,
 )
 from fnop.effects.builders import (
+    Rate as Rate,
     adopt as adopt,
     again as again,
     apply as apply,
@@ -135,6 +136,7 @@ from fnop.effects.builders import (
     log as log,
     patch as patch,
     random as random,
+    rate as rate,
     remember as remember,
     requeue as requeue,
     result as result,

@@ -103,7 +103,9 @@ class Scenario(SimulatedRun):
             **options,
         )
         manifests = list(manifests)
-        if DEFINITION not in manifests:
+        # An example may define the kind in its own way.
+        kinds = [each["metadata"]["name"] for each in manifests]
+        if DEFINITION["metadata"]["name"] not in kinds:
             manifests.insert(0, DEFINITION)
         apply_manifests(self, manifests)
 

@@ -174,6 +174,10 @@ def _request(
             in_flight=in_flight._replace(awaits_mark=True), ready=False
         )
         return record, held, None
+    wait = context.admit(effect) if isinstance(effect, Call) else 0.0
+    if wait > 0:
+        waiting = in_flight._replace(due=context.now.mono + wait)
+        return record, invocation._replace(in_flight=waiting, ready=False), None
     return record, send(context, invocation, in_flight), None
 
 

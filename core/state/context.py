@@ -27,7 +27,7 @@ from fnop.core.state.turn import About, Turn
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
-from fnop.effects import Effect, Event
+from fnop.effects import Call, Effect, Event
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["Context"]
@@ -238,6 +238,12 @@ class Context:
     ) -> int:
         """Request an effect; the answer finds its ticket by the number returned."""
         return self._turn.perform(effect, address, ticket, subject)
+
+    def admit(self, call: Call) -> float:
+        """Count a call; returns the seconds that it has to wait, by its limit."""
+        requests, wait = self._turn.requests.drawn(call, self.now.mono)
+        self._turn.requests = requests
+        return wait
 
     def subject(self, body: Body | None = None) -> Subject:
         """The object, as commands name it."""

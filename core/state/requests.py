@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from immutables import Map
 
+from fnop.core.values.backoff import Allowance, drawn
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick
+from fnop.effects import Call
 
 __all__ = [
     "ForDiscovery",
@@ -110,16 +112,34 @@ def handler_of(ticket: Ticket) -> str:
 
 @quick
 class Requests(NamedTuple):
-    """The tickets by number; `calls` counts those that do not go to the API server."""
+    """The tickets by number; `calls` counts those that do not go to the API server.
+
+    `allowances` are those of called functions, by name.
+    """
 
     pending: Map[int, Ticket] = Map()
     calls: int = 0
+    allowances: Map[str, Allowance] = Map()
 
     def sent(self, number: int, ticket: Ticket) -> Requests:
         """The requests with one more command, which is sent."""
-        return Requests(
-            self.pending.set(number, ticket), self.calls + is_outside(ticket)
-        )
+        pending, calls = self.pending.set(number, ticket), self.calls
+        return Requests(pending, calls + is_outside(ticket), self.allowances)
+
+    def drawn(self, call: Call, now: float) -> tuple[Requests, float]:
+        """The requests after a call is admitted, and the seconds that it has to wait.
+
+        `now` is monotonic.
+        """
+        per_second, burst = call.per_second, call.burst
+        if per_second is None:
+            return self, 0.0
+        known = self.allowances.get(call.function)
+        if known is None or (known.per_second, known.burst) != (per_second, burst):
+            known = Allowance(per_second, burst, left=burst, at=now)
+        after, wait = drawn(known, now)
+        allowances = self.allowances.set(call.function, after)
+        return self._replace(allowances=allowances), wait
 
     def answered(self, number: int) -> tuple[Ticket | None, Requests]:
         """The ticket of an answered command, None if it is unknown, and the rest."""
@@ -127,7 +147,7 @@ class Requests(NamedTuple):
         if ticket is None:
             return None, self
         left = self.pending.delete(number)
-        return ticket, Requests(left, self.calls - is_outside(ticket))
+        return ticket, Requests(left, self.calls - is_outside(ticket), self.allowances)
 
     def has_slot(self, most: int) -> bool:
         """Whether a further request may be sent; calls hold no slot (R13)."""
