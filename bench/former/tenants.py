@@ -113,7 +113,7 @@ async def tell(body: Any, quota: Any, space: Any, now: Any) -> None:
     conditions = [*(each for each in present if each["type"] != "Ready"), told]
     place = f"{meta['namespace']}-{meta['name']}"
     if conditions != present or status.get("namespace") != place:
-        where = fnop.target("tenants", meta["name"], namespace=meta["namespace"])
+        where = fnop.target("tenants", name=meta["name"], namespace=meta["namespace"])
         await fnop.patch(where, status={"conditions": conditions, "namespace": place})
 
 
