@@ -593,7 +593,13 @@ def function_name(function: _Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often a function may be called; built by `fnop.rate`."""
+    """A limit of calls, built by `fnop.rate`.
+
+    There are so many `per_second`, after the first `burst`, which may come at once.
+
+    >>> Rate(per_second=2.0, burst=1).burst
+    1
+    """
 
     per_second: float
     burst: float

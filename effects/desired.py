@@ -1,4 +1,4 @@
-"""What should exist: the answer of a `@fnop.reconcile` handler, as a value.
+"""The answer of a `@fnop.reconcile` handler, as a value: the objects that should exist.
 
 `desired` names the children that an object should have, its conditions, and more of its
 status. It is no effect: which effects it takes depends on what exists already, and is
@@ -40,7 +40,11 @@ _MESSAGE_LENGTH_MAX = 32_768
 class Child:
     """A manifest of an object that should exist, and how it is to be kept.
 
-    Built by `fnop.child`, which has the meaning of each field.
+    Built by `fnop.child`, which explains `manifest`, `after`, `keep`, `adopt`, `force`,
+    `foreground` and `on_immutable`.
+
+    >>> Child({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}).label
+    'pod/p'
     """
 
     manifest: Any
@@ -69,7 +73,14 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class StatusCondition:
-    """A condition of an object: its `type`, and what is so; built by `condition`."""
+    """A condition of an object, built by `fnop.condition`.
+
+    `type` names it; `status` is "True", "False" or "Unknown", `reason` a word, and
+    `message` a sentence.
+
+    >>> StatusCondition("Ready", "True", "AllReady").message
+    ''
+    """
 
     type: str
     status: str
@@ -82,7 +93,14 @@ Wanted: TypeAlias = Manifest | Child | None
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What should exist; built by `fnop.desired`."""
+    """The objects that should exist, and more; built by `fnop.desired`.
+
+    `children` are manifests with options, `conditions` and `status` are merged into the
+    object's status, and the handler is called `again` after so many seconds.
+
+    >>> Desired().children
+    ()
+    """
 
     children: tuple[Child, ...] = ()
     conditions: tuple[StatusCondition, ...] = ()
@@ -110,15 +128,16 @@ def child(
 ) -> Child:
     """A child with options, for `fnop.desired`; a bare manifest has the defaults.
 
-    `after` names children that are applied before it, as `kind/name`: while one of them
-    fails, this one waits. With `keep` it is let go, and not deleted, when it is no
-    longer desired or its owner is deleted. With `adopt` an object of this name that
-    nobody owns is taken over; without it, such an object is an error. Without `force`
-    fields that others manage stay theirs, and that is an error which names them. With
-    `foreground` it goes before its owner does (`kubectl delete --cascade=foreground`),
-    and its own dependents before it. `on_immutable` says what becomes of it when a
-    field changes that Kubernetes lets nobody change: "fail", or "replace", which
-    deletes it and makes it anew.
+    `manifest` is the object as it should be, a mapping or a client library's model;
+    fields that are None are left out. `after` names children that are applied before
+    it, as `kind/name`: while one of them fails, this one waits. With `keep` it is let
+    go, and not deleted, when it is no longer desired or its owner is deleted. With
+    `adopt` an object of this name that nobody owns is taken over; without it, such an
+    object is an error. Without `force` fields that others manage stay theirs, and that
+    is an error which names them. With `foreground` it goes before its owner does
+    (`kubectl delete --cascade=foreground`), and its own dependents before it.
+    `on_immutable` says what becomes of it when a field changes that Kubernetes lets
+    nobody change: "fail", or "replace", which deletes it and makes it anew.
 
     Raises `ValueError` and `TypeError` for a manifest without a kind or a name.
 
@@ -144,9 +163,10 @@ def condition(
 ) -> StatusCondition:
     """A condition of the handled object, for `fnop.desired`.
 
-    `status` is True, False, or None for "Unknown". `reason` is one word in CamelCase,
-    by default the type; `message` is for people. `lastTransitionTime` changes with the
-    status alone, `observedGeneration` is that of the object that the handler has seen.
+    `type` is its name, such as "Ready". `status` is True, False, or None for "Unknown".
+    `reason` is one word in CamelCase, by default the type; `message` is for people.
+    `lastTransitionTime` changes with the status alone, `observedGeneration` is that of
+    the object that the handler has seen.
 
     Raises `ValueError` for what Kubernetes does not allow (metav1.Condition).
 
@@ -178,7 +198,7 @@ def desired(
     status: Mapping[str, Any] | None = None,
     again: float | None = None,
 ) -> Desired:
-    """What should exist for the handled object: return it from `@fnop.reconcile`.
+    """The objects that should exist: return it from a `@fnop.reconcile` handler.
 
     `children` are manifests, or `fnop.child(...)`; None among them is left out. What
     is there as desired is not touched, what is owned and not named any more is deleted.

@@ -112,6 +112,10 @@ class Children(Mapping[str, Mapping[str, View]]):
     `children["services"]["web"]` is the Service web, as the store has it. The kinds are
     those of `owns=`, in the same words; a kind without objects is an empty mapping. The
     name of an object in another namespace than its owner is `namespace/name`.
+
+    >>> children = Children({"services": {}})
+    >>> "services" in children, children["services"].get("web")
+    (True, None)
     """
 
     __slots__ = ("_kinds",)

@@ -58,7 +58,7 @@ class Situation(NamedTuple):
 
 
 class Keeping(NamedTuple):
-    """What a reconcile handler has beside its object: children, and their keeper."""
+    """The facts for a reconcile handler beside its object: children, and the keeper."""
 
     owned: Owned
     keeper: Keeper

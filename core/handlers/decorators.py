@@ -101,7 +101,8 @@ def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn
 
     The function is called for each watch event of the kind that `words` name, and
     answers names of objects of the kind in `to`: their reconcile handlers are called,
-    without any write. The other options are in `fnop.on`. Raises `RegistrationError`
+    without any write. Of the `options`, `to` is required; the others are in `fnop.on`.
+    Raises `RegistrationError`
     for an unknown argument or option.
 
         @fnop.maps("configmaps", to="tenants", labels={"template": fnop.PRESENT})

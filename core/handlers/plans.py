@@ -47,7 +47,7 @@ def _requeue(kind: str, named: Any) -> Requeue:
 
 
 def desired_in(value: Any) -> tuple[Desired | None, Any]:
-    """What a reconcile handler desires, and the rest of its answer.
+    """The desired part of a reconcile handler's answer, and the rest of it.
 
     >>> desired_in([Desired(), None])
     (Desired(children=(), conditions=(), status={}, again=None), [None])

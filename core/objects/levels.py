@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Purpose(Enum):
-    """What a call is for; only KEEP calls the author's function.
+    """The purposes of a call; only KEEP calls the author's function.
 
     - KEEP: to make the children as desired
     - CLEAR: to delete those that go before their owner, which is deleted

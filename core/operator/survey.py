@@ -241,7 +241,7 @@ def _follow_all(
 def _owned_by(
     turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
 ) -> dict[str, tuple[OwnedBy, ...]]:
-    """Who owns objects of a kind, by the owned kind; those are followed, too."""
+    """The kinds that own others, by the owned kind; those are followed, too."""
     found: dict[str, tuple[OwnedBy, ...]] = {}
     for key, handlers in tuple(by_resource.items()):
         owning = [each for each in handlers if each.owned]
