@@ -39,6 +39,7 @@ class RealWorld:
     ) -> None:
         self.api, self.namespace = api, namespace
         self.operator, self._server = operator, server
+        self._said_before = 0
 
     def raw(
         self,
@@ -55,11 +56,21 @@ class RealWorld:
 
     def restart(self) -> None:
         self.operator.stop()  # maybe before it could listen to signals
-        self.operator.start()
+        self.start()
 
     def kill(self) -> None:
         self.operator.kill()
+        self.start()
+
+    def start(self) -> None:
+        self._said_before = len(self.operator.lines)
         self.operator.start()
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the present process is at work."""
+        lines = self.operator.lines[self._said_before :]
+        return any("serving " in line for line in lines)
 
     def pause(self, chance: random.Random) -> None:
         time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
@@ -78,11 +89,12 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
         operator.variables["RECORDS_URL"] = server.url
         world = RealWorld(api, namespace, operator, server)
         driver = Driver(subject, world, seed)
-        operator.start()
+        world.start()
         driver.begin()
         for _ in range(ACTIONS):
             driver.act()
             world.pause(driver.chance)
+        eventually(lambda: world.is_serving)
         for phase in ("desired", "deleted"):
             if phase == "deleted":
                 driver.end()
