@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tests.simulations import manifests_of
 
-__all__ = ["SUBJECTS", "Driver", "Subject", "World"]
+__all__ = ["GARDENS", "SUBJECTS", "Driver", "Subject", "World"]
 
 Manifest = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -29,6 +29,7 @@ NAMES = ("ash", "birch", "cedar")
 # Where kinds are served; those that are in no namespace have none.
 ROOTS = {
     **dict.fromkeys(("databases", "tenants", "records"), "/apis/fnop.dev/v1"),
+    **dict.fromkeys(("gardens", "beds"), "/apis/fnop.dev/v1"),
     **dict.fromkeys(
         ("configmaps", "secrets", "services", "resourcequotas", "namespaces"), "/api/v1"
     ),
@@ -72,6 +73,9 @@ class Where(NamedTuple):
         return f"{ROOTS[self.kind]}{place}/{self.kind}/{self.name}"
 
 
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+
+
 @dataclass
 class Subject:
     """An example: its owners, what the user may do, and what is desired."""
@@ -88,6 +92,19 @@ class Subject:
     more: list[Callable[[Driver], None]] = field(default_factory=list)
     given: list[Manifest] = field(default_factory=list)
     everywhere: bool = False
+    # What looks like a child.
+    bare: Manifest = field(default_factory=lambda: CONFIG_MAP)
+    # The operator, where it is no example, and the definitions of its kinds.
+    operator: str = ""
+    definitions: list[Manifest] = field(default_factory=list)
+
+    @property
+    def owner(self) -> Manifest:
+        """The kind of an owner."""
+        found = (self.definitions or manifests_of(self.example))[0]["spec"]
+        version = found["versions"][0]["name"]
+        kind = found["names"]["kind"]
+        return {"apiVersion": f"{found['group']}/{version}", "kind": kind}
 
 
 class Driver:
@@ -147,13 +164,15 @@ class Driver:
 
     def _make_foreign(self) -> None:
         """Objects that look like children, and are none."""
-        bare = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
-        where = Where("configmaps", "foreign", self.world.namespace)
+        bare = self.subject.bare
+        kind = bare["kind"].lower() + "s"
+        where = Where(kind, "foreign", self.world.namespace)
         made = self.create(where, bare)
         assert made is not None
-        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "foreign"}
+        names = {key: bare[key] for key in ("apiVersion", "kind")}
+        reference = {**names, "name": "foreign"}
         owned = {"ownerReferences": [{**reference, "uid": made["metadata"]["uid"]}]}
-        other = Where("configmaps", "foreign-too", self.world.namespace)
+        other = Where(kind, "foreign-too", self.world.namespace)
         found = self.create(other, {**bare, "metadata": owned})
         assert found is not None
         self.foreign = {where: made, other: found}
@@ -162,11 +181,9 @@ class Driver:
         return Where(self.subject.kind, name, self.world.namespace)
 
     def make_owner(self, name: str) -> None:
-        kind = manifests_of(self.subject.example)[-1]
-        body = {"apiVersion": kind["apiVersion"], "kind": kind["kind"]}
         spec = self.subject.spec(self.chance)
         self.tell(f"create {name} {spec}")
-        self.create(self.owner(name), {**body, "spec": spec})
+        self.create(self.owner(name), {**self.subject.owner, "spec": spec})
 
     def end(self) -> None:
         """Delete all owners: nothing of theirs is to be left."""
@@ -562,6 +579,121 @@ RECORDS = Subject(
         ]
     },
     notes={"configmaps": [{"data": {"others": "1"}}]},
+)
+
+# ------------------------------------------------------------------ the gardens
+
+
+def definition(kind: str, spec: Manifest) -> Manifest:
+    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    plural = kind.lower() + "s"
+    version = {
+        **{
+            "name": "v1",
+            "served": True,
+            "storage": True,
+            "subresources": {"status": {}},
+        },
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.fnop.dev"},
+        "spec": {
+            "group": "fnop.dev",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+FLOWER = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": TEXT, "count": NUMBER, "colour": TEXT},
+}
+IMMUTABLE = [{"rule": "self == oldSelf", "message": "Value is immutable"}]
+GARDEN = definition(
+    "Garden",
+    {
+        "type": "object",
+        "properties": {
+            "soil": TEXT,
+            "beds": {"type": "object", "additionalProperties": NUMBER},
+        },
+    },
+)
+BED = definition(
+    "Bed",
+    {
+        "type": "object",
+        "properties": {
+            "soil": {**TEXT, "x-kubernetes-validations": IMMUTABLE},
+            "flowers": {
+                "type": "array",
+                "items": FLOWER,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+            "tags": {"type": "object", "additionalProperties": TEXT},
+        },
+    },
+)
+
+
+def garden_spec(chance: random.Random) -> Manifest:
+    names = chance.sample(["rose", "tulip", "lily", "iris"], k=chance.randrange(4))
+    return {
+        "soil": chance.choice(["clay", "clay", "sand"]),
+        "beds": {each: chance.randrange(9) for each in names},
+    }
+
+
+def garden_children(owner: Manifest, driver: Driver) -> dict[Where, Manifest]:
+    meta, spec = owner["metadata"], owner["spec"]
+    mark = f"Garden.fnop.dev/{driver.world.namespace}/{meta['name']}/{meta['uid']}"
+    place = f"{driver.world.namespace}-beds"
+    found: dict[Where, Manifest] = {}
+    for bed, count in spec.get("beds", {}).items():
+
+        def flowers(given: Any, bed: str = bed, count: int = count) -> bool:
+            known = {each["name"]: each for each in given or ()}
+            return bool(known.get(bed, {}).get("count") == count)
+
+        found[Where("beds", f"{meta['name']}-{bed}", place)] = {
+            "metadata": {"annotations": {"fnop.dev/owner": mark}},
+            "spec": {
+                "soil": spec["soil"],
+                "flowers": flowers,
+                "tags": {"by": meta["name"]},
+            },
+        }
+    return found
+
+
+GARDENS = Subject(
+    "",
+    "gardens",
+    garden_spec,
+    garden_children,
+    hands={
+        "beds": [
+            {"spec": {"tags": {"by": "hands"}}},
+            {"spec": {"tags": None}},
+            {"spec": {"flowers": []}},
+            {"spec": {"flowers": [{"name": "weed", "count": 7}]}},
+            {"metadata": {"annotations": {"fnop.dev/applied": "x"}}},
+        ]
+    },
+    notes={},
+    everywhere=True,
+    bare={"apiVersion": "fnop.dev/v1", "kind": "Bed", "spec": {"soil": "x"}},
+    operator="tests/cluster/operators/gardening.py",
+    definitions=[GARDEN, BED],
 )
 
 SUBJECTS = {each.kind: each for each in (DATABASES, TENANTS, RECORDS)}

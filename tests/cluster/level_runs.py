@@ -17,14 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from tests.cluster import crd_server
+from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cluster.name_server import NameServer
 from tests.cluster.operating import Operator, User, eventually, operating
-from tests.level_driver import SUBJECTS, Driver, Subject
+from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
 
 __all__ = ["drive"]
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ACTIONS = 25
 PAUSE_SECONDS = 0.5
 # A failed handler is tried again after a minute at the latest.
@@ -78,10 +81,21 @@ class RealWorld:
 
 def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str]:
     """Play one run; what is wrong in its end, with the story, or nothing."""
-    namespace = api.namespace()
-    file = ROOT / "examples" / subject.example / "example.py"
+    if subject.definitions:  # on a server that has no namespaces: any will do
+        namespace = f"run-{seed}"
+        for each in subject.definitions:
+            status, found = api.raw("POST", DEFINITIONS, each)
+            assert status in (201, 409), found
+        for each in subject.definitions:
+            plural = each["spec"]["names"]["plural"]
+            path = f"/apis/fnop.dev/v1/{plural}"
+            eventually(lambda path=path: api.raw("GET", path)[0] == 200)  # type: ignore[misc]
+    else:
+        namespace = api.namespace()
+        User(api, namespace).define(subject.example)
+    example = ROOT / "examples" / subject.example / "example.py"
+    file = ROOT / subject.operator if subject.operator else example
     options = ("--standalone", "-A") if subject.everywhere else ()
-    User(api, namespace).define(subject.example)
     with (
         NameServer(random.Random(seed)) as server,
         operating(file, api, namespace, folder, *options) as operator,
@@ -128,16 +142,32 @@ def runs(subject: Subject, api: ApiServer, folder: Path, seeds: range) -> list[i
     return wrong
 
 
+def on_crds_alone(folder: Path, seeds: range) -> list[int]:
+    """The runs of gardens on a current API server, which has custom kinds alone."""
+    (folder / "servers").mkdir()
+    with (
+        crd_server.running(folder / "servers") as api,
+        in_front_of(api.url, folder) as kubeconfig,
+    ):
+        api.kubeconfig = kubeconfig
+        wrong = runs(GARDENS, api, folder, seeds)
+    print(f"gardens: {len(seeds)} runs, {len(wrong)} wrong ends {wrong or ''}")
+    return wrong
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("kinds", nargs="*", default=[*SUBJECTS])
+    parser.add_argument("kinds", nargs="*", default=[*SUBJECTS])  # or: gardens
     given = parser.parse_args(arguments)
     if (reason := missing()) is not None:
         print(reason, file=sys.stderr)
         return 2
     seeds = range(given.seed, given.seed + given.runs)
+    if given.kinds == [GARDENS.kind]:
+        with tempfile.TemporaryDirectory(prefix="levels-") as name:
+            return 1 if on_crds_alone(Path(name), seeds) else 0
     with tempfile.TemporaryDirectory(prefix="levels-") as name:
         folder = Path(name)
         (folder / "servers").mkdir()
