@@ -25,7 +25,7 @@ from tests.cluster.operating import Operator, User, eventually, operating
 from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
 
-__all__ = ["drive"]
+__all__ = ["drive", "on_crds_alone"]
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ACTIONS = 25

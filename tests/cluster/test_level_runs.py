@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
-from tests.cluster.level_runs import drive
+from tests.cluster.level_runs import drive, on_crds_alone
 from tests.level_driver import SUBJECTS
 
 
@@ -18,3 +19,9 @@ def test_whatever_happens_the_end_is_what_is_desired(
 ) -> None:
     found = drive(SUBJECTS[kind], apiserver, tmp_path, seed)
     assert found == [], "\n".join(found)
+
+
+def test_whatever_happens_on_a_current_server(tmp_path: Path) -> None:
+    if (reason := crd_server.missing()) is not None:
+        pytest.skip(reason)
+    assert on_crds_alone(tmp_path, range(1, 4)) == []

@@ -13,16 +13,25 @@ import pytest
 
 from fnop.adapters.models import models_for
 from fnop.interpreters.protocol import ApiRequest
-from tests.level_driver import SUBJECTS, Driver, Subject
+from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import (
+    ROOT,
     Scenario,
     example_handlers,
+    handlers_in,
     is_definition,
     manifests_of,
 )
 
 RUNS = int(os.environ.get("FNOP_LEVEL_RUNS", "4"))
 ACTIONS = 30
+ALL = (*SUBJECTS.values(), GARDENS)
+# Of gardens: namespaces are made by hand here.
+BEDS = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default-beds"},
+}
 
 
 class SimulatedWorld:
@@ -44,12 +53,17 @@ class SimulatedWorld:
             if fate != "done":
                 raise ConnectionError(f"the answer is {fate}")
 
+        name = subject.example
+        operator = ROOT / subject.operator
+        given = subject.definitions or manifests_of(name)
         self.run = Scenario(
-            example_handlers(subject.example),
-            [each for each in manifests_of(subject.example) if is_definition(each)],
+            handlers_in(operator) if subject.operator else example_handlers(name),
+            [each for each in given if is_definition(each)],
             calls=models_for({"put_records": put_records}),
             seed=str(seed),
         )
+        if subject is GARDENS:
+            self.run.apply(BEDS)
 
     def raw(
         self,
@@ -84,9 +98,10 @@ class SimulatedWorld:
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
-@pytest.mark.parametrize("kind", SUBJECTS)
-def test_whatever_happens_the_end_is_what_is_desired(kind: str, seed: int) -> None:
-    subject = SUBJECTS[kind]
+@pytest.mark.parametrize("subject", ALL, ids=lambda each: each.kind)
+def test_whatever_happens_the_end_is_what_is_desired(
+    subject: Subject, seed: int
+) -> None:
     world = SimulatedWorld(subject, seed)
     driver = Driver(subject, world, seed)
     driver.begin()
