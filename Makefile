@@ -60,6 +60,12 @@ churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CH
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)
 
+level-driver: .venv/ready ## a random user of the level-based examples, on a real API server (RUNS=50 SEED=1 KINDS=)
+	$(BIN)/python -m tests.cluster.level_runs --runs $${RUNS:-50} --seed $${SEED:-1} $(KINDS)
+
+styles: .venv/ready ## lines of three operators by levels and by causes
+	$(BIN)/python -m bench.styles
+
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
@@ -79,4 +85,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn replays bench bench-bugs bench-cluster bench-mutants check-sweep check-twice
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-cluster bench-mutants check-sweep check-twice
