@@ -208,49 +208,53 @@ def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
         case.history,
         tuple(map(str, purity.findings)),
         unsteady(seen, again),
+        _has_no_way_back(case.script),
     )
 
 
 def _fresh_world(case: Case, scene: Scene) -> World | None:
     """The world of a user who creates at once what the script ends with.
 
-    None where the script has no edits, or deletes something.
+    None where the script changes nothing that it has created.
     """
-    edits = [each for each in case.script if isinstance(each, Edit)]
-    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+    script = case.script
+    changed = any(isinstance(each, (Delete, Edit)) for each in script)
+    if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    actions: list[Action] = []
-    for each in case.script:
-        if isinstance(each, Apply):
-            manifest = each.manifest
-            for edit in edits:
-                if _is_about(scene, edit, manifest):
-                    manifest = applied(edit.changes, manifest)
-            actions.append(Apply(manifest))
-        elif not isinstance(each, Edit) or not _is_of_script(scene, each, case):
-            actions.append(each)
-    fresh = scene._replace(script=tuple(actions))
-    return seen_by(Trial(fresh).play()).world
+    # What is made anew is made where it was made first: others may build upon it.
+    left: dict[object, Action | None] = {}
+    for number, each in enumerate(script):
+        place = _address(scene, each)
+        before = left.get(place)
+        if place not in left:
+            left[place if isinstance(each, Apply) else number] = each
+        elif isinstance(each, Delete) or before is None:
+            left[place] = each if isinstance(each, Apply) else None
+        else:
+            assert isinstance(before, Apply)
+            changes = each.manifest if isinstance(each, Apply) else each.changes
+            left[place] = Apply(applied(changes, before.manifest))
+    actions = tuple(each for each in left.values() if each is not None)
+    return seen_by(Trial(scene._replace(script=actions)).play()).world
 
 
-def _is_of_script(scene: Scene, edit: Edit, case: Case) -> bool:
-    """Whether an edit is of an object that the script itself creates."""
-    return any(
-        isinstance(each, Apply) and _is_about(scene, edit, each.manifest)
-        for each in case.script
-    )
+def _has_no_way_back(script: Sequence[Action]) -> bool:
+    """Whether it deletes nothing: then its end is that of one creation (`history`)."""
+    return not any(isinstance(each, Delete) for each in script)
 
 
-def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
-    """Whether an edit is of the object of this manifest."""
-    resource, name = address_of(scene.base, edit.where)
-    meta = manifest.get("metadata") or {}
-    place = meta.get("namespace") or scene.namespace
-    return (
-        resource == catalogue_of(scene.base).of_manifest(manifest)
-        and name == meta.get("name")
-        and (edit.namespace or scene.namespace) == place
-    )
+def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
+    """The kind, the name and the namespace of what an action is about."""
+    match action:
+        case Apply(manifest):
+            meta = manifest.get("metadata") or {}
+            resource = catalogue_of(scene.base).of_manifest(manifest)
+            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
+        case Edit() | Delete():
+            found, name = address_of(scene.base, action.where)
+            return found, name, action.namespace or scene.namespace
+        case _:
+            return None
 
 
 class Explorer:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.values.cause import Reason
@@ -73,8 +74,9 @@ class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
     `handled` are the kinds that the operator has handlers for (`claims.example.com`);
-    `fresh` is the world of a user who creates at once what the script ends with, of
-    which what begins like one of `history` may be another. `impure` says which pure
+    `fresh` is the world of a user who creates at once what the script ends with; where
+    the script is `straight`, and deletes nothing, it is that of the script as well,
+    except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise.
     """
@@ -87,11 +89,12 @@ class Benign(NamedTuple):
     history: tuple[str, ...] = ()
     impure: tuple[str, ...] = ()
     unsteady: frozenset[tuple[str, str]] = frozenset()
+    straight: bool = True
 
 
 def seen_by(trial: Trial) -> Seen:
     """Prepare a finished trial for the judges."""
-    end = trial.ends[Phase.AGAIN]
+    end = trial.run.cluster
     events = tuple(events_after(end, trial.first_version) or ())
     writes = {
         version: each
@@ -156,7 +159,7 @@ def _tampers(trial: Trial) -> bool:
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world becomes that of the benign run."""
-    if _tampers(seen.trial) or seen is benign.seen:
+    if _tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
     bare = benign.handled if _merges(seen.trial) else frozenset[str]()
     found = differences(
@@ -169,6 +172,13 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
+    if found and benign.fresh is not None and _merges(seen.trial):
+        # It may not have seen what was there for a while, and left its traces.
+        other = differences(
+            benign.fresh, seen.world, benign.volatile, without_status=bare
+        )
+        wrong = {each.alias for each in other}
+        found = [each for each in found if each.alias in wrong]
     refused = [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
@@ -179,10 +189,38 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield Violation("same_end", details[0], details)
 
 
+def _gave_up(benign: Benign, seen: Seen) -> bool:
+    """Whether a handler has had as many attempts, or as much time, as it is given.
+
+    Its author wants it to end so, and it is not called again.
+    """
+    handlers = seen.trial.scene.program.handlers
+    return any(
+        _is_spent(each, seen.trial) and not _is_spent(each, benign.seen.trial)
+        for each in handlers
+        if each.retries is not None or each.timeout is not None
+    )
+
+
+def _is_spent(handler: Handler, trial: Trial) -> bool:
+    failed = [
+        say.ended
+        for _, say in trial.lines
+        if say.handler == handler.id
+        and say.ended is not None
+        and say.ended.result in ("error", "timeout")
+    ]
+    if all(each.retried for each in failed):
+        return False
+    return handler.timeout is not None or len(failed) >= (handler.retries or 0)
+
+
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
     if seen is not benign.seen or benign.fresh is None or seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
+    if not benign.straight:
+        return
     found = [
         f"after the edits {each}, as after one creation"
         for each in differences(
@@ -212,17 +250,18 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The second restart at the end changes nothing.
+    """The last restart at the end changes nothing: the second one, or the third.
 
     Timers and daemons may tell in their own object, again and again, that they are
     alive; what they have made stays as it is.
     """
-    if Phase.AGAIN in seen.trial.unsettled:
+    last = max(seen.trial.ends)
+    if last in seen.trial.unsettled:
         return
     again = [
         each
         for each in seen.trial.writes
-        if each.phase is Phase.AGAIN
+        if each.phase is last
         and not (benign.background and _kind_of(each) in benign.handled)
     ]
     if again:
@@ -330,7 +369,11 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if _tampers(seen.trial) or seen is benign.seen:
         return
     usual, found = _losses(benign.seen), _losses(seen)
-    for alias, number in (found - usual).items():
+    more = found - usual
+    for alias, number in (usual - found).items():
+        # Who loses a value instead of the whole loses less.
+        more -= Counter({f"a value of {alias}": number})
+    for alias, number in more.items():
         yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
         return
     lowest, least = _replicas(benign.seen), _replicas(seen)

@@ -35,7 +35,8 @@ class Phase(IntEnum):
     HEALED = 1
     RESTARTED = 2
     AGAIN = 3
-    DONE = 4
+    LAST = 4  # only where the first restart had a change to handle
+    DONE = 5
 
 
 class Limits(NamedTuple):

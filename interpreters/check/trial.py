@@ -260,6 +260,8 @@ class Trial:
             return False
         if self.down:
             return True
+        if run.tries_again():
+            return False
         rounds = ROUNDS if self.blocked is None else PATIENT_ROUNDS
         if self._calm.lasts(run) or self._calm.rounds > rounds:
             return True
@@ -324,10 +326,32 @@ class Trial:
                 self.crashes = self.run.lives
                 self.healed_calls = forked(self.run.calls)
             self.phase = Phase(self.phase + 1)
+            if self.phase is Phase.LAST and not self._came_to_rest_late():
+                self.phase = Phase.DONE
             if self.phase is not Phase.DONE:
                 self.tell("rest", "the operator restarts")
                 self.run.crash()
         self.rest_anew()
+
+    def _came_to_rest_late(self) -> bool:
+        """Whether the second restart was the first after all changes were handled.
+
+        A change that a restarted operator finds is handled together with the
+        resumption, and by its reason: what resuming alone writes is written at the
+        next restart.
+        """
+        handlers = self.scene.program.handlers
+        changers = {
+            each.id
+            for each in handlers
+            if each.rule.reasons and not each.rule.is_for_resuming
+        }
+        again = any(each.phase is Phase.AGAIN for each in self.writes)
+        return again and any(
+            each.phase is Phase.RESTARTED
+            and not changers.isdisjoint(each.site.handler.split(", "))
+            for each in self.writes
+        )
 
     def _on_rest_of_script(self) -> None:
         if strikes.released_at_rest(self):
