@@ -179,10 +179,11 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
         wrong = {each.alias for each in other}
         found = [each for each in found if each.alias in wrong]
+    usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
     refused = [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
-        if each not in benign.seen.trial.refused
+        if each.partition(": ")[0] not in usual
     ]
     if found or refused:
         details = tuple([*map(str, found), *refused])
