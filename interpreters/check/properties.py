@@ -505,6 +505,26 @@ def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
                 return
 
 
+def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Nothing is deleted or changed that only has the name of what was looked at.
+
+    A handler that never looked is not judged: it means whatever has the name.
+    """
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.uid is None or event.previous is None:
+            continue
+        meta = event.object["metadata"]
+        where = f"{'/'.join(event.resource)}/{meta.get('namespace') or ''}"
+        if write.path != f"{where}/{meta['name']}" or write.uid == meta["uid"]:
+            continue
+        if write.site.verb in ("patch", "delete"):
+            alias = alias_of(event.resource, event.object)
+            message = f"{write.site} strikes another {alias} than the one it had seen"
+            yield Violation("right_object", message)
+            return
+
+
 _NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
 
 
@@ -703,6 +723,7 @@ PROPERTIES: dict[str, Judge] = {
     "keeps_data": keeps_data,
     "creates_once": creates_once,
     "no_clobber": no_clobber,
+    "right_object": right_object,
     "deletes": deletes,
     "no_orphans": no_orphans,
     "honest_status": honest_status,

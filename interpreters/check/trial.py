@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
@@ -111,7 +111,7 @@ class Trial:
         self.until: float | None = None
         self.rested = -1
         self._delivered: Delivery | None = None
-        self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._seen: dict[tuple[str, str], dict[str, Sight]] = {}
         self._noted = 0  # versions that the operator's own notes have made
         self._still: tuple[int, int, float]  # see `rest_anew`
         self._rivals_at: dict[tuple[str, Any], str] = {}
@@ -462,7 +462,7 @@ class Trial:
         self, command: Perform, site: Site, perform: Callable[[], Outcome]
     ) -> Outcome:
         before = self.run.cluster.version
-        view, generation = self._view(command)
+        view = self._view(command)
         outcome = perform()
         after = self.run.cluster.version
         path = self._path(command)
@@ -472,8 +472,8 @@ class Trial:
             uid = (command.subject.uid or "") if command.subject else ""
             self.writes.append(
                 Write(
-                    *(site, before, after, path, view, generation, uid, self.phase),
-                    getattr(outcome, "object", None),
+                    *(site, before, after, path, view.version, view.generation),
+                    *(uid, self.phase, getattr(outcome, "object", None), view.uid),
                 )
             )
         self._note(command, path, outcome)
@@ -491,8 +491,8 @@ class Trial:
     def _who(self, command: Perform) -> tuple[str, str]:
         return command.subject.label if command.subject else "", command.handler or ""
 
-    def _view(self, command: Perform) -> tuple[int | None, int | None]:
-        """The version and generation of the target as the handler has seen it."""
+    def _view(self, command: Perform) -> Sight:
+        """The target as the handler has seen it."""
         subject, resource = command.subject, command.resource
         if subject is not None and resource is not None:
             key = Key(subject.resource, subject.namespace or "", subject.name)
@@ -501,9 +501,9 @@ class Trial:
             if own == key and record is not None:
                 change = record.work.change if record.work else None
                 body = change.body if change else record.body
-                return _number(body.version), body.generation
+                return Sight(_number(body.version), body.uid, body.generation)
         seen = self._seen.get(self._who(command), {})
-        return seen.get(self._path(command)), None
+        return seen.get(self._path(command), Sight())
 
     def _note(self, command: Perform, path: str, outcome: Outcome) -> None:
         """Remember which versions a handler's attempt has read."""
@@ -524,7 +524,8 @@ class Trial:
             where = f"{meta.get('namespace') or ''}/{meta.get('name')}"
             version = _number(meta.get("resourceVersion"))
             if version is not None:
-                seen[f"{resource.group}/{resource.plural}/{where}"] = version
+                sight = Sight(version, meta.get("uid"))
+                seen[f"{resource.group}/{resource.plural}/{where}"] = sight
 
     def admits(self, request: ApiRequest) -> ApiRequest:
         """The request, as a webhook changes it where there is one."""
@@ -602,6 +603,14 @@ class Trial:
                     self.run.request(request)
                     return True
         return False
+
+
+class Sight(NamedTuple):
+    """An object as a handler has seen it: nothing is known if it has not looked."""
+
+    version: int | None = None
+    uid: str | None = None
+    generation: int | None = None
 
 
 class Beside:
