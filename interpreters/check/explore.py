@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
@@ -36,6 +37,7 @@ from fnop.interpreters.check.faults import (
     Severity,
     Site,
 )
+from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
     Seen,
@@ -180,24 +182,42 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
-    purity = Purity()
-    other = trial if trial.is_endless else _second(case, purity)
+    gates = _Gates(Purity(), Idleness(case.program.handlers))
+    other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
-        _benign(case, trial, other, purity),
+        _benign(case, trial, other, gates),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
 
 
-def _second(case: Case, purity: Purity) -> Trial:
-    """The benign run with another seed and another clock, under the purity gate."""
+class _Gates(NamedTuple):
+    """The eyes on the author's code in the second benign run."""
+
+    purity: Purity
+    idleness: Idleness
+
+    def open(self) -> None:
+        self.purity.open()
+        self.idleness.open()
+
+    def shut(self) -> None:
+        self.idleness.shut()
+        self.purity.shut()
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        self.purity.acted(deed, frame)
+
+
+def _second(case: Case, gates: _Gates) -> Trial:
+    """The benign run with another seed and another clock, under the gates."""
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
-    other.run.machine.eye = purity
+    other.run.machine.eye = gates
     return other.play()
 
 
-def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
+def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
@@ -206,9 +226,10 @@ def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
         has_background(case.program),
         None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
-        tuple(map(str, purity.findings)),
+        tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
         _has_no_way_back(case.script),
+        gates.idleness.idle,
     )
 
 
@@ -372,7 +393,7 @@ class Explorer:
         else:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial))
-        names = {each.property for each in again} | {"pure"}
+        names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
 
 
@@ -381,7 +402,7 @@ def _other_reference(case: Case) -> Reference:
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, Purity())
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(())))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 

@@ -90,6 +90,7 @@ class Benign(NamedTuple):
     impure: tuple[str, ...] = ()
     unsteady: frozenset[tuple[str, str]] = frozenset()
     straight: bool = True
+    idle: tuple[str, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -716,6 +717,13 @@ def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield Violation("pure", benign.impure[0], benign.impure)
 
 
+def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers do something: if not in this state, then in another one."""
+    if seen is benign.seen:
+        for each in benign.idle:
+            yield Violation("idle", f"{each} does nothing, in whatever state")
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -733,4 +741,5 @@ PROPERTIES: dict[str, Judge] = {
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
     "pure": pure,
+    "idle": idle,
 }
