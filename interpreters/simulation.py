@@ -347,6 +347,10 @@ class SimulatedRun:
         """Why all that is left to do fails for ever, in a sentence; or ""."""
         return self._despair.reason(self.state)
 
+    def tries_again(self) -> bool:
+        """Whether a daemon or timer that has failed may yet succeed."""
+        return self._despair.tries_again(self.state)
+
     def restlessness(self) -> str:
         """Why the run is not going to come to rest, in a sentence; or ""."""
         return self._restless.reason()

@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
@@ -36,6 +37,7 @@ from fnop.interpreters.check.faults import (
     Severity,
     Site,
 )
+from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
     Seen,
@@ -180,24 +182,42 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
-    purity = Purity()
-    other = trial if trial.is_endless else _second(case, purity)
+    gates = _Gates(Purity(), Idleness(case.program.handlers))
+    other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
-        _benign(case, trial, other, purity),
+        _benign(case, trial, other, gates),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
 
 
-def _second(case: Case, purity: Purity) -> Trial:
-    """The benign run with another seed and another clock, under the purity gate."""
+class _Gates(NamedTuple):
+    """The eyes on the author's code in the second benign run."""
+
+    purity: Purity
+    idleness: Idleness
+
+    def open(self) -> None:
+        self.purity.open()
+        self.idleness.open()
+
+    def shut(self) -> None:
+        self.idleness.shut()
+        self.purity.shut()
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        self.purity.acted(deed, frame)
+
+
+def _second(case: Case, gates: _Gates) -> Trial:
+    """The benign run with another seed and another clock, under the gates."""
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
-    other.run.machine.eye = purity
+    other.run.machine.eye = gates
     return other.play()
 
 
-def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
+def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
@@ -206,51 +226,56 @@ def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
         has_background(case.program),
         None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
-        tuple(map(str, purity.findings)),
+        tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
+        _has_no_way_back(case.script),
+        gates.idleness.idle,
     )
 
 
 def _fresh_world(case: Case, scene: Scene) -> World | None:
     """The world of a user who creates at once what the script ends with.
 
-    None where the script has no edits, or deletes something.
+    None where the script changes nothing that it has created.
     """
-    edits = [each for each in case.script if isinstance(each, Edit)]
-    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+    script = case.script
+    changed = any(isinstance(each, (Delete, Edit)) for each in script)
+    if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    actions: list[Action] = []
-    for each in case.script:
-        if isinstance(each, Apply):
-            manifest = each.manifest
-            for edit in edits:
-                if _is_about(scene, edit, manifest):
-                    manifest = applied(edit.changes, manifest)
-            actions.append(Apply(manifest))
-        elif not isinstance(each, Edit) or not _is_of_script(scene, each, case):
-            actions.append(each)
-    fresh = scene._replace(script=tuple(actions))
-    return seen_by(Trial(fresh).play()).world
+    # What is made anew is made where it was made first: others may build upon it.
+    left: dict[object, Action | None] = {}
+    for number, each in enumerate(script):
+        place = _address(scene, each)
+        before = left.get(place)
+        if place not in left:
+            left[place if isinstance(each, Apply) else number] = each
+        elif isinstance(each, Delete) or before is None:
+            left[place] = each if isinstance(each, Apply) else None
+        else:
+            assert isinstance(before, Apply)
+            changes = each.manifest if isinstance(each, Apply) else each.changes
+            left[place] = Apply(applied(changes, before.manifest))
+    actions = tuple(each for each in left.values() if each is not None)
+    return seen_by(Trial(scene._replace(script=actions)).play()).world
 
 
-def _is_of_script(scene: Scene, edit: Edit, case: Case) -> bool:
-    """Whether an edit is of an object that the script itself creates."""
-    return any(
-        isinstance(each, Apply) and _is_about(scene, edit, each.manifest)
-        for each in case.script
-    )
+def _has_no_way_back(script: Sequence[Action]) -> bool:
+    """Whether it deletes nothing: then its end is that of one creation (`history`)."""
+    return not any(isinstance(each, Delete) for each in script)
 
 
-def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
-    """Whether an edit is of the object of this manifest."""
-    resource, name = address_of(scene.base, edit.where)
-    meta = manifest.get("metadata") or {}
-    place = meta.get("namespace") or scene.namespace
-    return (
-        resource == catalogue_of(scene.base).of_manifest(manifest)
-        and name == meta.get("name")
-        and (edit.namespace or scene.namespace) == place
-    )
+def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
+    """The kind, the name and the namespace of what an action is about."""
+    match action:
+        case Apply(manifest):
+            meta = manifest.get("metadata") or {}
+            resource = catalogue_of(scene.base).of_manifest(manifest)
+            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
+        case Edit() | Delete():
+            found, name = address_of(scene.base, action.where)
+            return found, name, action.namespace or scene.namespace
+        case _:
+            return None
 
 
 class Explorer:
@@ -368,7 +393,7 @@ class Explorer:
         else:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial))
-        names = {each.property for each in again} | {"pure"}
+        names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
 
 
@@ -377,7 +402,7 @@ def _other_reference(case: Case) -> Reference:
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, Purity())
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(())))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
@@ -432,6 +457,8 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
             return left > 1
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
+        case "F8:remade":  # others are meant for whatever has the name
+            return visit.site.verb in ("patch", "delete") and visit.site.handler != ""
         case "F21:backup":
             return visit.place > 0
         case _:
