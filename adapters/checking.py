@@ -19,7 +19,16 @@ from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["CheckProblem", "Subjects", "cases_of", "found_beside", "subjects_of"]
+__all__ = [
+    "CheckProblem",
+    "Given",
+    "Subjects",
+    "calls_of",
+    "cases_of",
+    "found_beside",
+    "given_by",
+    "subjects_of",
+]
 
 Manifest = dict[str, Any]
 
@@ -45,6 +54,41 @@ class Subjects(NamedTuple):
     given: tuple[Manifest, ...]
     subjects: tuple[Manifest, ...]
     notes: tuple[str, ...] = ()
+
+
+class Given(NamedTuple):
+    """The manifests that an author gives, and the files that were found for them."""
+
+    manifests: list[Manifest]
+    found: tuple[str, ...] = ()
+
+
+def given_by(
+    file: str, paths: Sequence[str], modules: Sequence[ModuleType] = ()
+) -> Given:
+    """The manifests of files and folders, and of an author's modules of scripts.
+
+    Without any, those beside the operator's file. Raises `ManifestProblem`.
+    """
+    found: tuple[str, ...] = ()
+    if not paths and not any(hasattr(each, "CRDS") for each in modules):
+        found = tuple(found_beside(Path(file)))
+    manifests = manifests_in([*paths, *found])
+    manifests += [
+        dict(each)
+        for module in modules
+        for name in ("CRDS", "GIVEN")
+        for each in getattr(module, name, ())
+    ]
+    return Given(manifests, found)
+
+
+def calls_of(modules: Iterable[ModuleType]) -> dict[Any, Callable[..., Any]]:
+    """The models of called functions that files define."""
+    found: dict[Any, Callable[..., Any]] = {}
+    for module in modules:
+        found |= getattr(module, "CALLS", {})
+    return found
 
 
 def found_beside(file: Path) -> list[str]:

@@ -1,0 +1,595 @@
+"""The rights of operators: enough, and none too many; printed, and verified."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+import fnop
+from fnop.adapters.checking import cases_of
+from fnop.adapters.cli import main
+from fnop.adapters.rights import Account, Study, Wishes, studied
+from fnop.adapters.roles import (
+    Granted,
+    NoAccount,
+    compared,
+    granted_by,
+    manifests_for,
+    shown,
+)
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.rights import (
+    Need,
+    Right,
+    Who,
+    by_right,
+    least,
+    needs_of,
+    needs_of_handler,
+)
+from fnop.core.seam.commands import Command, Perform, Subject, Watch
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import refused
+from fnop.interpreters.check import explore
+from fnop.interpreters.check.explore import Case, Explorer
+from fnop.interpreters.check.hearing import played, schedules_of, stopped
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.cluster.requests.request import attributes_of
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.requests import watch_request
+from fnop.interpreters.simulation import SimulatedRun
+from tests.simulations import ROOT
+
+EXAMPLES = ROOT / "examples"
+ACCOUNT = Account("fnop-operator", "fnop-operator")
+USER = User(
+    "system:serviceaccount:fnop-operator:fnop-operator",
+    (
+        "system:serviceaccounts",
+        "system:serviceaccounts:fnop-operator",
+        "system:authenticated",
+    ),
+)
+DEPLOYMENT = "deployment/operator.py"
+# Those that come to rest soon, one way or another.
+FILES = (
+    "01-minimal/example.py",
+    "02-children/example.py",
+    "03-exceptions/example.py",
+    "04-events/example.py",
+    "05-handlers/example.py",
+    "07-subhandlers/example.py",
+    "08-event-spies/example.py",
+    "10-builtins/example.py",
+    "11-filtering/example.py",
+    "12-embedded/example.py",
+    "13-hooks/example.py",
+    "15-timers/example.py",
+    "16-indexing/example.py",
+    "17-models/orders.py",
+    DEPLOYMENT,
+)
+# The same report, once more, within one life of the operator: seldom seen.
+COUNTED = Right("patch", "", "events")
+
+
+def wishes(file: str, **more: Any) -> Wishes:
+    path = EXAMPLES / file
+    if file == DEPLOYMENT:
+        more.setdefault("objects", (str(EXAMPLES / "02-children/object.yaml"),))
+    return Wishes((str(path),), ACCOUNT, **more)
+
+
+@cache
+def study(file: str, **more: Any) -> Study:
+    return studied(wishes(file, **more))
+
+
+# ---------------------------------------------------------- enough, and none too many
+
+
+class Restricted(SimulatedRun):
+    """An operator that has just the rights of its account."""
+
+    acting = False
+
+    def perform(self, command: Command) -> None:
+        self.acting = True
+        super().perform(command)
+        self.acting = False
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        if not self.acting:
+            return super().request(request)
+        self.acting = False
+        response = super().request(replace(request, user=USER))
+        self.acting = True
+        note(request, response)
+        return response
+
+    def _watch(self, command: Watch) -> None:
+        request = replace(watch_request(command), user=USER)
+        found = simulated.backlog(self.cluster, request)
+        if isinstance(found, ApiResponse):
+            note(request, found)
+            self._arrives(refused(command.stream, found))
+        else:
+            super()._watch(command)
+
+
+REFUSED: set[Right] = set()
+
+
+def note(request: ApiRequest, response: ApiResponse) -> None:
+    if response.status == 403:
+        asked = attributes_of(request)
+        REFUSED.add(Right(asked.verb, asked.group, asked.resource, asked.subresource))
+
+
+@pytest.fixture
+def restricted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explore, "SimulatedRun", Restricted)
+    monkeypatch.setattr(explore, "empty_cluster", partial(empty_cluster, rbac=True))
+
+
+def cases(found: Study, needs: tuple[Need, ...], place: str = "default") -> list[Case]:
+    """The scripts of a study, in a cluster with these rights."""
+    home = {"metadata": {"name": ACCOUNT.namespace}}
+    roles = [
+        {"apiVersion": "v1", "kind": "Namespace", **home},
+        *manifests_for(needs, ACCOUNT),
+    ]
+    made = cases_of(found.program, found.subjects, namespace=place)
+    return [
+        each._replace(definitions=[*each.definitions, *roles], given=each.given)
+        for each in made
+    ]
+
+
+def refusals(found: Study, needs: tuple[Need, ...]) -> Iterator[frozenset[Right]]:
+    """What is refused by and by, in all scripts and with one fault of every sort."""
+    REFUSED.clear()
+    explorers = []
+    for case in cases(found, needs):
+        explorers.append(Explorer(case))
+        yield frozenset(REFUSED)
+    stopped(explorers[0])
+    for explorer, schedule in schedules_of(explorers):
+        played(explorer.trial_of(schedule))
+        yield frozenset(REFUSED)
+
+
+@pytest.mark.usefixtures("restricted")
+@pytest.mark.parametrize("file", FILES)
+def test_the_rights_of_an_example_are_enough(file: str) -> None:
+    found = study(file)
+    assert [each for each in refusals(found, found.needs) if each] == []
+
+
+@pytest.mark.usefixtures("restricted")
+@pytest.mark.parametrize(
+    "file",
+    [
+        "01-minimal/example.py",
+        "02-children/example.py",
+        "05-handlers/example.py",
+        "08-event-spies/example.py",
+        "16-indexing/example.py",
+        DEPLOYMENT,
+    ],
+)
+def test_without_any_one_of_them_that_very_thing_is_refused(file: str) -> None:
+    found = study(file)
+    unneeded = []
+    for right, place in by_right(found.needs):
+        rest = tuple(e for e in found.needs if (e.right, e.namespace) != (right, place))
+        if not any(right in each for each in refusals(found, rest)):
+            unneeded.append(right)
+    assert unneeded == []
+
+
+def test_all_examples_are_looked_at() -> None:
+    """But for two that take long: their daemons and waits are in other tests."""
+    folders = {each.parent.name for each in EXAMPLES.glob("[0-9]*/*.py")}
+    left = {"06-peering", "09-testing", "14-daemons"}
+    assert folders - {Path(file).parent.name for file in FILES} == left
+
+
+# ----------------------------------------------------------------------- deciding
+
+CLAIMS = Resource(
+    "example.com", "v1", "claims", "Claim", subresources=("status", "scale")
+)
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+ABOUT = Subject("claims.v1.example.com", "default", "x")
+
+
+def asked(effect: Any, resource: Resource = MAPS) -> set[str]:
+    command = Perform(1, effect, resource, "default", "m", ABOUT, "f")
+    return {str(each.right) for each in needs_of(command, Who("f"))}
+
+
+@pytest.mark.parametrize(
+    ("effect", "rights"),
+    [
+        (fnop.effects.Create({"apiVersion": "v1", "kind": "ConfigMap"}), "create get"),
+        (
+            fnop.effects.Apply(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+            ),
+            "create get patch",
+        ),
+        (
+            fnop.effects.Patch(fnop.effects.Target("configmaps", "m"), {"a": 1}),
+            "get patch",
+        ),
+        (fnop.effects.Delete(fnop.effects.Target("configmaps", "m")), "delete"),
+        (fnop.effects.Get(fnop.effects.Target("configmaps", "m")), "get"),
+        (fnop.effects.List("configmaps"), "list"),
+    ],
+)
+def test_an_effect_takes_its_verb_and_what_its_answers_call_for(
+    effect: Any, rights: str
+) -> None:
+    assert asked(effect) == {f"{verb} configmaps" for verb in rights.split()}
+
+
+def test_a_subresource_is_a_resource_of_its_own() -> None:
+    target = fnop.effects.Target("claims", "x")
+    effect = fnop.effects.Patch(target, {"spec": {"replicas": 1}}, subresource="scale")
+    assert asked(effect, CLAIMS) == {
+        "patch claims/scale.example.com",
+        "get claims.example.com",
+    }
+
+
+def test_a_report_may_be_counted_up() -> None:
+    events = Resource("", "v1", "events", "Event")
+    effect = fnop.effects.Create({"apiVersion": "v1", "kind": "Event"})
+    assert asked(effect, events) == {"create events", "patch events"}
+
+
+def test_kinds_without_namespaces_are_of_the_cluster() -> None:
+    command = Watch(1, NODES, "default", "1", 60, 60.0)
+    (need,) = needs_of(command, Who("f"))
+    assert need == Need(Right("watch", "", "nodes"), None, Who("f"))
+
+
+@pytest.mark.parametrize(
+    ("decorator", "options", "verbs"),
+    [
+        ("create", {}, "list watch get status"),
+        ("delete", {}, "list watch get status patch"),
+        ("event", {}, "list watch"),
+    ],
+)
+def test_a_handler_that_was_never_seen_has_the_needs_of_its_role(
+    decorator: str, options: dict[str, Any], verbs: str
+) -> None:
+    registry = fnop.Registry()
+    getattr(registry.on, decorator)("claims", **options)(lambda **_: None)
+    (handler,) = registry.handlers
+    rights = {
+        each.right.subresource or each.right.verb
+        for each in needs_of_handler(handler, CLAIMS, None)
+    }
+    assert rights == {*verbs.split()}
+
+
+def test_what_another_right_includes_is_not_said_again() -> None:
+    everything = Need(Right("list", "*", "*"), None, Who("seen"))
+    one = Need(Right("list", "", "pods"), "default", Who("other"))
+    other = one._replace(right=Right("get", "", "pods"))
+    assert least([one, everything, other]) == (everything, other)
+    status = one._replace(right=Right("list", "", "pods", "status"))
+    assert least([one, status]) == (one, status)
+
+
+# ---------------------------------------------------------------------- verifying
+
+
+def all_parts() -> Iterator[tuple[str, int, int, str]]:
+    """Each verb of each rule of each role that is printed for some examples."""
+    for file in ("02-children/example.py", "10-builtins/example.py", DEPLOYMENT):
+        for at, each in enumerate(manifests_for(study(file).needs, ACCOUNT)):
+            for number, rule in enumerate(each.get("rules", ())):
+                for verb in rule["verbs"]:
+                    yield file, at, number, verb
+
+
+def difference(file: str, manifests: list[dict[str, Any]]) -> Any:
+    return compared(study(file).needs, granted_by(manifests, ACCOUNT).granted)
+
+
+def test_what_is_printed_is_verified() -> None:
+    for file in FILES:
+        made = manifests_for(study(file).needs, ACCOUNT)
+        assert difference(file, made) == ((), ()), file
+        text = shown(study(file).needs, ACCOUNT)
+        assert [*yaml.safe_load_all(text)] == made
+        assert max(map(len, text.splitlines())) <= 150
+
+
+def test_each_removed_verb_is_found() -> None:
+    tried = 0
+    for file, at, number, verb in all_parts():
+        made = copy.deepcopy(manifests_for(study(file).needs, ACCOUNT))
+        rule = made[at]["rules"][number]
+        rule["verbs"].remove(verb)
+        found = difference(file, made)
+        tried += 1
+        assert found.superfluous == ()
+        named = [each.split()[:2] for each in found.missing]
+        assert [each[0] for each in named] == [verb] * len(rule["resources"])
+        for resource, (_, combined) in zip(
+            sorted(rule["resources"]), sorted(named), strict=True
+        ):
+            group = rule["apiGroups"][0]
+            assert combined == (f"{resource}.{group}" if group else resource)
+        assert all("(handler " in e or "(the operator" in e for e in found.missing)
+    assert tried >= 25
+
+
+def test_each_added_verb_is_found() -> None:
+    tried = 0
+    for file, at, number, _ in {(f, a, n, "") for f, a, n, _ in all_parts()}:
+        known = manifests_for(study(file).needs, ACCOUNT)[at]["rules"][number]
+        for verb in ("update", "delete", "deletecollection", "get", "watch", "*"):
+            if verb in known["verbs"]:
+                continue
+            made = copy.deepcopy(manifests_for(study(file).needs, ACCOUNT))
+            made[at]["rules"][number]["verbs"].append(verb)
+            found = difference(file, made)
+            tried += 1
+            assert found.missing == ()
+            assert len(found.superfluous) == len(known["resources"])
+            assert all(each.startswith(f"{verb} ") for each in found.superfluous)
+            assert all("ClusterRole fnop-operator" in e for e in found.superfluous)
+    assert tried >= 25
+
+
+def needs(*rights: str, namespace: str | None = None) -> list[Need]:
+    found = []
+    for each in rights:
+        verb, resource = each.split()
+        plural, _, sub = resource.partition("/")
+        found.append(Need(Right(verb, "", plural, sub), namespace, Who("f")))
+    return found
+
+
+def granted(
+    verbs: str,
+    resources: str,
+    groups: str = ",",
+    *,
+    names: str = "",
+    namespace: str | None = None,
+) -> Granted:
+    from fnop.interpreters.cluster.access.rbac import Rule
+
+    rule = Rule(
+        tuple(verbs.split(",")),
+        tuple(dict.fromkeys(groups.split(","))),
+        tuple(resources.split(",")),
+        tuple(names.split(",")) if names else (),
+    )
+    return Granted(rule, namespace, "Role r")
+
+
+@pytest.mark.parametrize(
+    ("rule", "extra"),
+    [
+        (granted("*", "pods"), ["* pods (Role r; needed: get pods, list pods)"]),
+        (
+            granted("get,list", "*"),
+            [
+                "get * (Role r; needed: get pods)",
+                "list * (Role r; needed: list pods)",
+            ],
+        ),
+        (
+            granted("get,list", "pods", "*"),
+            [
+                "get pods.* (Role r; needed: get pods)",
+                "list pods.* (Role r; needed: list pods)",
+            ],
+        ),
+        (granted("get,list", "pods,deployments", ",apps"), None),
+    ],
+)
+def test_wildcards_are_understood(rule: Granted, extra: list[str] | None) -> None:
+    found = compared(needs("get pods", "list pods"), [rule])
+    assert found.missing == ()
+    if extra is not None:
+        assert [*found.superfluous] == extra
+    else:  # apps/pods does not exist; deployments do, and nobody needs them
+        assert all("deployments" in each for each in found.superfluous)
+
+
+def test_a_subresource_is_not_in_the_right_to_its_kind() -> None:
+    found = compared(needs("patch pods/status"), [granted("patch", "pods")])
+    assert found.missing == ("patch pods/status (handler f)",)
+    assert found.superfluous == ("patch pods (Role r; nobody needs it)",)
+    assert compared(needs("patch pods/status"), [granted("patch", "*/status")])[0] == ()
+
+
+def test_a_right_to_some_objects_is_not_enough_for_all() -> None:
+    found = compared(needs("get pods"), [granted("get", "pods", names="a")])
+    assert found.missing == ("get pods (handler f)",)
+    one = needs("get pods")[0]
+    one = one._replace(right=one.right._replace(name="a"))
+    assert compared([one], [granted("get", "pods", names="a")]) == ((), ())
+    assert compared([one], [granted("get", "pods", names="a,b")]).superfluous == (
+        'get pods "b" (Role r; nobody needs it)',
+    )
+    assert compared([one], [granted("get", "pods")]).superfluous == (
+        'get pods (Role r; needed: of "a")',
+    )
+
+
+def test_a_right_in_a_namespace_holds_there() -> None:
+    here = needs("get pods", namespace="a")
+    assert compared(here, [granted("get", "pods", namespace="a")]) == ((), ())
+    found = compared(here, [granted("get", "pods", namespace="b")])
+    assert found.missing == ("get pods in namespace a (handler f)",)
+    assert found.superfluous == ("get pods in namespace b (Role r; nobody needs it)",)
+    wide = compared(here, [granted("get", "pods")])
+    assert wide.missing == ()
+    assert wide.superfluous == (
+        "get pods in the whole cluster (Role r; needed: in namespace a)",
+    )
+
+
+def bound(role: dict[str, Any], **reference: Any) -> list[dict[str, Any]]:
+    subject = {"kind": "ServiceAccount", **ACCOUNT._asdict()}
+    return [
+        {"kind": "ClusterRole", "metadata": {"name": "r"}, **role},
+        {
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "b"},
+            "roleRef": {"kind": "ClusterRole", "name": "r", **reference},
+            "subjects": [subject],
+        },
+    ]
+
+
+def test_sums_of_roles_are_told_as_not_understood() -> None:
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    found = granted_by(bound({"aggregationRule": selectors, "rules": []}), ACCOUNT)
+    (note,) = found.notes
+    assert "ClusterRole r is the sum of other roles" in note
+    assert "not understood" in note
+
+
+def test_a_role_that_is_in_no_file_is_told() -> None:
+    found = granted_by(bound({}, name="view"), ACCOUNT)
+    assert found.granted == ()
+    (note,) = found.notes
+    assert "ClusterRole view is bound and is in none of the files" in note
+
+
+def test_several_accounts_need_a_choice() -> None:
+    manifests = bound({})
+    manifests[1]["subjects"].append({"kind": "ServiceAccount", "name": "other"})
+    with pytest.raises(NoAccount, match="name one with --service-account"):
+        granted_by(manifests, None)
+    with pytest.raises(NoAccount, match="no ServiceAccount is bound"):
+        granted_by([], None)
+
+
+# -------------------------------------------------------------------- the command
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, ["rbac", *args])
+
+
+def test_the_rights_of_the_deployment_are_those_that_are_printed() -> None:
+    folder = EXAMPLES / "deployment"
+    objects = ("--object", str(EXAMPLES / "02-children/object.yaml"))
+    operator = (str(EXAMPLES / DEPLOYMENT), *objects, "--verify")
+    cluster = ("--against", str(folder / "rbac.yaml"))
+    for more in (
+        cluster,
+        ("-n", "default", "--against", str(folder / "rbac-namespaced.yaml")),
+        (*cluster, "--leader-elect", "--against", str(folder / "leader-elect.yaml")),
+    ):
+        found = run(*operator, *more)
+        assert found.exit_code == 0, found.output
+        assert "the rights are enough, and none too many" in found.stdout
+
+
+def test_what_is_missing_is_told_with_who_needs_it(tmp_path: Path) -> None:
+    text = (EXAMPLES / "deployment/rbac.yaml").read_text()
+    file = tmp_path / "rbac.yaml"
+    file.write_text(
+        text.replace(
+            "verbs: [create, get, list, watch]", "verbs: [list, watch, delete]"
+        )
+    )
+    objects = ("--object", str(EXAMPLES / "02-children/object.yaml"))
+    found = run(
+        str(EXAMPLES / DEPLOYMENT), *objects, "--verify", "--against", str(file)
+    )
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == [
+        "missing: get pods (handler create_pod)",
+        "missing: create pods (handler create_pod)",
+        "superfluous: delete pods (ClusterRole fnop-operator; nobody needs it)",
+    ]
+
+
+OPERATOR = """
+import fnop
+
+@fnop.on.create("claims")
+def made(spec, **_):
+    if spec.get("pod"):
+        return fnop.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
+
+@fnop.on.create("claims", labels={"never": "there"})
+def never(**_):
+    return fnop.delete("secrets", name="x")
+
+@fnop.on.event("*.other.com", group="other.com")
+def other(**_): ...
+"""
+
+
+def test_what_was_not_seen_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "claiming.py"
+    file.write_text(OPERATOR.partition("@fnop.on.event")[0])
+    found = run(str(file))
+    assert found.exit_code == 0, found.output
+    assert "made up a definition of claims that takes any spec; give --crd" in (
+        found.stderr
+    )
+    (line,) = [each for each in found.stderr.splitlines() if "never called" in each]
+    assert "create handler never was never called, so what it asks for is not" in line
+    assert "--object or --script" in line
+    assert run(str(file), "--quiet").stderr == ""
+
+
+def test_a_wrong_call_is_told() -> None:
+    file = str(EXAMPLES / "01-minimal/example.py")
+    for args, text in (
+        ((), "name the operator's file"),
+        ((file, "--against", file), "--against needs --verify"),
+        ((file, "-A", "-n", "x"), "use either -n/--namespace or -A"),
+        ((file, "--lease-namespace", "x"), "--lease-namespace needs --leader-elect"),
+        ((file, "-n", "NO"), "is neither the name of a namespace nor a pattern"),
+    ):
+        found = run(*args)
+        assert found.exit_code == 2, found.output
+        assert text in found.stderr
+
+
+# ------------------------------------------------------------------- the namespaces
+
+
+def test_one_role_for_each_namespace_that_is_served() -> None:
+    found = study("02-children/example.py", namespaces=("a", "b"))
+    made = manifests_for(found.needs, ACCOUNT)
+    roles = [each for each in made if each["kind"] == "Role"]
+    assert [each["metadata"]["namespace"] for each in roles] == ["a", "b"]
+    assert roles[0]["rules"] == roles[1]["rules"]
+    wide = manifests_for(study("02-children/example.py").needs, ACCOUNT)
+    (cluster,) = [each for each in wide if each["kind"] == "ClusterRole"]
+    assert cluster["rules"] == roles[0]["rules"]
+    assert not [each for each in made if each["kind"].startswith("Cluster")]
+
+
+def test_patterns_of_namespaces_take_rights_in_the_whole_cluster() -> None:
+    found = study("02-children/example.py", namespaces=("team-*",))
+    rights = {str(right) for right, place in by_right(found.needs) if place is None}
+    assert {"list namespaces", "watch namespaces", "create pods"} <= rights
+    assert any("the rights are for the whole cluster" in each for each in found.notes)
