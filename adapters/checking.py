@@ -47,13 +47,15 @@ class Subjects(NamedTuple):
     """The manifests of a check.
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
-    objects that the scripts create, edit and delete. `notes` say what was made up.
+    objects that the scripts create, edit and delete. `notes` say what was made up, and
+    `made_up` are the plurals of kinds without a definition of the author's.
     """
 
     definitions: tuple[Manifest, ...]
     given: tuple[Manifest, ...]
     subjects: tuple[Manifest, ...]
     notes: tuple[str, ...] = ()
+    made_up: tuple[str, ...] = ()
 
 
 class Given(NamedTuple):
@@ -109,7 +111,8 @@ def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []
-    definitions += _made_up_definitions(program, definitions, notes)
+    missing = [*_made_up_definitions(program, definitions, notes)]
+    definitions += missing
     run = prepared(Case(program, definitions)).base
     handled = _handled(program, run)
     subjects = [each for each in others if _kind_of(run, each) in handled]
@@ -120,7 +123,13 @@ def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
         )
-    return Subjects(tuple(definitions), tuple(given), tuple(subjects), tuple(notes))
+    return Subjects(
+        tuple(definitions),
+        tuple(given),
+        tuple(subjects),
+        tuple(notes),
+        tuple(each["spec"]["names"]["plural"] for each in missing),
+    )
 
 
 def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:

@@ -34,59 +34,66 @@ def tell(sentence: str) -> None:
     echo(f"fnop: {sentence}", err=True)
 
 
-def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def study_options(
+    *, without: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of commands that need the rights of an operator."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, option in reversed(_OPTIONS.items()):
+            if name not in without:
+                command = option(command)
+        return command
+
+    return decorate
 
 
-_OPTIONS = (
-    click.argument(
+_OPTIONS = {
+    "paths": click.argument(
         "paths",
         nargs=-1,
         type=click.Path(exists=True, dir_okay=False),
         metavar="[FILE]...",
     ),
-    click.option(
+    "name": click.option(
         "--name",
         default="default",
         metavar="NAME",
         show_default=True,
         help="The operator's name, as `fnop run --name` has it.",
     ),
-    click.option(
+    "namespace": click.option(
         "-n",
         "--namespace",
         multiple=True,
         metavar="NAME",
         help="The operator serves this namespace only; repeat it for several.",
     ),
-    click.option(
+    "all_namespaces": click.option(
         "-A",
         "--all-namespaces",
         is_flag=True,
         help="It serves the whole cluster (as without -n).",
     ),
-    click.option(
+    "service_account": click.option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
         help="The account that its pod runs under; by default fnop-operator, in the "
         "namespace of that name, or the operator's --name.",
     ),
-    click.option(
+    "leader_elect": click.option(
         "--leader-elect", is_flag=True, help="It runs as one of several replicas."
     ),
-    click.option(
+    "lease_namespace": click.option(
         "--lease-namespace",
         callback=a_namespace,
         metavar="NAME",
         help="The namespace of the lease; by default the account's.",
     ),
-    click.option(
+    "peering": click.option(
         "--peering", is_flag=True, help="It meets other operators in peering objects."
     ),
-    click.option(
+    "crds": click.option(
         "--crd",
         "crds",
         multiple=True,
@@ -95,7 +102,7 @@ _OPTIONS = (
         help="Definitions: a file or folder of manifests. Without --crd and --object, "
         "crd.yaml and object.yaml beside the operator are taken.",
     ),
-    click.option(
+    "objects": click.option(
         "--object",
         "objects",
         multiple=True,
@@ -103,29 +110,29 @@ _OPTIONS = (
         metavar="PATH",
         help="Objects to run the operator with; by default one is made up.",
     ),
-    click.option(
+    "script": click.option(
         "--script",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
         help="Python file with SCRIPTS, as for `fnop check`.",
     ),
-    click.option(
+    "calls": click.option(
         "--calls",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
         help="Python file with CALLS: models that answer fnop.call.",
     ),
-    click.option(
+    "budget": click.option(
         "--budget",
         type=click.IntRange(min=0),
         metavar="N",
         help="Try at most N schedules of faults; 0 for the runs without faults alone.",
     ),
-    click.option(
+    "quiet": click.option(
         "-q", "--quiet", is_flag=True, help="Do not say what was made up or unseen."
     ),
-)
+}
 
 
 def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wishes:
@@ -193,7 +200,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 @click.command()
-@study_options
+@study_options()
 @click.option("--verify", is_flag=True, help="Compare with the rights that there are.")
 @click.option(
     "--against",
