@@ -123,6 +123,13 @@ _OPTIONS = {
         metavar="FILE",
         help="Python file with CALLS: models that answer fnop.call.",
     ),
+    "seen": click.option(
+        "--seen",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="RECORDING",
+        help="A recording of a real run, which may have asked for more.",
+    ),
     "budget": click.option(
         "--budget",
         type=click.IntRange(min=0),
@@ -158,6 +165,7 @@ def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wi
         options["script"],
         options["calls"],
         options["budget"],
+        options["seen"],
     )
 
 

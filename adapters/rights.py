@@ -31,6 +31,8 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.hearing import Heard, Hearing, heard
+from fnop.interpreters.check.overheard import commands_in
+from fnop.interpreters.recordings import RecordingProblem
 from fnop.interpreters.scenario import catalogue_of
 
 __all__ = ["Account", "RightsProblem", "Study", "Wishes", "account_of", "studied"]
@@ -70,8 +72,8 @@ class Wishes(NamedTuple):
     `paths` are its files; `crds`, `objects`, `script` and `calls` are those of
     `fnop check`. `namespaces` are those that it serves; None is the whole cluster.
     With `elects` it runs as one of several replicas, whose lease is in
-    `lease_namespace`; with `peers` it meets others in peering objects. At most
-    `budget` schedules of faults are tried.
+    `lease_namespace`; with `peers` it meets others in peering objects. `seen` are
+    recordings of real runs. At most `budget` schedules of faults are tried.
     """
 
     paths: tuple[str, ...]
@@ -86,6 +88,7 @@ class Wishes(NamedTuple):
     script: str | None = None
     calls: tuple[str, ...] = ()
     budget: int | None = None
+    seen: tuple[str, ...] = ()
 
 
 class Study(NamedTuple):
@@ -125,10 +128,13 @@ def studied(
         namespace=place,
     )
     found = heard(hearing, cases, budget=wishes.budget, each=progress)
+    recorded = _recorded(wishes, program)
+    found = found._replace(called=found.called | recorded.called)
     kinds = _kinds(cases[0])
     needs = {*found.needs, *_without_having_seen(program, found, kinds, place)}
     elsewhere = _elsewhere(needs, wishes, place)
     spread = {*_spread(needs, wishes.namespaces, place), *_beside(wishes)}
+    spread |= {*_spread(recorded.needs, wishes.namespaces, "")}
     notes = [*subjects.notes, *_notes(program, found, kinds, wishes), *elsewhere]
     return Study(program, subjects, kinds, least(spread), tuple(notes))
 
@@ -140,6 +146,19 @@ def _subjects(
     found = subjects_of(program, given.manifests)
     notes = (f"with {', '.join(given.found)}",) if given.found else ()
     return found._replace(notes=(*notes, *found.notes))
+
+
+def _recorded(wishes: Wishes, program: Program) -> Hearing:
+    """What recordings tell of real runs."""
+    hearing = Hearing(program)
+    for path in wishes.seen:
+        with open(path, "rb") as file:
+            try:
+                for command in commands_in(file):
+                    hearing(command)
+            except RecordingProblem as problem:
+                raise RightsProblem(f"{path}: {problem}") from problem
+    return hearing
 
 
 # ---------------------------------------------------------------------- namespaces

@@ -93,10 +93,11 @@ class Hearing:
             return
         for who in self._whose(command):
             self.needs.update(needs_of(command, who))
-        if isinstance(command, Perform) and isinstance(command.effect, Call):
+        if isinstance(command, Perform):
             ids = _ids(command)
-            self.functions.setdefault(command.effect.function, set()).update(ids)
             self.called.update(ids)
+            if isinstance(command.effect, Call):
+                self.functions.setdefault(command.effect.function, set()).update(ids)
 
     def _whose(self, command: Command) -> Iterator[Who]:
         match command:

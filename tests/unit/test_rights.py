@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 import fnop
+from fnop.adapters import reviews
 from fnop.adapters.checking import cases_of
 from fnop.adapters.cli import main
 from fnop.adapters.rights import Account, Study, Wishes, studied
@@ -27,6 +31,7 @@ from fnop.adapters.roles import (
     shown,
 )
 from fnop.core.api.resources import Resource
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.rights import (
     Need,
     Right,
@@ -42,10 +47,12 @@ from fnop.interpreters.answers import refused
 from fnop.interpreters.check import explore
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.check.hearing import played, schedules_of, stopped
+from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.requests.request import attributes_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.requests import watch_request
+from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
 from tests.simulations import ROOT
 
@@ -587,3 +594,100 @@ def test_patterns_of_namespaces_take_rights_in_the_whole_cluster() -> None:
     rights = {str(right) for right, place in by_right(found.needs) if place is None}
     assert {"list namespaces", "watch namespaces", "create pods"} <= rights
     assert any("the rights are for the whole cluster" in each for each in found.notes)
+
+
+def test_a_recording_may_have_asked_for_more(tmp_path: Path) -> None:
+    """The handler that no script calls was called in a real run."""
+    file = tmp_path / "recorded.py"
+    file.write_text(OPERATOR)
+    claim = {
+        "apiVersion": "example.com/v1",
+        "kind": "Claim",
+        "metadata": {"name": "c", "labels": {"never": "there"}},
+        "spec": {},
+    }
+    (tmp_path / "claim.yaml").write_text(yaml.safe_dump(claim))
+    crd = studied(Wishes((str(file),), ACCOUNT)).subjects.definitions
+    (tmp_path / "definition.yaml").write_text(yaml.safe_dump_all(crd))
+    made = ("definition.yaml", "claim.yaml")
+    command = [sys.executable, "-m", "fnop", "run", str(file)]  # its own process
+    command += ["--record", str(tmp_path / "run.fnop"), "--simulate"]
+    command += [str(tmp_path / each) for each in made]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    without = run(str(file))
+    assert "secrets" not in without.stdout
+    found = run(str(file), "--seen", str(tmp_path / "run.fnop"))
+    assert "secrets" in found.stdout
+    assert "never called" not in found.stderr
+    bad = run(str(file), "--seen", str(file))
+    assert bad.exit_code == 2
+    assert "not a recording of fnop" in bad.stderr
+
+
+# ---------------------------------------------------------------------- the cluster
+
+
+class Asked:
+    """The simulated cluster, as the account asks it."""
+
+    def __init__(self, manifests: list[dict[str, Any]]) -> None:
+        self.cluster = empty_cluster(now=EPOCH, rbac=True)
+        run = SimulatedRun(Program(()), self.cluster)
+        home = {"metadata": {"name": ACCOUNT.namespace}}
+        place = {"apiVersion": "v1", "kind": "Namespace", **home}
+        apply_manifests(run, [place, *manifests])
+        self.cluster = run.cluster
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        asked = replace(request, user=USER)
+        self.cluster, response, _ = simulated.answer(self.cluster, asked, EPOCH)
+        return response
+
+
+def verified(file: str, manifests: list[dict[str, Any]]) -> Any:
+    told: list[str] = []
+    api: Any = Asked(manifests)
+    found = asyncio.run(reviews.reviewed(api, study(file).needs, told.append))
+    assert told == []
+    return found
+
+
+def test_the_cluster_is_asked_for_each_right() -> None:
+    for file in (DEPLOYMENT, "10-builtins/example.py"):
+        made = manifests_for(study(file).needs, ACCOUNT)
+        assert verified(file, made) == ((), ()), file
+
+
+def test_the_cluster_tells_what_is_missing_and_what_is_superfluous() -> None:
+    made = copy.deepcopy(manifests_for(study(DEPLOYMENT).needs, ACCOUNT))
+    (role,) = [each for each in made if each["kind"] == "ClusterRole"]
+    (pods,) = [each for each in role["rules"] if each["resources"] == ["pods"]]
+    pods["verbs"] = ["list", "watch", "create", "delete"]
+    found = verified(DEPLOYMENT, made)
+    assert found.missing == ("get pods (handler create_pod)",)
+    assert found.superfluous == (
+        "delete pods (granted in the cluster; nobody needs it)",
+    )
+
+
+def test_a_list_that_is_not_complete_is_told() -> None:
+    class Api:
+        async def send(self, request: ApiRequest) -> ApiResponse:
+            status = {"allowed": True, "incomplete": True, "evaluationError": "webhook"}
+            return ApiResponse(201, {"status": status})
+
+    told: list[str] = []
+    api: Any = Api()
+    asyncio.run(reviews.reviewed(api, needs("get pods"), told.append))
+    (line,) = told
+    assert "is not complete (webhook)" in line
+
+
+def test_a_cluster_that_does_not_answer_is_told() -> None:
+    class Api:
+        async def send(self, request: ApiRequest) -> ApiResponse:
+            return ApiResponse(403, {"message": "no"})
+
+    api: Any = Api()
+    with pytest.raises(reviews.ReviewProblem, match="no SelfSubjectAccessReview: no"):
+        asyncio.run(reviews.reviewed(api, needs("get pods"), print))
