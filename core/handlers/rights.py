@@ -156,7 +156,9 @@ def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
             yield "create", ""
         case _:
             return
-    if command.subject is not None and _may_look(rule_of(effect).purpose):
+    # Not those of peering and of leader election, which follow rules of their own.
+    is_of_work = command.subject is not None or bool(command.handler)
+    if is_of_work and _may_look(rule_of(effect).purpose):
         yield "get", ""
 
 
