@@ -38,7 +38,7 @@ class BundleProblem(Exception):
 
 
 class About(NamedTuple):
-    """What nobody can know but the author.
+    """The facts that nobody can know but the author.
 
     `package` is the name of all the operator's versions. `icon` is a media type and the
     bytes of an image; `maintainers` are names and addresses, `links` names and URLs.
@@ -322,7 +322,7 @@ def _install(study: Study, wishes: Wishes, about: About) -> Manifest:
 def _split(
     needs: Iterable[Need], wishes: Wishes
 ) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
-    """What is needed everywhere, and what where the operator is or serves.
+    """The needs everywhere, and those where the operator is or serves.
 
     OLM grants the second in the namespaces of the OperatorGroup.
     """

@@ -50,7 +50,7 @@ _DEFAULT_CHANNEL = f"{PREFIX}channel.default.v1"
 MEDIA_TYPES = frozenset(("image/gif", "image/jpeg", "image/png", "image/svg+xml"))
 CSV, CRD = "ClusterServiceVersion", "CustomResourceDefinition"
 _MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
-# What a bundle of the type registry+v1 may contain.
+# The kinds that a bundle of the type registry+v1 may contain.
 _SUPPORTED = frozenset(
     (
         *(CSV, CRD, "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ConsoleLink"),
@@ -178,7 +178,7 @@ def bundle_of(files: Mapping[str, str]) -> Bundle:
 
 
 def judged(bundle: Bundle) -> list[Finding]:
-    """What breaks a rule, errors first.
+    """The findings of all rules, errors first.
 
     >>> judged(Bundle())[0].sentence
     'there is no file in manifests/'

@@ -249,7 +249,9 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     if not verify:
         from fnop.adapters.roles import shown
 
-        click.echo(shown(found.needs, wishes.account), nl=False)
+        # Line by line: further lines of one text would be indented.
+        for line in shown(found.needs, wishes.account).splitlines():
+            echo(line)
         return
     if options["against"]:
         difference = _against(found, options)

@@ -15,7 +15,7 @@ __all__ = ["ReviewProblem", "reviewed", "reviewed_by"]
 
 _GROUP = "authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
-# What every authenticated user may do: the roles system:basic-user, system:discovery.
+# The groups of which every authenticated user may ask (system:basic-user).
 _EVERYBODYS = frozenset((_GROUP, "authentication.k8s.io"))
 
 

@@ -149,7 +149,7 @@ def _subjects(
 
 
 def _recorded(wishes: Wishes, program: Program) -> Hearing:
-    """What recordings tell of real runs."""
+    """The requests that recordings tell of real runs."""
     hearing = Hearing(program)
     for path in wishes.seen:
         with open(path, "rb") as file:
@@ -225,7 +225,7 @@ def _spread(
 
 
 def _elsewhere(needs: Iterable[Need], wishes: Wishes, place: str) -> Iterator[str]:
-    """What is to be known about rights beyond the namespaces that are served."""
+    """A sentence for each right beyond the namespaces that are served."""
     if wishes.namespaces is None:
         return
     if has_patterns(wishes.namespaces):

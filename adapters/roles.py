@@ -154,7 +154,7 @@ def _called(who: Who) -> str:
 
 
 class NoAccount(Exception):
-    """Whose rights are meant is not clear, in one sentence with the remedy."""
+    """It is not clear whose rights are meant: one sentence with the remedy."""
 
 
 class Granted(NamedTuple):
@@ -166,7 +166,7 @@ class Granted(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """What manifests grant to an account, and what of that is not understood."""
+    """The rules that manifests grant to an account, and notes on the rest."""
 
     granted: tuple[Granted, ...]
     notes: tuple[str, ...] = ()
@@ -187,7 +187,7 @@ def accounts_in(manifests: Sequence[Mapping[str, Any]]) -> list[Account]:
 def granted_by(
     manifests: Sequence[Mapping[str, Any]], account: Account | None
 ) -> Grants:
-    """What the bindings among some manifests grant to an account.
+    """The rules that the bindings among some manifests grant to an account.
 
     Without one, the only account that is bound is meant. Raises `NoAccount`.
     """

@@ -8,7 +8,7 @@ at least what the framework itself does for its role.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import EVENTS, Resource
@@ -20,7 +20,28 @@ from fnop.core.seam.commands import Command, ListPage, Perform, Watch
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.seam.replies import NEXT, EffectPurpose, Next
 from fnop.core.values.patterns import is_pattern
-from fnop.effects import Adopt, Apply, Create, Delete, Get, List, Patch
+from fnop.effects import (
+    Adopt,
+    Again,
+    Apply,
+    Call,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Execute,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Patch,
+    Random,
+    Remember,
+    Resume,
+    Return,
+    Sleep,
+    Wait,
+)
 
 __all__ = [
     "VERBS",
@@ -139,27 +160,38 @@ def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
         yield "create", ""
         yield "patch", ""
         return
-    match effect:
-        case Get():
-            yield "get", ""
-        case List():
-            yield "list", ""
-        case Delete():
-            yield "delete", ""
-        case Create() | Adopt():
-            yield "create", ""
-        case Patch(subresource=sub):
-            yield "patch", sub or ""
-        case Apply():
-            yield "patch", ""
-            # The API server asks for it, too, where the object is not there yet.
-            yield "create", ""
-        case _:
-            return
+    verbs = _verbs_of(effect)
+    sub = (effect.subresource or "") if isinstance(effect, Patch) else ""
+    for verb in verbs:
+        yield verb, sub
     # Not those of peering and of leader election, which follow rules of their own.
     is_of_work = command.subject is not None or bool(command.handler)
-    if is_of_work and _may_look(rule_of(effect).purpose):
+    if verbs and is_of_work and _may_look(rule_of(effect).purpose):
         yield "get", ""
+
+
+def _verbs_of(effect: Effect) -> tuple[str, ...]:
+    """The verbs of the request that an effect makes."""
+    match effect:
+        case Get():
+            return ("get",)
+        case List():
+            return ("list",)
+        case Delete():
+            return ("delete",)
+        case Create() | Adopt():
+            return ("create",)
+        case Patch():
+            return ("patch",)
+        case Apply():
+            # The API server asks for `create` where the object is not there yet.
+            return ("patch", "create")
+        case Call() | Random() | Sleep() | Wait() | Execute() | Return() | Again():
+            return ()
+        case Event() | Log() | Remember() | Freeze() | Resume():
+            return ()
+        case never:
+            assert_never(never)
 
 
 def _may_look(purpose: EffectPurpose | None) -> bool:
@@ -238,7 +270,7 @@ def needs_of_peering(namespaces: tuple[str, ...] | None) -> Iterator[Need]:
 def by_right(
     needs: Iterable[Need],
 ) -> Mapping[tuple[Right, str | None], tuple[Who, ...]]:
-    """Who needs each right in each place: handlers first, then the operator's parts."""
+    """Each right in each place, with those who need it, handlers first."""
     found: dict[tuple[Right, str | None], set[Who]] = {}
     for right, namespace, who in needs:
         found.setdefault((right, namespace), set()).add(who)

@@ -1,4 +1,4 @@
-"""What an operator asks for: heard in the runs of its scripts, with and without faults.
+"""The requests of an operator, heard in the runs of its scripts, also under faults.
 
 A fault makes the operator ask for what it does not need on a good day: an object is
 read again after a conflict, a child is looked for after a lost answer. Refusals for
@@ -38,7 +38,7 @@ __all__ = [
 
 # The virtual seconds that an operator has to end.
 END_SECONDS = 60.0
-# Who needs a right that no handler asks for.
+# The needs that no handler has.
 OPERATOR = Who("the operator itself", is_handler=False)
 
 

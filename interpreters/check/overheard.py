@@ -1,4 +1,4 @@
-"""What operators have asked for in real runs, as their recordings tell it."""
+"""The requests of operators in real runs, as their recordings tell them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -41,6 +41,8 @@ from fnop.core.handlers.rights import (
     needs_of,
     needs_of_handler,
 )
+from fnop.core.handlers.settings import Settings
+from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.commands import ListPage, Perform, Subject, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import refused
@@ -691,3 +693,97 @@ def test_a_cluster_that_does_not_answer_is_told() -> None:
     api: Any = Api()
     with pytest.raises(reviews.ReviewProblem, match="no SelfSubjectAccessReview: no"):
         asyncio.run(reviews.reviewed(api, needs("get pods"), print))
+
+
+# --------------------------------------------------------------- among other operators
+
+
+def test_the_rights_to_peering_objects_are_enough_and_least() -> None:
+    """Beside another operator, whose record has to be cleaned up."""
+    folder = EXAMPLES / "06-peering"
+    file = "06-peering/example.py"
+    peers = study(file, peers=True).needs
+    member = Member("me", mode=Mode.MANDATORY)
+    given = [
+        *yaml.safe_load_all((folder / "peering.yaml").read_text()),
+        *yaml.safe_load_all((folder / "default.yaml").read_text()),
+    ]
+
+    def lived(needs: Iterable[Need]) -> set[Right]:
+        REFUSED.clear()
+        handlers = study(file).program.handlers
+        program = Program(handlers, Settings(peering=member))
+        run = Restricted(program, empty_cluster(now=EPOCH, rbac=True))
+        home = {"metadata": {"name": ACCOUNT.namespace}}
+        place = {"apiVersion": "v1", "kind": "Namespace", **home}
+        definitions = study(file).subjects.definitions
+        roles = manifests_for(needs, ACCOUNT)
+        apply_manifests(run, [*map(dict, definitions), place, *roles])
+        apply_manifests(run, given[:-1])
+        while run.control():
+            pass
+        apply_manifests(run, given[-1:])
+        run.wait(90)
+        run.stop()
+        run.wait(30)
+        return {*REFUSED}
+
+    assert lived(peers) == set()
+    own = [each for each in peers if each.who.name == "peering"]
+    assert len(own) == 3
+    for need in own:
+        rest = [each for each in peers if each != need]
+        assert lived(rest) == {need.right}
+
+
+# ------------------------------------------------------------------ what is unknown
+
+UNKNOWING = """
+import fnop
+
+def outside(): ...
+
+@fnop.on.create("claims")
+async def calls(**_):
+    await fnop.call(outside)
+    await fnop.delete("secrets", name="x")
+
+@fnop.on.create("claims")
+def waits(**_):
+    raise fnop.TemporaryError("not yet", delay=60)
+
+@fnop.on.event(group="fnop.*", kind="*")
+def looks(**_): ...
+
+@fnop.index("claims")
+def known(name, **_):
+    return {name: 1}
+"""
+
+
+def test_all_that_is_unknown_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "unknowing.py"
+    file.write_text(UNKNOWING)
+    found = run(str(file))
+    assert found.exit_code == 0, found.output
+    lines = found.stderr.splitlines()
+    for words in (
+        "create handler calls was called and has never succeeded",
+        "create handler waits was called and has never succeeded",
+        "outside is not simulated; give a model of it",
+        "what functions outside (outside) ask of the API server with clients of their",
+        "event handler looks is for all kinds that",
+    ):
+        assert len([each for each in lines if words in each]) == 1, (words, lines)
+    assert not [each for each in lines if "handler known" in each]
+    assert "secrets" not in found.stdout
+
+
+def test_a_budget_leaves_something_out_and_says_so() -> None:
+    found = run(str(EXAMPLES / "02-children/example.py"), "--budget", "0")
+    assert "schedules of faults were not tried" in found.stderr
+    assert "raise --budget" in found.stderr
+    # What an effect may take is known all the same.
+    assert [*yaml.safe_load_all(found.stdout)] == manifests_for(
+        study("02-children/example.py").needs, ACCOUNT
+    )
