@@ -277,7 +277,7 @@ def _beside(wishes: Wishes) -> Iterator[Need]:
         yield from needs_of_peering(wishes.namespaces)
 
 
-_REMEDY = "give --object or --script with which it is"
+_REMEDY = "give --object or --script with which it"
 
 
 def _notes(
@@ -290,12 +290,12 @@ def _notes(
         if handler.id not in found.called:
             yield (
                 f"{handler.label} was never called, so what it asks for is not known; "
-                f"{_REMEDY}"
+                f"{_REMEDY} is called"
             )
         elif handler.id in found.unfinished and not handler.rule.lasts:
             yield (
                 f"{handler.label} was called and has never succeeded, so what it asks "
-                f"for afterwards is not known; {_REMEDY} successful"
+                f"for afterwards is not known; {_REMEDY} succeeds"
             )
     for handler in program.handlers:
         selector = handler.selector

@@ -24,6 +24,12 @@ from fnop.adapters.olm_rules import (
     judged,
 )
 from fnop.adapters.rights import Account, Wishes, studied
+from fnop.core.handlers.program import Program
+from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.cluster.access.rbac import GROUP
+from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.simulation import SimulatedRun
 from tests.simulations import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -101,6 +107,25 @@ def test_one_that_serves_its_own_namespace_has_rights_there_alone() -> None:
     assert field == "metadata.annotations['olm.targetNamespaces']"
 
 
+@pytest.mark.parametrize("more", [{}, {"elects": True}, {"namespaces": ("default",)}])
+def test_the_api_server_takes_the_deployment(more: dict[str, Any]) -> None:
+    """As OLM makes it, with the roles and the account."""
+    install = version(files_of(**more))["spec"]["install"]["spec"]
+    (deployment,) = install["deployments"]
+    where = {"name": deployment["name"], "namespace": "default"}
+    run = SimulatedRun(Program(()), empty_cluster(now=EPOCH))
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    apply_manifests(run, [{**kind, "metadata": where, "spec": deployment["spec"]}])
+    for key, role in (("permissions", "Role"), ("clusterPermissions", "ClusterRole")):
+        for each in install.get(key, ()):
+            made = {"apiVersion": f"{GROUP}/v1", "kind": role, "rules": each["rules"]}
+            meta = where if role == "Role" else {"name": where["name"]}
+            apply_manifests(run, [{**made, "metadata": meta}])
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "parents"
+    assert ("strategy" in deployment["spec"]) == ("elects" not in more)
+
+
 def test_the_owned_kind_is_described() -> None:
     csv = version(files_of())
     (owned,) = csv["spec"]["customresourcedefinitions"]["owned"]
@@ -168,12 +193,8 @@ def test_fields_are_described_and_needed_kinds_are_required(tmp_path: Path) -> N
     any_spec = {"type": "object", "properties": {"spec": loose}}
     crds = [
         definition("databases", "Database", schema),
-        definition(
-            "volumes", "Volume", {"type": "object", "properties": {"spec": loose}}
-        ),
-        definition(
-            "others", "Other", {"type": "object", "properties": {"spec": loose}}
-        ),
+        definition("volumes", "Volume", any_spec),
+        definition("others", "Other", any_spec),
     ]
     (tmp_path / "databasing.py").write_text(OPERATOR)
     (tmp_path / "crd.yaml").write_text(yaml.safe_dump_all(crds))
