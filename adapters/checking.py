@@ -20,6 +20,7 @@ from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = [
+    "SERVING",
     "CheckProblem",
     "Given",
     "Subjects",
@@ -137,13 +138,13 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
 
 
 # The families of handlers that serve objects: an index, or a spy of events, only looks.
-_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND))
+SERVING = frozenset((Family.CHANGE, Family.BACKGROUND))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
     """The kinds that handlers serve, or else those that they look at."""
     catalogue = catalogue_of(run)
-    for families in (_SERVING, frozenset(Family)):
+    for families in (SERVING, frozenset(Family)):
         found = [
             resource
             for handler in program.handlers

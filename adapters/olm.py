@@ -14,19 +14,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.adapters.checking import SERVING
 from fnop.adapters.manifests import dump_yaml
 from fnop.adapters.olm_rules import ANNOTATIONS, MEDIA_TYPES, PREFIX
 from fnop.adapters.rights import Study, Wishes
 from fnop.adapters.roles import rules_for
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.rights import Need
-from fnop.core.handlers.roles import Family
 
 __all__ = ["About", "BundleProblem", "icon_of", "made"]
 
 Manifest = dict[str, Any]
-# Those whose handlers serve objects: their kinds are the operator's own.
-_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND))
 _UI = "urn:alm:descriptor:com.tectonic.ui:"
 _CONDITIONS = "urn:alm:descriptor:io.kubernetes.conditions"
 # Deeper fields are not shown in consoles.
@@ -118,7 +116,7 @@ def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
     handled = {
         (kind.group, kind.plural)
         for handler in study.program.handlers
-        if handler.selector is not None and handler.rule.family in _SERVING
+        if handler.selector is not None and handler.rule.family in SERVING
         for kind in study.kinds
         if handler.selector.matches(kind)
     }

@@ -15,6 +15,7 @@ from fnop.adapters.rbac_command import (
     fail,
     study_options,
     study_with,
+    tell,
     wishes_of,
 )
 
@@ -59,7 +60,9 @@ def named(
 @click.command()
 @study_options(without=_NAMES_OF_SCOPE)
 @click.option("--version", metavar="X.Y.Z", help="The version of the operator.")
-@click.option("--image", metavar="IMAGE", help="The operator's image.")
+@click.option(
+    "--image", metavar="IMAGE", help="The operator's image; by default PACKAGE:VERSION."
+)
 @click.option(
     "--package",
     metavar="NAME",
@@ -162,9 +165,8 @@ def olm(paths: Sequence[str], validate: str | None, **options: Any) -> None:
     """
     if validate is not None:
         sys.exit(_judged(_files_in(Path(validate)), validate))
-    for name in ("version", "image"):
-        if paths and not options[name]:
-            raise click.UsageError(f"--{name} is missing")
+    if paths and not options["version"]:
+        raise click.UsageError("--version is missing")
     options["namespace"] = ("default",) if options["own_namespace"] else ()
     options["all_namespaces"] = False
     wishes = wishes_of(paths, options, "fnop olm")
@@ -183,11 +185,15 @@ def _about(paths: Sequence[str], account: str, options: dict[str, Any]) -> About
     from fnop.adapters.loading import module_of_file
     from fnop.adapters.olm import About, icon_of
 
+    package = options["package"] or account
+    image = options["image"] or f"{package}:{options['version']}"
+    if not options["image"]:
+        tell(f"the image is taken to be {image}; give --image")
     description = options["description"] or module_of_file(paths[0]).__doc__ or ""
     return About(
-        options["package"] or account,
+        package,
         options["version"],
-        options["image"],
+        image,
         tuple(options["channels"]),
         options["display_name"],
         description.strip(),

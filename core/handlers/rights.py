@@ -63,8 +63,8 @@ VERBS = (
     "deletecollection",
 )
 ANY = "*"
-# The families whose handlers have a state, which is stored on their objects.
-_STORED = frozenset((Family.CHANGE, Family.BACKGROUND))
+# The families whose handlers have no state on their objects.
+_STATELESS = frozenset((Family.EVENT, Family.INDEX))
 # The kinds of leases, of which each operator has one.
 _LEASES = ("coordination.k8s.io", "leases")
 
@@ -213,7 +213,7 @@ def needs_of_handler(
     who = Who(handler.id)
     for verb in ("list", "watch"):
         yield _on(resource, namespace, verb, who)
-    if handler.rule.family not in _STORED:
+    if handler.rule.family in _STATELESS:
         return
     yield _on(resource, namespace, "get", who)
     if resource.has_status:

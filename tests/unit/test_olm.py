@@ -554,11 +554,19 @@ def test_the_command_writes_a_bundle_and_judges_it(tmp_path: Path) -> None:
     ]
 
 
+def test_an_image_that_is_not_given_is_told(tmp_path: Path) -> None:
+    found = run(FILE, "--version", "1.0.0", "--output", str(tmp_path), "--name", "db")
+    assert found.exit_code == 0, found.output
+    assert "the image is taken to be db:1.0.0; give --image" in found.stderr
+    csv = yaml.safe_load((tmp_path / "manifests/db.clusterserviceversion.yaml").open())
+    assert csv["metadata"]["name"] == "db.v1.0.0"
+    assert csv["metadata"]["annotations"]["containerImage"] == "db:1.0.0"
+
+
 def test_a_wrong_call_is_told() -> None:
     for args, text in (
         ((), "name the operator's file"),
         ((FILE,), "--version is missing"),
-        ((FILE, "--version", "1.0.0"), "--image is missing"),
         ((FILE, "--maintainer", "Ann"), "write NAME <EMAIL>"),
         ((FILE, "--link", "Ann"), "write NAME=URL"),
     ):
