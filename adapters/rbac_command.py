@@ -188,7 +188,7 @@ def study_with(wishes: Wishes, *, quiet: bool) -> Study:
     except ValueError as problem:  # of a name, or of a namespace
         fail(str(problem))
     if not quiet:
-        for note in found.notes:
+        for note in (*found.notes, *found.unknown):
             tell(note)
     return found
 
@@ -257,7 +257,7 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
         difference = _against(found, options)
     else:
         difference = _in_cluster(found, options)
-    sys.exit(_verdict(difference, len(by_right(found.needs))))
+    sys.exit(_verdict(difference, found))
 
 
 def _against(study: Study, options: dict[str, Any]) -> Difference:
@@ -295,12 +295,14 @@ def _in_cluster(study: Study, options: dict[str, Any]) -> Difference:
         fail(str(problem), EXIT_DIFFERENT)
 
 
-def _verdict(difference: Difference, number: int) -> int:
+def _verdict(difference: Difference, study: Study) -> int:
     for line in difference.missing:
         echo(f"missing: {line}")
     for line in difference.superfluous:
         echo(f"superfluous: {line}")
     if difference.missing or difference.superfluous:
         return EXIT_DIFFERENT
-    echo(f"the rights are enough, and none too many: {number} are needed")
+    seen = ", as far as was seen" if study.unknown else ""
+    number = len(by_right(study.needs))
+    echo(f"the rights are enough, and none too many{seen}: {number} are needed")
     return 0

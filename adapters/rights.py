@@ -92,13 +92,17 @@ class Wishes(NamedTuple):
 
 
 class Study(NamedTuple):
-    """The findings about an operator: who needs which right, and what was not seen."""
+    """The findings about an operator: who needs which right, and what was not seen.
+
+    `notes` are sentences for its author; `unknown` are those about what was not seen.
+    """
 
     program: Program
     subjects: Subjects
     kinds: tuple[Resource, ...]
     needs: tuple[Need, ...]
     notes: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 def studied(
@@ -135,8 +139,9 @@ def studied(
     elsewhere = _elsewhere(needs, wishes, place)
     spread = {*_spread(needs, wishes.namespaces, place), *_beside(wishes)}
     spread |= {*_spread(recorded.needs, wishes.namespaces, "")}
-    notes = [*subjects.notes, *_notes(program, found, kinds, wishes), *elsewhere]
-    return Study(program, subjects, kinds, least(spread), tuple(notes))
+    unknown = tuple(_unknown(program, found, kinds, wishes))
+    notes = (*subjects.notes, *elsewhere)
+    return Study(program, subjects, kinds, least(spread), notes, unknown)
 
 
 def _subjects(
@@ -280,7 +285,7 @@ def _beside(wishes: Wishes) -> Iterator[Need]:
 _REMEDY = "give --object or --script with which it"
 
 
-def _notes(
+def _unknown(
     program: Program, found: Heard, kinds: Sequence[Resource], wishes: Wishes
 ) -> Iterator[str]:
     """A sentence for each thing that could not be seen."""

@@ -15,9 +15,15 @@ from click.testing import CliRunner, Result
 from fnop.adapters.cli import main
 from fnop.adapters.rights import Account, Study, Wishes, studied
 from fnop.adapters.roles import manifests_for
-from tests.cluster.envtest import ApiServer, kubeconfig
+from tests.cluster.envtest import ApiServer, end, kubeconfig
 from tests.cluster.operating import User, tell
-from tests.cluster.test_deployment import PLACES, applied
+from tests.cluster.test_deployment import (
+    PLACES,
+    Pod,
+    applied,
+    assert_all_is_well,
+    live_through,
+)
 from tests.example_scenarios import STORIES, Story
 from tests.simulations import ROOT
 
@@ -54,7 +60,8 @@ def an_account(
         yield config
     finally:
         for path in paths:
-            api.raw("DELETE", path)
+            if not path.startswith("/api/v1/namespaces/fnop-operator"):
+                api.raw("DELETE", path)
 
 
 @pytest.mark.parametrize("story", TOLD, ids=lambda story: story.example)
@@ -66,6 +73,30 @@ def test_an_example_does_what_it_says_with_its_rights(
     with an_account(apiserver, made, account, tmp_path) as config:
         lines = tell(story, apiserver, namespace, tmp_path, config)
     assert [each for each in lines if "forbidden" in each or "cannot " in each] == []
+
+
+def test_the_deployment_lives_with_what_is_printed_for_it(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    """In the whole cluster, as a replica that is elected."""
+    user = User(apiserver, namespace)
+    user.define()
+    account = Account("fnop-operator", "fnop-operator")
+    objects = (str(ROOT / "examples/02-children/object.yaml"),)
+    file = str(ROOT / "examples/deployment/operator.py")
+    found = studied(Wishes((file,), account, elects=True, objects=objects))
+    home = {"apiVersion": "v1", "kind": "Namespace"}
+    made = [{**home, "metadata": {"name": account.namespace}}]
+    with an_account(
+        apiserver, [*made, *manifests_for(found.needs, account)], account, tmp_path
+    ):
+        pod = Pod(apiserver, "leader-elect.yaml", None, tmp_path / "pod-1.log")
+        try:
+            live_through(user, [pod])
+            assert pod.stop() == 0, pod.text
+        finally:
+            end(pod.process)
+    assert_all_is_well(pod.text)
 
 
 def verified(example: str, namespace: str, config: Path) -> Result:

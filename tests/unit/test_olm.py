@@ -558,7 +558,8 @@ def test_an_image_that_is_not_given_is_told(tmp_path: Path) -> None:
     found = run(FILE, "--version", "1.0.0", "--output", str(tmp_path), "--name", "db")
     assert found.exit_code == 0, found.output
     assert "the image is taken to be db:1.0.0; give --image" in found.stderr
-    csv = yaml.safe_load((tmp_path / "manifests/db.clusterserviceversion.yaml").open())
+    file = tmp_path / "manifests/db.clusterserviceversion.yaml"
+    csv = yaml.safe_load(file.read_text())
     assert csv["metadata"]["name"] == "db.v1.0.0"
     assert csv["metadata"]["annotations"]["containerImage"] == "db:1.0.0"
 

@@ -560,6 +560,10 @@ def test_what_was_not_seen_is_told(tmp_path: Path) -> None:
     assert "create handler never was never called, so what it asks for is not" in line
     assert "--object or --script" in line
     assert run(str(file), "--quiet").stderr == ""
+    (tmp_path / "roles.yaml").write_text(found.stdout)
+    verified = run(str(file), "--verify", "--against", str(tmp_path / "roles.yaml"))
+    assert verified.exit_code == 0, verified.output
+    assert "none too many, as far as was seen: " in verified.stdout
 
 
 def test_a_wrong_call_is_told() -> None:
