@@ -496,6 +496,10 @@ def test_several_accounts_need_a_choice() -> None:
 # -------------------------------------------------------------------- the command
 
 
+# The runs without faults alone.
+QUICK = ("--budget", "0")
+
+
 def run(*args: str) -> Result:
     return CliRunner().invoke(main, ["rbac", *args])
 
@@ -551,7 +555,7 @@ def never(**_):
 def test_what_was_not_seen_is_told(tmp_path: Path) -> None:
     file = tmp_path / "claiming.py"
     file.write_text(OPERATOR)
-    found = run(str(file))
+    found = run(str(file), *QUICK)
     assert found.exit_code == 0, found.output
     assert "made up a definition of claims that takes any spec; give --crd" in (
         found.stderr
@@ -559,9 +563,11 @@ def test_what_was_not_seen_is_told(tmp_path: Path) -> None:
     (line,) = [each for each in found.stderr.splitlines() if "never called" in each]
     assert "create handler never was never called, so what it asks for is not" in line
     assert "--object or --script" in line
-    assert run(str(file), "--quiet").stderr == ""
+    assert run(str(file), *QUICK, "--quiet").stderr == ""
     (tmp_path / "roles.yaml").write_text(found.stdout)
-    verified = run(str(file), "--verify", "--against", str(tmp_path / "roles.yaml"))
+    verified = run(
+        str(file), *QUICK, "--verify", "--against", str(tmp_path / "roles.yaml")
+    )
     assert verified.exit_code == 0, verified.output
     assert "none too many, as far as was seen: " in verified.stdout
 
@@ -620,12 +626,12 @@ def test_a_recording_may_have_asked_for_more(tmp_path: Path) -> None:
     command += ["--record", str(tmp_path / "run.fnop"), "--simulate"]
     command += [str(tmp_path / each) for each in made]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    without = run(str(file))
+    without = run(str(file), *QUICK)
     assert "secrets" not in without.stdout
-    found = run(str(file), "--seen", str(tmp_path / "run.fnop"))
+    found = run(str(file), *QUICK, "--seen", str(tmp_path / "run.fnop"))
     assert "secrets" in found.stdout
     assert "never called" not in found.stderr
-    bad = run(str(file), "--seen", str(file))
+    bad = run(str(file), *QUICK, "--seen", str(file))
     assert bad.exit_code == 2
     assert "not a recording of fnop" in bad.stderr
 
@@ -768,7 +774,7 @@ def known(name, **_):
 def test_all_that_is_unknown_is_told(tmp_path: Path) -> None:
     file = tmp_path / "unknowing.py"
     file.write_text(UNKNOWING)
-    found = run(str(file))
+    found = run(str(file), *QUICK)
     assert found.exit_code == 0, found.output
     lines = found.stderr.splitlines()
     for words in (
