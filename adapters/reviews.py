@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fnop.adapters.roles import Difference, Granted, compared
-from fnop.core.handlers.rights import Need, by_right
+from fnop.adapters.roles import Difference, Granted, compared, line_of
+from fnop.core.handlers.rights import Need, Right, Who, by_right
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.cluster.access.rbac import Rule
 from fnop.interpreters.protocol import Api, ApiRequest
@@ -17,6 +17,8 @@ _GROUP = "authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
 # The groups of which every authenticated user may ask (system:basic-user).
 _EVERYBODYS = frozenset((_GROUP, "authentication.k8s.io"))
+# The owner of a need does not matter where superfluous rights are looked for.
+_NOBODY = Who("")
 
 
 class ReviewProblem(Exception):
@@ -51,39 +53,22 @@ async def reviewed(
     """
     wanted = by_right(needs)
     missing = [
-        f"{right}{f' in namespace {place}' if place else ''} "
-        f"({', '.join(map(str, whose))})"
+        line_of(right, place, whose)
         for (right, place), whose in wanted.items()
-        if not await _may(api, right.verb, right.group, right, place)
+        if not await _may(api, right, place)
     ]
     places = sorted({place for _, place in wanted if place}) or ["default"]
-    wide = any(place is None for _, place in wanted)
     granted = [each for place in places for each in await _rules(api, place, tell)]
-    if wide:
+    local = [Need(right, place, _NOBODY) for right, place in wanted]
+    if any(place is None for _, place in wanted):
         # The list does not tell which rules hold in the whole cluster.
         granted = [each._replace(namespace=None) for each in granted]
-    extra = compared(_local(wanted, wide=wide), granted).superfluous
-    return Difference(tuple(missing), extra)
+        local = [each._replace(namespace=None) for each in local]
+    return Difference(tuple(missing), compared(local, granted).superfluous)
 
 
-def _local(wanted: Iterable[tuple[Any, str | None]], *, wide: bool) -> list[Need]:
-    from fnop.core.handlers.rights import Who
-
-    who = Who("")
-    return [Need(right, None if wide else place, who) for right, place in wanted]
-
-
-async def _may(
-    api: Api, verb: str, group: str, right: Any, namespace: str | None
-) -> bool:
-    attributes = {
-        "verb": verb,
-        "group": group,
-        "resource": right.resource,
-        "subresource": right.subresource,
-        "name": right.name,
-        "namespace": namespace or "",
-    }
+async def _may(api: Api, right: Right, namespace: str | None) -> bool:
+    attributes = {**right._asdict(), "namespace": namespace or ""}
     spec = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
     status = await _review(api, "SelfSubjectAccessReview", spec)
     return bool(status.get("allowed"))

@@ -24,6 +24,7 @@ __all__ = [
     "accounts_in",
     "compared",
     "granted_by",
+    "line_of",
     "manifests_for",
     "rules_for",
     "shown",
@@ -263,12 +264,21 @@ def compared(needs: Iterable[Need], granted: Sequence[Granted]) -> Difference:
     """Compare what is needed with what is granted."""
     wanted = by_right(needs)
     missing = [
-        f"{right}{_where(place)} ({', '.join(map(str, whose))})"
+        line_of(right, place, whose)
         for (right, place), whose in wanted.items()
         if not any(_grants(each, right, place) for each in granted)
     ]
     extra = [line for each in granted for line in _superfluous(each, [*wanted])]
     return Difference(tuple(missing), tuple(dict.fromkeys(extra)))
+
+
+def line_of(right: Right, place: str | None, whose: Iterable[Who]) -> str:
+    """A right, where it is needed, and by whom.
+
+    >>> line_of(Right("get", "", "pods"), "prod", [Who("f"), Who("g")])
+    'get pods in namespace prod (handler f, handler g)'
+    """
+    return f"{right}{_where(place)} ({', '.join(map(str, whose))})"
 
 
 def _where(place: str | None) -> str:
