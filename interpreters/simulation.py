@@ -151,6 +151,8 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
+        # Hears each command, whatever becomes of it; forks share it.
+        self.listener: Callable[[Command], None] | None = None
         # The seconds by which the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
         self.clock = clock or VirtualClock()
@@ -482,6 +484,8 @@ class SimulatedRun:
         commands = self._fed(found.input)
         try:
             for command in commands:
+                if self.listener is not None:
+                    self.listener(command)
                 self.perform(command)
         except Crashed:
             self.crash()  # the commands that are left are lost with it

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import Command
 from fnop.core.values.merge import applied
 from fnop.interpreters.actions import (
     Action,
@@ -60,7 +61,16 @@ from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
-__all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
+__all__ = [
+    "Case",
+    "Explorer",
+    "Failure",
+    "Verdict",
+    "is_special",
+    "observed",
+    "prepared",
+    "sort_of",
+]
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
@@ -79,7 +89,7 @@ class Case(NamedTuple):
     `calls` are models of called functions; `rivals` are other controllers, by the kind
     that they change. `history` are the beginnings of what may depend on how an object
     became what it is, such as `persistentvolumeclaims/`. `former` is the code that
-    this one replaces.
+    this one replaces. A `listener` hears each command of all runs.
     """
 
     program: Program
@@ -93,6 +103,7 @@ class Case(NamedTuple):
     expectations: tuple[Expectation, ...] = ()
     history: tuple[str, ...] = ()
     former: Program | None = None
+    listener: Callable[[Command], None] | None = None
 
 
 class Verdict(NamedTuple):
@@ -133,6 +144,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     cluster = empty_cluster(seed, start)
     calls = forked(case.calls)
     run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    run.listener = case.listener
     apply_manifests(run, [dict(each) for each in case.definitions])
     bare = run.cluster
     for each in case.given:
@@ -253,6 +265,7 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
             left[place] = each if isinstance(each, Apply) else None
         else:
             assert isinstance(before, Apply)
+            assert isinstance(each, (Apply, Edit))
             changes = each.manifest if isinstance(each, Apply) else each.changes
             left[place] = Apply(applied(changes, before.manifest))
     actions = tuple(each for each in left.values() if each is not None)
@@ -519,18 +532,20 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
 
 
 def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
-    """The first of each sort, then the second of each, and so on.
-
-    A sort is a fault at an effect of a kind by a handler.
-    """
+    """The first of each sort, then the second of each, and so on."""
     numbers: dict[tuple[str, str, str, str], int] = {}
     ranked = []
     for place, each in enumerate(faults):
-        kind = each.site.target.partition("/")[0]
-        sort = (each.kind.name, each.site.handler, each.site.verb, kind)
+        sort = sort_of(each)
         numbers[sort] = numbers.get(sort, -1) + 1
         ranked.append((numbers[sort], _RANK[each.kind.name], place, each))
     return [each for *_, each in sorted(ranked, key=lambda found: found[:3])]
+
+
+def sort_of(fault: Fault) -> tuple[str, str, str, str]:
+    """The sort of a fault: what it does, at which effect, of a kind, by a handler."""
+    site = fault.site
+    return fault.kind.name, site.handler, site.verb, site.target.partition("/")[0]
 
 
 _RANK = {each.name: number for number, each in enumerate(FAULTS)}

@@ -421,9 +421,9 @@ def test_the_first_restart_may_have_a_change_to_handle() -> None:
         edit(NAME, spec={"size": 1}),
     )
     explorer = Explorer(case_of(registry, *script))
-    singles = {each.kind.name: [] for (each,) in explorer.singles()}
+    singles: dict[str, list[Fault]] = {}
     for (each,) in explorer.singles():
-        singles[each.kind.name].append(each)
+        singles.setdefault(each.kind.name, []).append(each)
     late = [each for each in singles["F11:crash"] if "changed" in each.site.handler]
     schedules = [*product(singles["F1:after"][:1], late, singles["F2:action"])]
     trials = [explorer.trial_of(each).play() for each in schedules]
